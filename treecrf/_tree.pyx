@@ -250,10 +250,10 @@ cdef class TreeGrower:
         dict of arrays (n_nodes,)
             ``test`` (-1 for a leaf; the tests of previous labels follow the window tests),
             ``true_child``, ``false_child``, ``leaf`` (its value), ``gain``, ``weight``, and
-            ``share``: the fraction that passes a window test, of the weight of the rows that have
-            its value. ``n_surrogates`` of each node, and for all of them, node by node, the tests
-            ``surrogate_test`` and whether they are ``reversed``: failing a reversed test means
-            passing the node's.
+            ``share``: the fraction that passes the test, of the examples that have its value, each
+            with the weight of its position. ``n_surrogates`` of each node, and for all of them,
+            node by node, the tests ``surrogate_test`` and whether they are ``reversed``: failing a
+            reversed test means passing the node's.
 
         Raises
         ------
@@ -467,8 +467,14 @@ cdef class TreeGrower:
         else:
             missing.n_whole = missing.n_fractions = 0
             self.row_sets.split(failed, passed)
+        self._compute_share(parent, true_node, false_node)
+
+    cdef void _compute_share(self, Node *parent, const Node *true_node,
+                             const Node *false_node) noexcept nogil:
+        """Compute the fraction that passes a test, of the examples that have its value."""
+        cdef double passed = self._rows_of(true_node).weight
         if self.has_curvature:
-            parent.share = passed.weight / (passed.weight + failed.weight)
+            parent.share = passed / (passed + self._rows_of(false_node).weight)
         else:
             parent.share = parent.true_weight / self._weight_with_value(parent)
 
@@ -494,6 +500,7 @@ cdef class TreeGrower:
         bytes_equal(&self.histograms.labels[label_test // n_symbols, 0], self.n_words, 255,
                     label_test % n_symbols, self._rows_of(true_node).whole)
         self.row_sets.split(self._rows_of(false_node), self._rows_of(true_node))
+        self._compute_share(parent, true_node, false_node)
 
     cdef void _divide_contexts(self, Node *parent, Node *true_node,
                                Node *false_node) noexcept nogil:
@@ -508,6 +515,7 @@ cdef class TreeGrower:
         if not self.row_sets.failed:
             self._drop_rows(true_node)
             self._drop_rows(false_node)
+            self._compute_share(parent, true_node, false_node)
 
     cdef void _drop_rows(self, const Node *node) noexcept nogil:
         """Drop the rows that have none of the node's contexts."""

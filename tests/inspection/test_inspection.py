@@ -124,23 +124,26 @@ def test_text_shows_every_node(name, fitted):
             tree = grown.forest.trees[3 * iteration + k]
             title, *lines = text.splitlines()
             assert title == f"{label!r}, iteration {iteration}"
-            assert lines == list(described(grown, tree, 0, ""))
+            assert lines == list(described(grown, tree, 0, "", 1.0))
     last = grown.forest.n_iter - 1
     assert export_text(model, -1).startswith(f"'x', iteration {last}\n")
     assert re.findall(r"'(.)', iteration", export_text(model, 0)) == ["x", "y", "z"]
 
 
-def described(grown, tree, i, space):
+def described(grown, tree, i, space, fraction):
     """The lines that describe a node, by a simple implementation."""
-    weight = np.format_float_positional(tree["weight"][i], 9, trim="-")
+    numbers = (tree["weight"][i], 100 * fraction)
+    weight, percent = (np.format_float_positional(x, 9, trim="-") for x in numbers)
     if tree["true_child"][i] < 0:
-        yield f"{space}|--- {tree['leaf'][i]:+.9f} (weight {weight})"
+        yield f"{space}|--- {tree['leaf'][i]:+.9f} (weight {weight}, {percent}%)"
         return
+    share = tree["share"][i]
     test = grown.name_of_test(*(int(tree[name][i]) for name in ("column", "offset", "value")))
     yield f"{space}|--- {test} (gain {tree['gain'][i]:.9f})"
-    yield from described(grown, tree, tree["true_child"][i], space + "|   ")
+    yield from described(grown, tree, tree["true_child"][i], space + "|   ", fraction * share)
     yield f"{space}|--- not {test}"
-    yield from described(grown, tree, tree["false_child"][i], space + "|   ")
+    rest = fraction * (1 - share)
+    yield from described(grown, tree, tree["false_child"][i], space + "|   ", rest)
 
 
 def test_deep_nodes_are_counted(trained):

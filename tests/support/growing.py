@@ -230,7 +230,6 @@ def assert_same_nodes(grown, nodes, bins, n_bins):
     }
     expected["test"] = np.where(inner, tests[expected["test"]], -1)
     expected["leaf"] = np.where(inner, 0.0, expected.pop("value"))
-    expected["share"] = np.where(expected["test"] < n_bins, expected["share"], 0.0)
     expected["n_surrogates"] = [len(surrogates) for surrogates in expected.pop("surrogates")]
     for name, values in expected.items():
         np.testing.assert_array_equal(grown[name], values, err_msg=name)

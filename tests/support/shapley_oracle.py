@@ -62,7 +62,4 @@ class TreeGame:
                 return float(walker.passes(node, t, symbols))
             if walker.follows_surrogates:
                 return float(walker.follow(node, t))
-        if not on_label:
-            return float(tree["share"][node])
-        weights = [tree["weight"][tree[child][node]] for child in ("true_child", "false_child")]
-        return weights[0] / sum(weights)
+        return float(tree["share"][node])

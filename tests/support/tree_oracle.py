@@ -103,8 +103,8 @@ class NaiveNode(NamedTuple):
 
     A leaf has -1 as ``test``, ``true_child`` and ``false_child``, and gain 0. The value of a node
     is that which it has (or would have) as a leaf, including the learning rate. ``share`` is the
-    fraction of the weight that passes a window test, among examples without a missing value; 0 for
-    other nodes. Surrogates are pairs (test, whether its outcome is reversed).
+    fraction of the examples' weight that passes a test, among those without a missing value; 0 for
+    leaves. Surrogates are pairs (test, whether its outcome is reversed).
     """
 
     test: int
@@ -273,13 +273,13 @@ class _Grower:
 
     def split(self, node: int) -> None:
         gain, test = self.candidates.pop(node)
-        parts, share, surrogates = self.parts[node], 0.0, ()
+        parts, surrogates = self.parts[node], ()
         passed = parts * self.examples.truth[test]
         failed = parts * ~self.examples.truth[test] * ~self.examples.missing[test]
         missing = parts * self.examples.missing[test]
+        passing = self.examples.weight_of(passed)
+        share = passing / (passing + self.examples.weight_of(failed))
         if test < len(self.missing_values.missing):
-            passing = self.examples.weight_of(passed)
-            share = passing / (passing + self.examples.weight_of(failed))
             if self.missing_values.method == "surrogate" and self.missing_values.is_open[test]:
                 surrogates = self.surrogates(parts, test)
                 missing_pass = missing * self.follow(test, surrogates, share)

@@ -32,15 +32,17 @@ def export_text(
     max_depth : int, optional
         Maximum depth to print; deeper nodes are only counted.
     decimals : int, default=3
-        Number of decimal places of values, gains, and weights.
+        Number of decimal places of values, gains, weights, and percentages.
 
     Returns
     -------
     str
         One line per node. ``label[-1]`` is the previous label, or ``none`` at the start of a
         sequence; for other tests see :doc:`/guide/inspection`. A leaf shows its value, which is
-        added to the score of the label, and the weight of the training examples that reached it. If
-        the feature of a test had missing values in training, the branches show how they are routed.
+        added to the score of the label, the weight of the training examples that reached it (in
+        second-order boosting the sum of their curvature, to which the penalty is added), and their
+        fraction of all examples, by which `contributions` weighs the branches. If the feature of a
+        test had missing values in training, the branches show how they are routed.
 
     Raises
     ------
@@ -60,11 +62,11 @@ def export_text(
     'v', iteration 0
     |--- label[-1] is 'c' (gain 3.17)
     |   |--- symbol is 'a' (gain 3.16)
-    |   |   |--- +0.68 (weight 9)
+    |   |   |--- +0.68 (weight 9, 27.27%)
     |   |--- not symbol is 'a'
-    |   |   |--- -0.21 (weight 6)
+    |   |   |--- -0.21 (weight 6, 18.18%)
     |--- not label[-1] is 'c'
-    |   |--- -0.28 (weight 18)
+    |   |--- -0.28 (weight 18, 54.55%)
     """
     grown = FittedTrees.of(model)
     parts = []
@@ -85,7 +87,7 @@ def _lines(
 ) -> Iterator[str]:
     node = nodes[i]
     if node.is_leaf:
-        leaf = f"{node.format_value(decimals)} ({node.format_weight(decimals)})"
+        leaf = f"{node.format_value(decimals)} ({node.format_examples(decimals)})"
         yield SPACE * depth + BRANCH + leaf
         return
     if max_depth is not None and depth >= max_depth:
@@ -110,7 +112,7 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
     label : str, int or bool, optional
         Label of the tree; the first label by default.
     decimals : int, default=3
-        Number of decimal places of values and weights.
+        Number of decimal places of values, weights, and percentages.
 
     Returns
     -------
@@ -138,8 +140,8 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
       0 [label="symbol is 'a'"]
       0 -> 1 [label="yes"]
       0 -> 2 [label="no"]
-      1 [label="-0.3\nweight 9"]
-      2 [label="+0.2\nweight 12"]
+      1 [label="-0.3\nweight 9, 42.9%"]
+      2 [label="+0.2\nweight 12, 57.1%"]
     }
     """
     grown = FittedTrees.of(model)
@@ -157,7 +159,7 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
 
 def _statements(i: int, node: Node, decimals: int) -> list[str]:
     if node.is_leaf:
-        leaf = f"{node.format_value(decimals)}\n{node.format_weight(decimals)}"
+        leaf = f"{node.format_value(decimals)}\n{node.format_examples(decimals)}"
         return [f"  {i} [label={_quoted(leaf)}]"]
     sides = zip((node.passed, node.failed), ("yes", "no"), node.missing, strict=True)
     return [f"  {i} [label={_quoted(node.test)}]"] + [

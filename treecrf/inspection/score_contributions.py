@@ -127,10 +127,12 @@ def contributions(
     - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
       and the contribution is that of this feature. With ``"impute"`` or ``"indicator"``, it is the
       contribution of the imputed value or of the indicator.
-    - Covers are sums of the weights of training examples, which may be curvatures if
-      ``second_order=True``. In a conditional random field, examples are positions in all contexts
-      of previous labels, so the base value is a mean over all previous labels and not over those
-      that are likely.
+    - Covers are numbers of training examples, multiplied by their weights, whether steps are of
+      first or second order. `export_text` prints them as fractions. For a test whose value was
+      missing in some examples, only the others count. In a conditional random field, examples are
+      positions in all contexts of previous labels, so the base value is a mean over all previous
+      labels and not over those that are likely. On samples, the numbers are estimates, and in
+      second-order boosting they disregard the weights. Models saved by early versions keep theirs.
     - For linear models and linear starts, the contribution of a feature is the sum of its
       attributes, multiplied by their weights, and the base value is that of a position where all
       attributes are 0. Weights of previous labels, and constant transitions, are relative to their

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inspection.fitted_trees import FittedTrees, code_of
+from treecrf.trees.shapley import relative_covers
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Node:
         Sum of the weights of the training examples that reached the node: positions in all contexts
         of previous labels for a conditional random field, positions for a local model. In
         second-order boosting, weights are curvatures.
+    fraction : float
+        Fraction of the training examples that reached the node, by which `contributions` weighs it.
     gain : float
         Reduction of the squared error by the split.
     missing : (str, str)
@@ -40,6 +43,7 @@ class Node:
     test: str
     value: float
     weight: float
+    fraction: float
     gain: float
     missing: tuple[str, str]
     passed: int
@@ -50,9 +54,13 @@ class Node:
         """Format the value of a leaf with its sign."""
         return f"{self.value:+.{decimals}f}"
 
-    def format_weight(self, decimals: int) -> str:
-        """Format the weight without trailing zeros."""
-        return "weight " + np.format_float_positional(self.weight, decimals, trim="-")
+    def format_examples(self, decimals: int) -> str:
+        """Format the weight and the fraction of the examples without trailing zeros."""
+        weight, percent = (
+            np.format_float_positional(value, decimals, trim="-")
+            for value in (self.weight, 100 * self.fraction)
+        )
+        return f"weight {weight}, {percent}%"
 
     @property
     def is_leaf(self) -> bool:
@@ -70,8 +78,9 @@ def tree_of(grown: FittedTrees, iteration: int, label: Any) -> list[Node]:
     """
     first = iteration_of(grown, iteration) * len(grown.classes)
     tree = grown.forest.trees[first + code_of(grown.classes, label)]
-    sizes = _leaf_counts(tree["true_child"].tolist(), tree["false_child"].tolist())
-    return [_node(grown, tree, i, n) for i, n in enumerate(sizes)]
+    children = tree["true_child"].tolist(), tree["false_child"].tolist()
+    counted = zip(_leaf_counts(*children), _fractions(tree, *children), strict=True)
+    return [_node(grown, tree, i, *of_node) for i, of_node in enumerate(counted)]
 
 
 def iteration_of(grown: FittedTrees, iteration: int) -> int:
@@ -104,13 +113,25 @@ def _leaf_counts(passed: list[int], failed: list[int]) -> list[int]:
     return sizes
 
 
-def _node(grown: FittedTrees, tree: dict, i: int, n_leaves: int) -> Node:
+def _fractions(tree: dict, passed: list[int], failed: list[int]) -> list[float]:
+    """Return the fraction of the examples in each node."""
+    fractions = [1.0] * len(passed)
+    covers = relative_covers(tree | {"starts": np.array([0, len(passed)])}).tolist()
+    for i, cover in enumerate(covers):
+        if passed[i] >= 0:
+            fractions[passed[i]] = fractions[i] * cover
+            fractions[failed[i]] = fractions[i] * (1.0 - cover)
+    return fractions
+
+
+def _node(grown: FittedTrees, tree: dict, i: int, n_leaves: int, fraction: float) -> Node:
     is_leaf = tree["true_child"][i] < 0
     test = [int(tree[name][i]) for name in ("column", "offset", "value")]
     return Node(
         test="" if is_leaf else grown.name_of_test(*test),
         value=float(tree["leaf"][i]),
         weight=float(tree["weight"][i]),
+        fraction=fraction,
         gain=float(tree["gain"][i]),
         missing=("", "") if is_leaf else _of_missing(grown, tree, i),
         passed=int(tree["true_child"][i]),

@@ -61,7 +61,7 @@ def plot_tree(
     The tree is drawn from left to right. If a test holds, the upper branch with a solid line
     applies; otherwise the lower one with a dashed line. A leaf shows its value, which is added to
     the score of the label, and the weight of the training examples that reached it. The width of a
-    branch shows the same weight.
+    branch shows the fraction of the training examples.
 
     Parameters
     ----------
@@ -177,13 +177,12 @@ def _draw_branch(ax: Any, item: Placed, placed: list[Placed], starts: np.ndarray
         return
     parent, here = placed[item.parent], starts[item.depth]
     bend = here - GAP / 2
-    fraction = item.node.weight / max(placed[0].node.weight, np.finfo(float).tiny)
     ax.plot(
         [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, here - 0.3],
         [parent.row, parent.row, item.row, item.row],
         color="#4D4D4D" if item.passes else "#8A8A8A",
         linestyle="-" if item.passes else (0, (3, 2)),
-        linewidth=0.6 + 2.4 * np.sqrt(fraction),
+        linewidth=0.6 + 2.4 * np.sqrt(item.node.fraction),
         solid_joinstyle="round",
         zorder=1,
     )

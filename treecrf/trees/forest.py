@@ -32,8 +32,9 @@ class Forest:
     ``offset`` positions back is number ``value`` (``n_labels`` for no label). Children are counted
     from the start of their tree; leaves have none (-1) and store their value, ``leaf``.
 
-    A position that lacks the value of a test goes to both children, with the fraction ``share`` of
-    its weight to the true child. If the encoder has ``missing="surrogate"``, it goes to one child
+    ``share`` is the fraction of the training examples that pass a test, of those that have its
+    value. A position that lacks the value goes to both children, with this fraction of its weight
+    to the true child. If the encoder has ``missing="surrogate"``, it goes to one child
     instead: by the node's first surrogate whose value is not missing, with the opposite outcome if
     the surrogate is ``reversed``, or else to the child with more weight. The surrogates of all
     nodes are concatenated, ``n_surrogates`` for each node.

@@ -3,7 +3,8 @@
 The contributions are Shapley values [1]_, as in path-dependent TreeSHAP [2]_. Players are features
 at offsets in the window, sequence ends at offsets, and previous labels at lags. In a coalition, a
 test of a present player has its actual outcome, and a test of an absent player sends a position to
-both children, with weights that are the children's relative covers. They are computed by quadrature
+both children, with weights that are the children's relative covers: their shares of the training
+examples, in first-order and in Newton boosting alike. They are computed by quadrature
 along the paths, in time proportional to the number of nodes and players on a path.
 
 References
@@ -152,10 +153,10 @@ class Links:
 
 
 def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the cover of each node's true child, relative to that of the node.
+    """Return the cover of each node's true child, relative to that of the node: its share.
 
-    For window tests it is the fraction that divides positions without a value, so that a missing
-    value is the same as an absent player. For previous labels it is the fraction of the weight.
+    Shares also divide positions without a value, so that a missing value is the same as an absent
+    player. Models saved by early versions have no shares of label tests; weights replace them.
     """
     children = [packed[name].astype(np.int64) for name in ("true_child", "false_child")]
     first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"]))
@@ -163,7 +164,8 @@ def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
     passed, failed = (packed["weight"][np.maximum(first + c, 0)] for c in children)
     total = passed + failed
     of_weight = np.divide(passed, total, out=np.full(len(total), 0.5), where=total > 0)
-    shares = np.where(packed["column"] == LABEL, of_weight, packed["share"])
+    has_none = (packed["column"] == LABEL) & (packed["share"] == 0)
+    shares = np.where(has_none, of_weight, packed["share"])
     return np.where(is_inner, shares, 0.0)
 
 

@@ -172,11 +172,7 @@ class ListGrowth:
     @property
     def with_counts(self) -> bool:
         """Whether growers need the number of examples in addition to their weights."""
-        return (
-            self.growth.min_examples > 0
-            or self.surrogates
-            or (self.has_curvature and self.table.has_missing)
-        )
+        return self.growth.min_examples > 0 or self.surrogates or self.has_curvature
 
     @property
     def learning_rate(self) -> float:

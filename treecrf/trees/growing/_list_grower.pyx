@@ -81,7 +81,7 @@ cdef class ListGrower:
         Whether examples are counted separately from their weights.
     has_curvature : bool, default=False
         Whether weights are curvature. The fraction of the examples that pass a test is then that of
-        their number, if they are counted.
+        their number, and they must be counted.
     surrogates : bool, default=False
         Whether a row whose value is missing goes to the child that surrogates choose, instead of to
         both with a fraction of its weight.
@@ -124,7 +124,7 @@ cdef class ListGrower:
     cdef Stage stage
     cdef int32_t whole                      # node whose examples the stage works on
     cdef int32_t small                      # node whose histogram is made; -1 for none
-    cdef bint shares_of_counts
+    cdef bint has_curvature, with_bin_counts
     # Working memory of a split.
     cdef Py_ssize_t room, block_room
     cdef uint8_t *outcomes                  # of the test at each example
@@ -134,7 +134,10 @@ cdef class ListGrower:
                   bint with_counts=False, bint has_curvature=False, bint surrogates=False,
                   Py_ssize_t max_parts=1):
         cdef Py_ssize_t n
-        self.shares_of_counts = has_curvature and with_counts
+        # Histograms count examples for the search, and for shares by which examples are divided.
+        self.with_bin_counts = with_counts and (
+            growth.min_examples > 0 or surrogates or tests.has_missing)
+        self.has_curvature = has_curvature
         self.max_parts = max_parts
         self.entries_per_row = features.entries_per_row()
         self.many_examples = MUCH_WORK // (WORK_PER_EXAMPLE + self.entries_per_row)
@@ -153,7 +156,8 @@ cdef class ListGrower:
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
         self.histograms = SparseHistograms(self.new_part(features), max_parts)
-        self.splits = SplitSearch(tests, growth, order * (n_labels + 1), with_counts)
+        self.splits = SplitSearch(tests, growth, order * (n_labels + 1),
+                                  self.with_bin_counts)
         n = 2 * self.max_leaves + 1
         self.nodes = <Node *> malloc(n * sizeof(Node))
         self.examples = <ExampleList *> calloc(n, sizeof(ExampleList))
@@ -186,7 +190,7 @@ cdef class ListGrower:
             Those of the grower, with working memory of their own.
         """
         return DenseHistogram(features, self.tests, self.lists.n_lags, self.n_labels,
-                              self.lists.with_counts)
+                              self.with_bin_counts)
 
     def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None, Py_ssize_t label=0):
         """Grow a tree with one thread.
@@ -424,13 +428,17 @@ cdef class ListGrower:
             free_histogram(histogram)
             free_list(&self.examples[node_id])
             return
-        if node.test < self.n_window_bins:
-            node.share = self.splits.share(node, histogram, self.shares_of_counts)
+        if not self._shares_follow_lists():
+            node.share = self.splits.share(node, histogram, self.has_curvature)
         self.open_leaves[self.n_open] = node_id
         self.n_open += 1
         self.n_kept_bins += histogram.n
         if self.n_kept_bins > self.max_kept_bins:
             self._drop_histograms()
+
+    cdef inline bint _shares_follow_lists(self) noexcept nogil:
+        """Return whether shares are known only once examples have been moved to children."""
+        return self.has_curvature and not self.with_bin_counts
 
     cdef void _drop_histograms(self) noexcept nogil:
         """Drop histograms of the open leaves with the smallest gains."""
@@ -495,6 +503,9 @@ cdef class ListGrower:
             self._copy_true_side(parent, large)
             copy_difference(&self.nodes[small], parent, &self.nodes[large])
         copy_difference(&self.nodes[large], parent, &self.nodes[small])
+        if self._shares_follow_lists():
+            parent.share = (self._count(&self.examples[parent.true_child])
+                            / self._count(&self.examples[parent_id]))
         free_list(&self.examples[parent_id])
         if self.small < 0:
             free_histogram(&self.sums[parent_id])
@@ -522,11 +533,19 @@ cdef class ListGrower:
                 fraction = examples.fractions[i] * (1.0 / WHOLE)
             total += examples.values[2 * i] * fraction
             weight += examples.values[2 * i + 1] * fraction
-            if self.lists.with_counts:
+            if self.with_bin_counts:
                 count += examples.counts[2 * i] * fraction
         node.total = total
         node.weight = weight
-        node.examples = count if self.lists.with_counts else weight
+        node.examples = count if self.with_bin_counts else weight
+
+    cdef double _count(self, const ExampleList *examples) noexcept nogil:
+        """Return the number of whole examples that those of a list stand for."""
+        cdef Py_ssize_t i
+        cdef double count = 0.0
+        for i in range(examples.n):
+            count += examples.counts[2 * i]
+        return count
 
     # Blocks of a node's examples
 
