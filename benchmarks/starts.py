@@ -1,55 +1,72 @@
-"""Boosting from scores of 0 and from linear models with penalties of different strength.
+"""Boosting from scores of 0, and from all or half of linear models with several penalties.
 
-Every third training sequence is held out.
+Four-fold cross-validation on the training sequences. In each fold, `TreeCRF` chooses the number of
+iterations from the given start as by default.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from itertools import product
 
-from measure import markdown, seconds
-from papers_data import CHOICES, NAMES, Task, load
-from settings import make_model
+import numpy as np
+from measure import markdown
+from panel import TASKS
+from sklearn.model_selection import KFold
 
-from treecrf import LinearCRF
+from treecrf import TreeCRF
+from treecrf.learners.boosted.start import OwnStart
 
-# Training positions per unit of the L2 penalty of the linear model; None for scores of 0.
-POSITIONS = (None, 250, 500, 1000, 2000)
-SETTINGS = {"max_iter": 60, "max_leaf_nodes": 50}
-STEPS = {"first": {"l2_regularization": 40.0},
-         "second": {"l2_regularization": 5.0, "second_order": True}}  # fmt: skip
-SHOWN = (0, 10, 20, 40, 60)
-HEADER = ("data", "steps", "positions per penalty", *(f"iteration {i}" for i in SHOWN),
-          "best", "at", "fit s")  # fmt: skip
+STARTS = (None, *(OwnStart(penalty, share) for share in (1.0, 0.5) for penalty in (1.0, 3.0, 10.0)))
+NAMES = ("protein", "nettalk", "hyphen")
+HEADER = ("data", "penalty", "share", "log loss", "accuracy %", "Viterbi, accuracy %", "iterations")
+
+
+class FromStart(TreeCRF):
+    """A TreeCRF with one of the starts that ``init="auto"`` may compare."""
+
+    start: OwnStart | None = None
+
+    def _candidates(self) -> list:
+        return [self.start]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
+    parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
     for name in parser.parse_args().data:
-        print(f"\n{markdown(HEADER, list(rows(load(name))))}", flush=True)
+        print(f"\n{markdown(HEADER, list(rows(name)))}", flush=True)
 
 
-def rows(task: Task) -> Iterator[list[str]]:
-    """Rows of the table for a dataset: held-out log-likelihoods per label."""
-    X, y, _, _ = task.arrays()
-    parts = [[s for i, s in enumerate(part) if (i % 3 == 0) == is_held_out]
-             for is_held_out, part in product((False, True), (X, y))]  # fmt: skip
-    n = sum(map(len, parts[1]))
-    for steps, positions in product(STEPS, POSITIONS):
-        init = "zero"
-        if positions is not None:
-            init = LinearCRF(
-                window=task.window, solver="sgd", max_iter=10, l2_regularization=n / positions
-            )
-        crf = make_model(task, SETTINGS | STEPS[steps], init=init)
-        fit = seconds(lambda crf=crf: crf.fit(*parts))
-        scores = crf.validation_score_
-        yield [task.name, steps, "" if positions is None else str(positions),
-               *(f"{scores[i]:.4f}" for i in SHOWN), f"{scores.max():.4f}", str(scores.argmax()),
-               f"{fit:.1f}"]  # fmt: skip
+def rows(name: str) -> Iterator[list[str]]:
+    """Rows of the table for a dataset."""
+    task = TASKS[f"{name} all"]
+    draw = task.draws()[0]  # its test data are not used
+    X, y = draw.X, [np.asarray(list(labels)) for labels in draw.y]
+    for start in STARTS:
+        results, n_iter = [], []
+        for train, test in KFold(4, shuffle=True, random_state=0).split(X):
+            model = FromStart(window=task.window, random_state=0)
+            model.start = start
+            model.fit([X[i] for i in train], [y[i] for i in train])
+            results.append(scores(model, [X[i] for i in test], [y[i] for i in test]))
+            n_iter.append(str(model.n_iter_))
+        *sums, n = np.sum(results, axis=0)
+        loss, marginal, viterbi = np.array(sums) / n
+        described = ["", ""] if start is None else [f"{start.penalty:g}", f"{start.share:g}"]
+        yield [name, *described, f"{loss:.3f}", f"{100 * marginal:.1f}", f"{100 * viterbi:.1f}",
+               ", ".join(n_iter)]  # fmt: skip
+
+
+def scores(model: TreeCRF, X: list, y: list) -> tuple[float, int, int, int]:
+    """Return sums over positions: log losses, correct labels by each decoding, and positions."""
+    true = np.concatenate(y)
+    probabilities = np.concatenate(model.predict_proba(X))
+    of_true = probabilities[np.arange(len(true)), np.searchsorted(model.classes_, true)]
+    best = model.classes_[probabilities.argmax(axis=1)]
+    model.set_params(decoding="viterbi")
+    decoded = np.concatenate([np.asarray(labels) for labels in model.predict(X)])
+    return -np.log(of_true).sum(), (best == true).sum(), (decoded == true).sum(), len(true)
 
 
 if __name__ == "__main__":
