@@ -292,6 +292,18 @@ def test_wide_beams_are_exact(kind, rng, shape):
         np.testing.assert_allclose(np.nan_to_num(bound), curvature, atol=1e-8)
 
 
+@pytest.mark.parametrize(("n_labels", "order"), [(2, 2), (3, 2), (2, 3), (3, 3), (2, 4)])
+@pytest.mark.parametrize("kind", ["moderate", "tied"])
+def test_curvature_in_wide_beams_is_exact_in_longer_sequences(kind, n_labels, order):
+    """They are long enough for contexts that share no labels to be compared."""
+    rng = np.random.default_rng(order)
+    case = Beams(kind, rng, n_labels, order, [3 * order + 2, 20], n_labels**order)
+    residuals, curvature = np.zeros((2, *case.scores.shape))
+    arguments = case.scores, case.chains, case.labels, *case.whole
+    _inference.residuals(*arguments, residuals, curvature, np.zeros(case.whole[1]))
+    np.testing.assert_allclose(np.nan_to_num(case.residuals()[1]), curvature, atol=1e-8)
+
+
 def test_ties_go_to_the_lowest_contexts():
     case = Beams("moderate", np.random.default_rng(0), 4, 1, [6], 3)
     case.scores[:] = 0.0

@@ -78,6 +78,50 @@ def test_curvature_bounds_the_rows_of_the_hessian(kind, rng, shape):
         assert (curvature[:, where] <= (3 if case.order else 1) * exact + STEP).all()
 
 
+@pytest.mark.parametrize(
+    ("n_labels", "order", "length"), [(2, 1, 10), (2, 2, 10), (2, 3, 10), (2, 4, 10), (3, 2, 6)]
+)
+@pytest.mark.parametrize("stay", [0.0, 3.0])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 3.0])
+def test_curvature_of_high_orders_is_a_tight_bound(n_labels, order, length, stay, scale):
+    """The sequences are long enough for contexts that share no labels to be compared."""
+    rng = np.random.default_rng(order)
+    for _ in range(3):
+        case = Chains("moderate", rng, n_labels, order, [length])
+        case.scores *= scale
+        for v in range(n_labels):
+            case.scores[v, :, v::n_labels] += stay
+        exact = hessian_row_sums(case.scores, n_labels, order)
+        found = case.residuals()[1]
+        # Probabilities that are rounded to about 1e-16 are divided by small ones.
+        assert (found >= exact - 16 * STEP).all()
+        assert found.sum() <= 1.9 * exact.sum()
+
+
+def curvature_per_position(order, n_labels, length, stay=2.0, scale=1.0):
+    """Sums of the curvature over the pairs of a position in the middle third, on average."""
+    case = Chains("moderate", np.random.default_rng(0), n_labels, order, [length])
+    case.scores *= scale
+    for v in range(n_labels):
+        case.scores[v, :, v::n_labels] += stay
+    curvature = case.residuals()[1]
+    return curvature[:, length // 3 : -length // 3].sum(axis=(0, 2)).mean()
+
+
+@pytest.mark.parametrize(("order", "n_labels"), [(2, 2), (2, 5), (3, 2), (3, 4), (4, 2), (4, 3)])
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+def test_curvature_does_not_grow_with_the_length(order, n_labels, scale):
+    short, long = (curvature_per_position(order, n_labels, n, scale=scale) for n in (120, 600))
+    assert long <= 1.25 * short
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_curvature_hardly_grows_with_the_order(order):
+    """Scores of 0 make labels independent; only the labels that contexts share connect pairs."""
+    one, more = (curvature_per_position(m, 3, 90, stay=0.0, scale=0.0) for m in (1, order))
+    assert more <= 1.6 * order * one
+
+
 @given(possible_kinds, seeds, shapes, st.floats(0, 1))
 def test_curvature_is_the_diagonal_but_at_least_a_share_of_the_bound(kind, rng, shape, share):
     case = Chains(kind, rng, *shape)

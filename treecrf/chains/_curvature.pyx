@@ -10,8 +10,8 @@ The own position alone, 2 p (1 - p), is a good estimate of the curvature where l
 hardly depend on each other. With a ``bound_share`` s, the curvature is 2 p (1 - p), but at least s
 times the bound: steps of length s or less are then safe as well.
 
-With an order above 1, successive contexts share labels, and those that differ in a shared label stay
-apart from one position to the next, however little the labels depend on each other. There, the
+With an order above 1, successive contexts share labels, and those that differ in a shared label
+stay apart from one position to the next, however little labels depend on each other. There, the
 influence is also bounded by that of the contexts one order later, which share no label with them.
 
 The influence of contexts on later positions comes from a pass over the tiles from the last to the
@@ -183,9 +183,9 @@ cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize
     Here t is the j-th position of tile i. The influence of context c on position s >= t is
     2 TV(P(c_s | c_t = c), P(c_s)), with TV the total variation. It is 2 (1 - P(c)) at s = t and
     does not grow with s. From t + 1 on it is at most the sum of the influences of the next
-    contexts, weighted by |P(c' | c) - P(c')| or by P(c' | c). The second one is smaller
-    mostly where successive contexts share labels, and is computed there. ``_beam_gradients.influence_of_future`` is the same for the
-    states of a beam.
+    contexts, weighted by |P(c' | c) - P(c')| or by P(c' | c). The second one is smaller mostly
+    where successive contexts share labels, and is computed there.
+    ``_beam_gradients.influence_of_future`` is the same for the states of a beam.
     """
     cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
@@ -259,7 +259,8 @@ cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexce
     none.
     """
     cdef Py_ssize_t order = chain.shape.order, t = tile_start(chain, i) + j
-    return (order > 1 and j >= 0 and t >= order and t % block_distance(order, chain.shape.n_contexts, chain.shape.n_labels) == 0
+    cdef Py_ssize_t distance = block_distance(order, chain.shape.n_contexts, chain.shape.n_labels)
+    return (order > 1 and j >= 0 and t >= order and t % distance == 0
             and j + order <= tile_length(chain, i))
 
 

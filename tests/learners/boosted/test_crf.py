@@ -44,18 +44,72 @@ def mean_log_likelihood(crf: TreeCRF, X, y) -> float:
 # Likelihood and its history
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("l2", [0.0, 0.1, 1.0, 10.0])
 def test_newton_steps_never_lower_the_likelihood(order, l2):
     for seed in range(6):
         rng = np.random.default_rng([seed, order])
-        K = rng.integers(2, 5)
+        K = rng.integers(2, 5 if order < 3 else 3)
         y = [rng.integers(0, K, n) for n in rng.integers(1, 15, 8)]
         X = [np.stack([rng.normal(size=len(v)) + v, rng.integers(0, 3, len(v))], 1) for v in y]
         crf = small(order=order, second_order=True, l2_regularization=l2, max_iter=20,
                     max_leaf_nodes=int(rng.integers(2, 30))).fit(X, y)  # fmt: skip
         # Near 0 nothing is left to gain and rounding shows.
         assert np.diff(crf.train_score_).min() > -1e-9
+
+
+def persistent(n_labels: int, lengths: list[int]) -> tuple[list, list]:
+    """Draw labels that rarely change, and two noisy measurements of each."""
+    rng = np.random.default_rng(n_labels)
+    y = []
+    for n in lengths:
+        drawn = rng.integers(n_labels, size=n)
+        starts = np.where(rng.random(n) < 0.03, np.arange(n), 0)
+        y.append(drawn[np.maximum.accumulate(starts)])
+    return [v[:, None] + rng.normal(size=(len(v), 2)) for v in y], y
+
+
+@pytest.mark.parametrize("sampling", [None, 0.1])
+def test_newton_steps_on_long_sequences_never_lower_the_likelihood(sampling):
+    X, y = persistent(3, [150] * 3)
+    for order in 1, 2, 3:
+        settings = {"order": order, "second_order": True, "curvature": "bound"}
+        crf = small(**settings, max_iter=10, sampling=sampling).fit(X, y)
+        assert sampling or np.diff(crf.train_score_).min() > -1e-9
+        assert crf.train_score_[-1] > -0.2
+
+
+def last_score(X, y, **parameters) -> float:
+    settings = {"second_order": True, "learning_rate": 0.3, "max_iter": 12} | parameters
+    return small(**settings).fit(X, y).train_score_[-1]
+
+
+FIRST_ORDER = {"second_order": False, "learning_rate": 1.0}
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("n_labels", [2, 4])
+def test_higher_orders_train_as_well_where_labels_persist(n_labels, order):
+    X, y = persistent(n_labels, [400] * 2)
+    found = last_score(X, y, order=order, sampling=None)
+    assert found > last_score(X, y) - 0.005
+    assert found > last_score(X, y, order=order, **FIRST_ORDER) - 0.005
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_higher_orders_train_as_well_on_long_sequences(order):
+    X, y = persistent(3, [1200])
+    pieces = [[v[i : i + 40] for v in values for i in range(0, 1200, 40)] for values in (X, y)]
+    assert last_score(X, y, order=order) > last_score(*pieces, order=order) - 0.01
+
+
+@pytest.mark.parametrize("beam", ["two-pass", "forward-only"])
+@pytest.mark.parametrize("order", [2, 3])
+def test_beams_train_as_well_where_labels_persist(order, beam):
+    X, y = persistent(4, [400] * 2)
+    found = last_score(X, y, order=order, beam_width=8, beam=beam)
+    assert found > last_score(X, y) - 0.005
+    assert found > last_score(X, y, order=order) - 0.02
 
 
 @pytest.mark.parametrize("init", ["zero", "pseudo_likelihood"])
