@@ -492,3 +492,27 @@ def test_scores_without_a_finite_value_choose_nothing():
     crf = auto(scoring=lambda y_true, y_pred: -np.inf, max_iter=3).fit(X, y)
     assert crf.n_iter_ == 3
     assert crf.init_ is None
+
+
+def hidden_markov(n, seed=0):
+    """Sequences of 60 positions of four labels that persist, with Gaussian measurements."""
+    rng = np.random.RandomState(seed)
+    means = 0.8 * np.random.RandomState(1).normal(size=(4, 3))
+    y = [rng.randint(4, size=60) for _ in range(n)]
+    for labels in y:
+        for t in np.flatnonzero(rng.rand(59) < 0.75) + 1:
+            labels[t] = labels[t - 1]
+    return [means[labels] + rng.normal(size=(60, 3)) for labels in y], y
+
+
+def test_more_data_do_not_make_the_model_worse():
+    """There is no step at 10,000 positions, where the linear model is right."""
+    X, y = hidden_markov(260)
+    test = hidden_markov(200, seed=1)
+    scores = []
+    for n in (160, 170, 260):  # 9,600, 10,200 and 15,600 positions
+        crf = TreeCRF(window=2).fit(X[:n], y[:n])
+        linear = LinearCRF(window=2).fit(X[:n], y[:n])
+        scores.append(crf.score(*test))
+        assert scores[-1] > linear.score(*test) - 0.01
+    assert scores[0] < scores[1] + 0.01 < scores[2] + 0.02
