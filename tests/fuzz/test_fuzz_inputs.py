@@ -11,6 +11,11 @@ from support.settings import FIXED
 
 from treecrf import TreeCRF
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning"),
+    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning"),
+]
+
 many = settings(suppress_health_check=[HealthCheck.too_slow])
 choices = st.one_of(
     st.just("from_dtype"), st.none(), st.lists(st.integers(-3, 3), max_size=2),

@@ -208,7 +208,7 @@ def test_attributes_of_one_feature_are_added():
 # Descriptions
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence 0 is known")
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 def test_descriptions_of_values():
     rng = np.random.default_rng(0)
     X = [[{"word": str(rng.choice(list("abc"))), "size": float(rng.normal()),

@@ -265,7 +265,7 @@ def test_long_tables(tables):
 # Errors
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence 0 is known")
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 def test_wrong_arguments(trained, letters):
     X = letters[0]
     for arguments, message in (

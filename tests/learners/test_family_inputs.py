@@ -64,6 +64,7 @@ def assert_close(name, ours, theirs) -> None:
         np.testing.assert_allclose(one, other, atol=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 @every(TABULAR, fast=CORE)
 def test_forms_of_the_same_cells_give_the_same_model(name):
     columns = {"heat": HEAT.tolist(), "open": OPEN.tolist(), "room": ROOM.tolist()}
@@ -95,6 +96,8 @@ def test_dicts_give_the_same_model_as_frames(name):
         assert_close(name, other.predict_proba(X), model.predict_proba(frames))
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 @every(GROWN | LINEAR, fast=CORE)
 def test_missing_values_of_all_forms_give_the_same_model(name):
     columns = {n: with_missing(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
@@ -106,6 +109,7 @@ def test_missing_values_of_all_forms_give_the_same_model(name):
             assert_close(name, model.predict_proba(other), expected)
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 @every(ESTIMATED)
 def test_wrapped_estimators_read_missing_categories(name):
     rooms = cut([[room] for room in with_missing(ROOM, 2)])

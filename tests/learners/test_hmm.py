@@ -78,6 +78,7 @@ def test_probabilities_are_those_of_naive_counting(seed, order, n_labels, laplac
     assert len(hmm.transition_log_prob_) == order + 1
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 @given(seeds, orders, st.integers(2, 4), st.integers(1, 3))
 def test_scores_are_log_probabilities(seed, order, n_labels, n_jobs):
     X, y = draw(seed, n_labels)
@@ -101,6 +102,7 @@ def test_scores_are_log_probabilities(seed, order, n_labels, n_jobs):
             assert scores[v, start + t, context] == expected
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_probabilities_of_all_inputs_add_up_to_one(order):
     hmm = HMMClassifier(order=order).fit(["aba", "bb"], ["xyy", "yx"])

@@ -120,12 +120,12 @@ class Segmentation:
             raise ValueError(f"X has {len(offsets) - 1} sequences, {name} has {len(items)}")
         return items
 
-    def join(self, items: list[np.ndarray], empty: np.ndarray) -> Any:
+    def join(self, items: list[np.ndarray], *empty: np.ndarray) -> Any:
         """Return the results of all sequences in the form of X: one long array, or a list.
 
-        ``empty`` is the result of an empty sequence.
+        ``empty`` is that of an empty sequence, in case that there are no others.
         """
-        return np.concatenate([empty, *items]) if self.is_long else items
+        return np.concatenate([*empty, *items]) if self.is_long else items
 
 
 def offsets_of_items(lengths: list[int]) -> np.ndarray:

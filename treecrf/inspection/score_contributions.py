@@ -170,7 +170,7 @@ def contributions(
     by_sequence = model._as_read(split(values, sequences.offsets))
     return Contributions(
         base_values=explainer.base_values,
-        values=segmentation.join(by_sequence, by_sequence[0][:0]),
+        values=segmentation.join(by_sequence),
         feature_names=explainer.names,
         labels=model.classes_[explainer.codes],
     )

@@ -184,6 +184,7 @@ def test_branches_test_features_of_one_set(sets, possible, kind, sampling):
         assert tests_labels == (model.order > 0)
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 def test_names_of_features():
     X, y = tables()
     frames = [pd.DataFrame(x, columns=["a", "b", "c"]) for x in X]

@@ -12,9 +12,11 @@ from scipy.special import expit
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, Validation, report_to
 from treecrf.learners.boosted.selection import Choice
+from treecrf.learners.chain_model import of_each
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import DiscoverySettings, bag_probabilities
 from treecrf.learners.future.encoder import FutureEncoder
@@ -433,8 +435,12 @@ class FutureFeatureMEMM(LocalClassifier):
         >>> [values.ndim for values in memm.future_values(["aab", "b"])]
         [3, 3]
         """
-        segmentation = self._segmentation(X, lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, _ = self._read(X, segmentation=segmentation)
+        empty = np.zeros((0, len(self._encoder.features), 2))
+        return segmentation.join(of_each(sequences, self._future_values, empty), empty)
+
+    def _future_values(self, sequences: Sequences) -> list[np.ndarray]:
         encoder = self._encoder
         encoded = encoder.base.encode(sequences)
         values = np.empty((encoded.n_positions, len(encoder.features), 2))
@@ -442,7 +448,7 @@ class FutureFeatureMEMM(LocalClassifier):
             score = feature.scores(encoder.base, encoded)
             values[:, k, 0] = expit(score)
             values[:, k, 1] = bag_probabilities(feature.bags(encoded), score)
-        return segmentation.join(split(values, encoded.offsets), values[:0])
+        return split(values, encoded.offsets)
 
     def _search_settings(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))

@@ -179,7 +179,10 @@ class FutureFeatures(
         names = self._names()
         if segmentation.is_long:
             return _appended(X, joined, names)
-        return [_appended(x, table, names) for x, table in zip(X, joined, strict=True)]
+        return [
+            _appended(x, table, names) if len(table) else x  # an empty sequence has any form
+            for x, table in zip(X, joined, strict=True)
+        ]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the columns of the result.
