@@ -246,7 +246,7 @@ class Race:
             ]
             rising = [each for each in candidates if possible[each.init] > each.best]
             n_iter += STRIDE
-        return max(candidates, key=lambda each: possible[each.init])
+        return max(candidates, key=lambda each: each.best)
 
     def finish(self, best: Candidate, report: Callable[[int, dict], None]) -> None:
         """Train the best candidate on all folds, until early stopping ends it."""
