@@ -517,9 +517,9 @@ def days():
     """A long table of two days with times, their labels, and a model."""
     pandas = pytest.importorskip("pandas")
     times = pandas.date_range("2024-05-01", periods=48, freq="h", tz="Europe/Berlin", name="hour")
-    load = np.random.default_rng(0).random(48)
+    load = np.random.default_rng(0).integers(10, size=48) / 10
     frame = pandas.DataFrame({"load": load, "day": times.day}, index=times)
-    frame["state"] = np.where(load > 0.5, "on", "off")
+    frame["state"] = np.where(load > 0.45, "on", "off")
     return frame, TreeCRF(max_iter=5, **FIXED).fit(frame, "state", groups="day")
 
 

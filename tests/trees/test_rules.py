@@ -24,7 +24,7 @@ def fitted(kind, **parameters):
     lengths = rng.integers(3, 12, 30)
     X = random_sequences(kind, rng, lengths)
     y = [rng.choice(list("xyz"), length) for length in lengths]
-    model = TreeCRF(max_iter=2, l2_regularization=0.1, window=(2, 1), **parameters)
+    model = TreeCRF(max_iter=2, l2_regularization=0.1, window=(2, 1), init="zero", **parameters)
     return model.fit(X, y), X[:3]
 
 

@@ -11,6 +11,7 @@ from support.sweeps import sweep
 
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
+from treecrf.encoding import thresholds
 
 
 def check_case(kind, seed, n_trees=1, **options):
@@ -248,7 +249,8 @@ def test_joint_histograms_of_some_codes(kind, monkeypatch):
         check_case(kind, 0, order=order, window=(2, 1), lengths=[300, 40])
 
 
-def test_hundreds_of_thresholds():
+def test_hundreds_of_thresholds(monkeypatch):
+    monkeypatch.setattr(thresholds, "MIN_BINS", 255)
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(n, 2)) for n in (300, 1, 99)]
     positions = Positions(tables, rng, Setting(window=(1, 0)))

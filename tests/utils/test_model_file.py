@@ -55,6 +55,7 @@ def assert_predicts_the_same(a: TreeCRF, b: TreeCRF, X) -> None:
 LABELS = [["x", "longer"], [3, -7, 2**60], [False, True]]
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 @pytest.mark.parametrize(
     ("kind", "labels"),
     [

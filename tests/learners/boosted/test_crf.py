@@ -335,7 +335,7 @@ def noisy(n: int, seed: int) -> tuple[list, list]:
 
 @pytest.mark.parametrize("given", [True, False])
 def test_early_stopping_keeps_the_best_iteration(given):
-    X, y = noisy(30, 0)
+    X, y = noisy(30, 4)
     val = noisy(20, 1) if given else ()
     crf = small(early_stopping=True, max_iter=100, n_iter_no_change=5).fit(X, y, *val)
     assert 1 <= crf.n_iter_ < 90

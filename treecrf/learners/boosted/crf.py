@@ -148,7 +148,7 @@ class TreeCRF(BoostedSequenceClassifier):
         example is used. An example with a smaller residual is used with a probability proportional
         to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
         examples. ``"auto"`` is 0.1 from a million examples on, or from 100 at each
-        position, which ten labels have with ``order=1``, and otherwise None.
+        position on, and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.

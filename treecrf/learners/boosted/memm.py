@@ -67,8 +67,8 @@ class TreeMEMM(LocalClassifier):
         Which examples each tree is fitted to. A float is the absolute residual from which on every
         example is used. An example with a smaller residual is used with a probability proportional
         to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 from a million examples on, or from 100 labels on, and
-        otherwise None.
+        examples. ``"auto"`` is 0.1 from a million examples on, or from 100 at each
+        position on, and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.

@@ -122,7 +122,8 @@ class FutureFeatureMEMM(LocalClassifier):
     subsample : float, default=1.0
         Fraction of the training sequences used in each iteration, chosen at random.
     max_bins : int, default=255
-        Maximum number of quantile bins per numeric feature.
+        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
+        if they would hold fewer than 16 training positions on average.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
         How missing values are handled. ``"weighting"`` sends the position to both children of a
         test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
