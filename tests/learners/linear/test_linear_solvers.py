@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy import optimize
 
-from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
+from treecrf.learners.linear.solvers import minimize
 
 
 def logistic(rng, n=80, d=30, scale=1.0):
@@ -36,7 +36,7 @@ def by_bounds(function, penalties, d):
         return value + penalties @ z[:d] + penalties @ z[d:], slopes
 
     options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(
+    found = optimize.minimize(
         both, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
         options=options,
     )  # fmt: skip
@@ -58,7 +58,7 @@ def test_the_sparse_optimum_is_found(seed, penalty):
         values.append(value)
         return False
 
-    weights, ended = minimize_sparse(function, penalties, start, 1000, monitor)
+    weights, ended = minimize(function, start, 1000, monitor, penalties)
     assert ended
     value = function(weights)[0] + penalties @ np.abs(weights)
     assert value == pytest.approx(by_bounds(function, penalties, d), rel=1e-9)
@@ -70,13 +70,16 @@ def test_the_sparse_optimum_is_found(seed, penalty):
     assert free.any() == (penalty < 1e4)
 
 
-def test_without_penalty_both_solvers_agree():
+@pytest.mark.parametrize("penalties", [None, 0.0])
+def test_without_penalty_the_optimum_is_that_of_scipy(penalties):
     function, d = logistic(np.random.default_rng(0))
-    smooth, ended = minimize_smooth(function, np.zeros(d), 1000, never)
-    sparse, _ = minimize_sparse(function, np.zeros(d), np.zeros(d), 1000, never)
+    if penalties is not None:
+        penalties = np.full(d, penalties)
+    weights, ended = minimize(function, np.zeros(d), 1000, never, penalties)
+    expected = optimize.minimize(function, np.zeros(d), jac=True, method="L-BFGS-B", tol=1e-14)
     assert ended
-    assert function(smooth)[0] == pytest.approx(function(sparse)[0], rel=1e-10)
-    np.testing.assert_allclose(function(smooth)[1], 0.0, atol=1e-4)
+    assert function(weights)[0] == pytest.approx(expected.fun, rel=1e-10)
+    np.testing.assert_allclose(function(weights)[1], 0.0, atol=1e-4)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -89,9 +92,8 @@ def test_solvers_stop_when_the_monitor_returns_true(sparse):
         return len(seen) == 3
 
     def run(max_iter):
-        if sparse:
-            return minimize_sparse(function, np.full(d, 0.5), np.zeros(d), max_iter, monitor)
-        return minimize_smooth(function, np.zeros(d), max_iter, monitor)
+        penalties = np.full(d, 0.5) if sparse else None
+        return minimize(function, np.zeros(d), max_iter, monitor, penalties)
 
     weights, ended = run(100)
     assert ended
@@ -105,6 +107,6 @@ def test_solvers_stop_when_the_monitor_returns_true(sparse):
 
 def test_a_start_at_the_optimum_is_kept():
     function, d = logistic(np.random.default_rng(0))
-    weights, ended = minimize_sparse(function, np.full(d, 1e5), np.zeros(d), 10, never)
+    weights, ended = minimize(function, np.zeros(d), 10, never, np.full(d, 1e5))
     assert ended
     assert not weights.any()

@@ -26,7 +26,7 @@ from treecrf.learners.linear.likelihood import (
     StateLikelihood,
 )
 from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
-from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
+from treecrf.learners.linear.solvers import dot, minimize
 from treecrf.learners.linear.start import LinearStartMixin
 from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
 from treecrf.learners.linear.weights import Weights
@@ -297,12 +297,11 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
                 loss, validation, self.tol, self._stopping(), progress, scale, run
             )
             run.start()
-            monitor.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
-            arguments = start.vector / scale, self.max_iter, monitor
-            if self.l1_regularization:
-                _, ended = minimize_sparse(monitor.scaled, penalties, *arguments)
-            else:
-                _, ended = minimize_smooth(monitor.scaled, *arguments)
+            monitor.start(start.vector, dot(penalties, np.abs(start.vector / scale)))
+            penalties = penalties if self.l1_regularization else None
+            _, ended = minimize(
+                monitor.scaled, start.vector / scale, self.max_iter, monitor, penalties
+            )
         if not ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "

@@ -14,6 +14,7 @@ from treecrf.encoding.layout import rows_of_positions
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.solvers import dot
 from treecrf.learners.linear.weights import Weights
 
 
@@ -82,7 +83,7 @@ class StateLikelihood(Likelihood):
         data.scores.threads.map(fill, range(len(data.scores.table.parts)))
         gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
         mean = data.mean(self._log_likelihoods)
-        return float(self._log_likelihoods @ data.weights), mean, gradient
+        return dot(self._log_likelihoods, data.weights), mean, gradient
 
     def mean(self, weights: Weights) -> float:
         """Compute the mean per position, without ``class_weight``."""

@@ -11,6 +11,7 @@ import numpy as np
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
 from treecrf.learners.linear.base import Run, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, StateLikelihood
+from treecrf.learners.linear.solvers import dot
 from treecrf.learners.linear.training import PERIOD, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History, Stopping
@@ -231,7 +232,7 @@ class EpochMonitor:
 
     def _loss(self, found: np.ndarray, weights: Weights) -> float:
         likelihood = math.fsum(found * self.solver.training.weights)
-        return self.l2 * float(weights.vector @ weights.vector) - likelihood
+        return self.l2 * dot(weights.vector, weights.vector) - likelihood
 
     def _is_over(self) -> bool:
         if self.stopping is not None and self.stopping.is_reached(self.history.validation):

@@ -8,6 +8,7 @@ import numpy as np
 
 from treecrf.learners.linear.base import Run, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood
+from treecrf.learners.linear.solvers import dot
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
@@ -37,7 +38,7 @@ class Loss:
         """Compute the value and the gradient."""
         weights = self.likelihood.data.layout.weights(vector)
         total, self.mean, gradient = self.likelihood.gradient(weights)
-        value = self.l2 * float(vector @ vector) - total
+        value = self.l2 * dot(vector, vector) - total
         return value, 2.0 * self.l2 * vector - gradient.vector
 
 
