@@ -1,0 +1,74 @@
+"""Results, public names, messages and sizes are those recorded in this folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+pytest.importorskip("pyarrow")
+
+from support.golden_fits import arithmetic, cluster, results
+from support.golden_limits import KINDS
+from support.golden_names import messages, signatures
+from support.golden_settings import FITS
+
+# What fits warn of is tested elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore")
+RECORDED = {
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in Path(__file__).parent.glob("*.json")
+}
+RECORD = "python tests/golden/record.py"
+# Below this fraction of a limit, the limit must be lowered.
+NEAR = 0.97
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with cluster():
+        yield
+
+
+@pytest.fixture(scope="module")
+def has_this_arithmetic():
+    return arithmetic() == RECORDED["fits"]["arithmetic"]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_results_are_the_same_in_all_ways_and_those_recorded(name, workers, has_this_arithmetic):
+    found = results(name)
+    differing = {
+        way: sorted(part for part in of_way if of_way[part] != found["memory"].get(part))
+        for way, of_way in found.items()
+        if of_way != found["memory"]
+    }
+    assert not differing, "differs from the fit in memory"
+    if not has_this_arithmetic:
+        pytest.skip("recorded with other versions of NumPy, SciPy or scikit-learn, or processor")
+    assert found["memory"] == RECORDED["fits"].get(name), f"if intended: {RECORD} fits"
+
+
+def test_all_results_are_recorded():
+    assert RECORDED["fits"].keys() == {"arithmetic", *FITS}
+
+
+@pytest.mark.parametrize("found_in", [signatures, messages], ids=lambda found_in: found_in.__name__)
+def test_names_and_messages_are_those_recorded(found_in):
+    found, recorded = found_in(), RECORDED["names"][found_in.__name__]
+    changes = [
+        f"{name}:\n  now {found.get(name)}\n  was {recorded.get(name)}"
+        for name in sorted(found.keys() | recorded.keys())
+        if found.get(name) != recorded.get(name)
+    ]
+    assert not changes, "\n".join([*changes, f"if intended: {RECORD} names"])
+    assert "no error" not in found.values()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_are_at_their_limits(kind):
+    found, limits = KINDS[kind](), RECORDED["limits"][kind]
+    higher = {n: f"{v}, limit {limits.get(n)}" for n, v in found.items() if v > limits.get(n, 0)}
+    assert not higher, "must not grow"
+    lower = [name for name, limit in limits.items() if found.get(name, 0) < NEAR * limit]
+    assert not lower, f"lower the limits: {RECORD} limits"
