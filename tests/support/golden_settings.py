@@ -79,6 +79,7 @@ future = partial(treecrf.FutureFeatureMEMM, **TREES | {"bag_size": 3, "max_futur
 LISTS = "threads reversed memory+scratch"
 SAME = "threads reversed"
 TABLES = "csv csv+scratch parquet parquet+scratch memory+scratch dask-1 dask-2 dask-8"
+SOME = "csv parquet+scratch memory+scratch dask-8"
 SAMPLED = {"sampling": 0.1}
 STOPS = {"max_iter": 30, "early_stopping": True, "n_iter_no_change": 2}
 STEPS = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1]], dtype=bool)  # no P after N
@@ -100,10 +101,12 @@ FITS = {
        Fit(make(sampling=sampling), "table", ways=TABLES)
        for make in (crf, memm, window) for sampling in (None, 0.1)},
     "TreeCRF, table, stops": Fit(crf(**STOPS), "table", "validation", TABLES),
-    "TreeCRF, table, holds out": Fit(crf(**STOPS, **SAMPLED), "table", ways=TABLES),
-    "TreeCRF, table, auto": Fit(TreeCRF(window=1, max_iter=8, random_state=0), "table",
-                                ways=TABLES),
-    "TreeCRF, table, linear start": Fit(crf(init="linear", missing="impute"), "table", ways=TABLES),
+    **{f"TreeCRF, table, {name}{', samples' * bool(sampling)}": Fit(
+        TreeCRF(**TREES | settings | {"sampling": sampling}), "table", ways=SOME)
+       for name, settings in {
+           "holds out": STOPS, "linear start": {"init": "linear", "missing": "impute"},
+           "auto": {"max_iter": 8, "early_stopping": "auto"}}.items()
+       for sampling in (None, 0.1)},
     "TreeCRF, table, weights of labels": Fit(
         crf(class_weight="balanced", missing="surrogate", subsample=0.6, **SAMPLED), "table",
         ways=TABLES),
@@ -140,6 +143,8 @@ FITS = {
     "TreeCRF, small trees": Fit(
         crf(max_depth=2, min_gain=0.5, min_samples_leaf=5, max_bins=16), "numbers", ways=SAME),
     "TreeCRF, few examples": Fit(crf(max_examples=60, **SAMPLED), "numbers", ways=LISTS),
+    "TreeCRF, few examples, first order": Fit(
+        crf(max_examples=60, second_order=False, subsample=0.8, **SAMPLED), "numbers", ways=LISTS),
     # Weights and labels
     "TreeCRF, weights": Fit(crf(), "numbers", "weights", LISTS),
     "TreeCRF, position weights": Fit(crf(**SAMPLED), "numbers", "position_weights", LISTS),
