@@ -38,13 +38,12 @@ from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted import sampled
+from treecrf.learners.boosted.parted.booster import FleetBooster
 from treecrf.learners.boosted.parted.growing import ListGrowing
 from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.shard import Shard
 from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
 from treecrf.learners.boosted.parted.training import fit_parts
-from treecrf.learners.boosted.sampled import SampledBooster
 from treecrf.utils.fleet import LocalFleet
 
 LENGTH = 100
@@ -303,14 +302,14 @@ def assert_equal(one: TreeCRF, other: TreeCRF) -> None:
 def fit_local(model: TreeCRF, X: list, y: list) -> tuple[TreeCRF, float]:
     """Fit in one process; return the median CPU seconds of an iteration too."""
     seconds = []
-    step = SampledBooster.step
+    step = FleetBooster.step
 
-    def timed_step(booster: SampledBooster) -> float:
+    def timed_step(booster: FleetBooster) -> float:
         value, spent = timed(step, booster)
         seconds.append(spent)
         return value
 
-    with patch.object(SampledBooster, "step", timed_step), without_collections():
+    with patch.object(FleetBooster, "step", timed_step), without_collections():
         model.fit(X, y)
     return model, median(seconds[SETTLED:])
 
@@ -508,12 +507,14 @@ def difference_by_shard(few: Fit, many: Fit, value: Callable[[Measured], float])
 def growth_in_one(model: TreeCRF, X: list, y: list) -> float:
     """Return the CPU seconds of the growth of an iteration in one process."""
     seconds = []
-    grow = sampled.grow_iteration
+    grow = ListGrowing.grow
 
-    def timed_growth(*arguments: Any) -> None:
-        seconds.append(timed(grow, *arguments)[1])
+    def timed_growth(*arguments: Any) -> Grown:
+        value, spent = timed(grow, *arguments)
+        seconds.append(spent)
+        return value
 
-    with patch.object(sampled, "grow_iteration", timed_growth):
+    with patch.object(ListGrowing, "grow", timed_growth):
         fit_local(model, X, y)
     return median(seconds[SETTLED:])
 

@@ -32,8 +32,9 @@ from treecrf import TreeCRF
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.datasets import fetch_conll2000
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted import base, sampled
+from treecrf.learners.boosted import base
 from treecrf.learners.boosted.crew import Crew
+from treecrf.learners.boosted.parted import growing
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
@@ -255,14 +256,14 @@ class Recorder:
             (Encoder, "fit", timed("encode", Encoder.fit)),
             (Encoder, "encode", timed("encode", Encoder.encode)),
             (base, "sequence_keys", timed("keys", base.sequence_keys)),
-            (LikelihoodSampler, "draw", timed("draw", LikelihoodSampler.draw)),
-            (sampled.ListGrowth, "grow", timed("grow", sampled.ListGrowth.grow)),
+            (LikelihoodSampler, "sample", timed("draw", LikelihoodSampler.sample)),
+            (growing.ListGrowth, "grow", timed("grow", growing.ListGrowth.grow)),
             (Forest, "add_to_parts", timed("route", Forest.add_to_parts)),
             (TreeCRF, "predict", timed("predict", TreeCRF.predict)),
             (Threads, "map", self.mapped(Threads.map)),
             (Threads, "run", self.mapped(Threads.run)),
             (Crew, "grow", self.crewed(Crew.grow)),
-            (sampled, "ListGrower", self.grower_class()),
+            (growing, "ListGrower", self.grower_class()),
         ]
         with ExitStack() as stack:
             for target, name, value in replaced:

@@ -36,7 +36,7 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.partial_labels import UnknownLabels
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.chains.weighted_mean import MeanSums, WeightedMean, WholeValue
 from treecrf.utils.exact import UNIT, unit_for
 from treecrf.utils.threads import Threads
 
@@ -74,6 +74,9 @@ class Objective(Protocol):
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores, per position."""
+
+    def sums(self, value: float) -> MeanSums | WholeValue:
+        """Return the latest value in a form in which the values of parts of the data add up."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,10 @@ class ChainObjective(ABC):
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
 
+    def sums(self, value: float) -> MeanSums | WholeValue:
+        """Return the latest value; only all data together have one."""
+        return WholeValue(value)
+
     @abstractmethod
     def _compute(self, scores: np.ndarray) -> float:
         """Compute the residuals, and the curvature if there is one; return the value."""
@@ -228,6 +235,10 @@ class LogLikelihood(ChainObjective):
             self._unknown.subtract_likelihoods(scores, self.likelihoods)
         return self._value()
 
+    def sums(self, value: float) -> MeanSums | WholeValue:
+        """Return the latest value as sums over the sequences."""
+        return self.mean.sums(self.likelihoods)
+
     def _value(self) -> float:
         return self.mean(self.likelihoods)
 
@@ -265,6 +276,8 @@ class ExponentialLoss(LogLikelihood):
         super().__init__(*arguments, **options)
         self.counts = np.ones(len(self.codes))
         self._weights = np.ones(len(self.offsets) - 1)
+
+    sums = ChainObjective.sums
 
     def _items(self, offsets: np.ndarray) -> np.ndarray:
         return offsets
@@ -417,6 +430,10 @@ class LocalObjective:
         """Compute the residuals, curvature and mean log-likelihood at the scores."""
         value = self.value(scores)
         return self._residuals, self._curvature, value
+
+    def sums(self, value: float) -> MeanSums:
+        """Return the latest value as sums over the sequences."""
+        return self.mean.sums(self.likelihoods)
 
     def forget_tables(self) -> None:
         """Free the memory of the residuals and the curvature, which `value` computes again."""

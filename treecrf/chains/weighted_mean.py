@@ -29,7 +29,17 @@ class MeanSums:
         return MeanSums(self.values + other.values, self.positions + other.positions)
 
     def __float__(self) -> float:
-        return float(self.values) / float(self.positions)
+        return float(self.values) / float(self.positions) if self.positions.units else math.nan
+
+
+@dataclass(frozen=True)
+class WholeValue:
+    """Value of all data, which cannot be joined from values of their parts."""
+
+    value: float
+
+    def __float__(self) -> float:
+        return self.value
 
 
 class WeightedMean:

@@ -16,8 +16,8 @@ from support.sweeps import sweep
 from test_sampled import assert_same_fit, labeled, model
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.learners.boosted import sampled
 from treecrf.learners.boosted.crew import Crew
+from treecrf.learners.boosted.parted import growing
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 
@@ -158,7 +158,7 @@ def test_interrupts_end_training(n_threads, monkeypatch):
                 time.sleep(0.05)
             super().begin(*arguments)
 
-    monkeypatch.setattr(sampled, "ListGrower", Interrupted)
+    monkeypatch.setattr(growing, "ListGrower", Interrupted)
     X, y = labeled(np.random.default_rng(0))
     crf = model(sampling=0.3, max_iter=100, n_jobs=n_threads)
     with pytest.raises(KeyboardInterrupt):
@@ -176,7 +176,7 @@ def test_a_failure_in_training_is_raised(monkeypatch):
                 raise MemoryError("on purpose")
             super().finish(helpers)
 
-    monkeypatch.setattr(sampled, "ListGrower", Failing)
+    monkeypatch.setattr(growing, "ListGrower", Failing)
     X, y = labeled(np.random.default_rng(0))
     with pytest.raises(MemoryError, match="on purpose"):
         model(sampling=0.3, max_iter=100, n_jobs=16).fit(X, y)
@@ -212,7 +212,7 @@ CASES = [(TreeCRF, settings) for settings in SETTINGS] + [
 @pytest.mark.parametrize("kind, settings", CASES)
 @pytest.mark.parametrize("has_missing", [False, True])
 def test_models_do_not_depend_on_the_number_of_threads(kind, settings, has_missing, monkeypatch):
-    monkeypatch.setattr(sampled, "ListGrower", SmallParts)
+    monkeypatch.setattr(growing, "ListGrower", SmallParts)
     X, y = labeled(np.random.default_rng(1), 20)
     if has_missing:
         X[0][::2, 0] = X[1][1:, 1] = X[2][::3, 2] = np.nan
@@ -229,7 +229,7 @@ def test_models_do_not_depend_on_the_number_of_threads(kind, settings, has_missi
 @pytest.mark.parametrize("seed", sweep(range(30), 2))
 def test_many_threads_under_stress(seed, monkeypatch):
     """More threads than processors that switch often, and two labels of few stages."""
-    monkeypatch.setattr(sampled, "ListGrower", SmallParts)
+    monkeypatch.setattr(growing, "ListGrower", SmallParts)
     X, y = labeled(np.random.default_rng(seed), 40)
     y = [np.where(labels == "c", "b", labels) for labels in y]
     settings = {"sampling": 0.05, "max_iter": 6, "max_leaf_nodes": 20, "second_order": True}

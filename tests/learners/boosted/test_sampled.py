@@ -10,6 +10,7 @@ from support.sweeps import sweep
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.offsets import split
+from treecrf.learners.boosted.parted.growing import ListGrowth
 
 # A threshold at which every example with a residual is kept.
 ALL = 1e-8
@@ -154,8 +155,6 @@ def test_validation_scores_and_warm_starts():
 
 @pytest.mark.parametrize("seed", sweep(range(10), 2))
 def test_a_budget_limits_the_examples(seed, monkeypatch):
-    from treecrf.learners.boosted.sampled import ListGrowth
-
     X, y = labeled(np.random.default_rng(seed), 40)
     sizes = []
     grow = ListGrowth.grow

@@ -15,7 +15,6 @@ from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import require_memory
 from treecrf.chains.objectives import ChainLabels, Objective
 from treecrf.chains.sampling import TableSampler
-from treecrf.encoding.encoded import EncodedColumns
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.labels import RawData
@@ -38,16 +37,12 @@ from treecrf.learners.boosted.loop import (
     report_to,
 )
 from treecrf.learners.boosted.model import BoostedModel, feature_importances, starting_scores
+from treecrf.learners.boosted.parted.booster import FleetBooster, LocalShards
 from treecrf.learners.boosted.parted.encoding import encoded_labeled
-from treecrf.learners.boosted.parted.parts import EncodedLabeled
+from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.parted.steps import ShardSetup, Totals
 from treecrf.learners.boosted.parted.training import fit_parts
-from treecrf.learners.boosted.sampled import (
-    ListedPositions,
-    ListGrowth,
-    PartsValidation,
-    SampledBooster,
-    Sampling,
-)
+from treecrf.learners.boosted.sampled import ListedPositions, PartsValidation, Sampling
 from treecrf.learners.boosted.selection import Choice, choose
 from treecrf.learners.boosted.start import LinearStart, table_of_parts
 from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
@@ -222,7 +217,7 @@ class BoostedSequenceClassifier(BoostedModel):
 
     def _boost_by(
         self,
-        booster: Booster | SampledBooster,
+        booster: Booster | FleetBooster,
         evaluations: Evaluations,
         data: TrainingInput,
         encoder: Encoder,
@@ -282,8 +277,8 @@ class BoostedSequenceClassifier(BoostedModel):
 
     def _booster(
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
-    ) -> Booster:
-        """Make the `Booster` that adds trees to the forest."""
+    ) -> Booster | FleetBooster:
+        """Make the booster that adds trees to the forest."""
         sampling = self._sampling(len(data.classes), len(data.training.codes))
         if sampling is not None:
             return self._sampled_booster(data, encoder, forest, sampling, threads)
@@ -349,19 +344,19 @@ class BoostedSequenceClassifier(BoostedModel):
         forest: Forest,
         sampling: Sampling,
         threads: Threads,
-    ) -> SampledBooster:
+    ) -> FleetBooster:
         """Make the booster that adds trees grown on samples of the examples to the forest."""
-        training, classes, growth = data.training, data.classes, self._growth(data, encoder)
+        training, classes = data.training, data.classes
         weights = self._position_weights(training, self._weights_of_labels(training, classes))
         encoded = encoder.encode(training.sequences, threads)
         masks, ties = (training.allowed, training.candidates), [weights, *training.ties]
         keys = sequence_keys(encoded, training.codes, *masks, ties=ties)
         labeled = encoded_labeled(training, encoded, data.start, threads, weights)
-        labeled = replace(labeled, keys=keys)
-        positions = self._listed_positions(labeled, len(classes))
-        lists = ListGrowth(forest, encoder, positions, growth, self._is_newton(), threads)
-        scores = self._training_scores(labeled, classes, encoder, growth, threads, lists.columns)
-        return SampledBooster(scores, lists, sampling, self._transition_growth(forest, growth))
+        part = EncodedPart(replace(labeled, keys=keys), None)
+        growth, totals = self._growth(data, encoder), Totals.of(part)
+        setup = ShardSetup(self, classes, encoder, growth, sampling, totals)
+        shards = LocalShards.of(LocalFleet([part]), setup, n_threads=threads.n_threads)
+        return FleetBooster(forest, shards, setup, self.max_iter, threads)
 
     def _listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples."""
@@ -374,12 +369,8 @@ class BoostedSequenceClassifier(BoostedModel):
         encoder: Encoder,
         growth: Growth,
         threads: Threads,
-        columns: EncodedColumns | None = None,
     ) -> TrainingScores:
-        """Return the scores of training sequences without those of the trees.
-
-        The ``columns`` are those of the encoded sequences, if there are any already.
-        """
+        """Return the scores of training sequences without those of the trees."""
         return TableScores(
             encoder,
             data.encoded,

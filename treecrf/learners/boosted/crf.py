@@ -23,7 +23,7 @@ from treecrf.chains.objectives import (
 )
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
+from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
@@ -555,10 +555,9 @@ class TreeCRF(BoostedSequenceClassifier):
         encoder: Encoder,
         growth: Growth,
         threads: Threads,
-        columns: EncodedColumns | None = None,
     ) -> TrainingScores:
         if not self._has_parts():
-            return super()._training_scores(data, classes, encoder, growth, threads, columns)
+            return super()._training_scores(data, classes, encoder, growth, threads)
         contexts = None
         if self.constant_transitions and not self._is_newton():
             contexts = ContextWeights(
@@ -577,7 +576,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 candidates=data.candidates,
             ),
             IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
-            Router(encoder, data.encoded, self.order, columns=columns),
+            Router(encoder, data.encoded, self.order),
             threads,
             contexts,
         )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import Objective
-from treecrf.chains.sampling import Draw, ExampleTable, LikelihoodSampler, TableSampler
+from treecrf.chains.sampling import ExampleTable, LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.chains.weighted_mean import MeanSums
+from treecrf.chains.weighted_mean import MeanSums, WholeValue
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import IterationWeights
@@ -23,10 +22,9 @@ from treecrf.utils.threads import Threads
 
 
 class TrainingScores(Protocol):
-    """Scores of sequences, from which examples are drawn.
+    """Scores of the sequences of a part of the data, from which examples are drawn.
 
-    `draw` is for all sequences of training. `sample` is for a part of them: the examples of all
-    parts are weighted together, and the values of the objective are added.
+    The examples of all parts are weighted together, and the values of the objective are added.
     """
 
     def keep_in(self, allocate: Allocate) -> None:
@@ -35,14 +33,9 @@ class TrainingScores(Protocol):
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
 
-    def draw(
-        self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
-    ) -> Draw:
-        """Draw the examples of an iteration; see `LikelihoodSampler.draw`."""
-
     def sample(
         self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
-    ) -> tuple[list[Sample], MeanSums]:
+    ) -> tuple[list[Sample], MeanSums | WholeValue]:
         """Draw examples that are not weighted yet, and compute the value of the objective.
 
         ``last_chosen`` is that of `IterationWeights.at`.
@@ -51,11 +44,8 @@ class TrainingScores(Protocol):
     def of_contexts(self, iteration: int, last_chosen: int | None = None) -> np.ndarray | None:
         """Return the sums of `ContextWeights`; None if they are not needed."""
 
-    def value(self) -> float:
+    def sums(self) -> MeanSums | WholeValue:
         """Compute the value of the objective."""
-
-    def sums(self) -> MeanSums:
-        """Compute the value of the objective of a part of the sequences."""
 
 
 class PartsScores:
@@ -103,14 +93,6 @@ class PartsScores:
         forest.add_to_parts(self.parts, self.router, self.threads, self.n_iter)
         self.n_iter = forest.n_iter
 
-    def draw(
-        self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
-    ) -> Draw:
-        """Draw the examples of an iteration."""
-        weights = self.weights.at(iteration)
-        draw = self.sampler.draw(self.parts, iteration, seed, mu, weights, max_examples, counted)
-        return replace(draw, value=self.objective.mean(self.sampler.likelihoods))
-
     def sample(
         self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
     ) -> tuple[list[Sample], MeanSums]:
@@ -125,14 +107,9 @@ class PartsScores:
             return None
         return self.contexts.sums(self.weights.at(iteration, last_chosen))
 
-    def value(self) -> float:
+    def sums(self) -> MeanSums | WholeValue:
         """Compute the value of the objective."""
-        return self.objective.value(self.parts)
-
-    def sums(self) -> MeanSums:
-        """Compute the value of the objective of a part of the sequences."""
-        self.objective.value(self.parts)
-        return self.objective.mean.sums(self.objective.likelihoods)
+        return self.objective.sums(self.objective.value(self.parts))
 
 
 class TableScores:
@@ -142,7 +119,6 @@ class TableScores:
     ----------
     encoder, encoded : Encoder, EncodedSequences
     objective : Objective
-        Only parts of the sequences need its ``likelihoods``, those of a `LocalObjective`.
     sampler : TableSampler
     weights : IterationWeights
     threads : Threads
@@ -186,39 +162,20 @@ class TableScores:
                 self.scores = moved(self.scores, self._allocate)
         self.n_iter = forest.n_iter
 
-    def draw(
-        self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
-    ) -> Draw:
-        """Draw the examples of an iteration."""
-        examples, value = self._examples(iteration)
-        draw = self.sampler.draw(examples, iteration, seed, mu, max_examples, counted)
-        return replace(draw, value=value)
-
     def sample(
         self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
-    ) -> tuple[list[Sample], MeanSums]:
+    ) -> tuple[list[Sample], MeanSums | WholeValue]:
         """Draw examples that are not weighted yet, and compute the value of the objective."""
-        examples, _ = self._examples(iteration, last_chosen)
-        samples = self.sampler.sample(examples, iteration, seed, mu, floor)
-        return samples, self.objective.mean.sums(self.objective.likelihoods)
-
-    def _examples(
-        self, iteration: int, last_chosen: int | None = None
-    ) -> tuple[ExampleTable, float]:
-        """Return all examples, with weights, and the value of the objective."""
         residuals, curvature, value = self.objective.examples(self.scores, iteration)
         examples = ExampleTable(residuals, curvature, self.objective.counts)
-        return examples.weighted(self.weights.at(iteration, last_chosen)), value
+        examples = examples.weighted(self.weights.at(iteration, last_chosen))
+        samples = self.sampler.sample(examples, iteration, seed, mu, floor)
+        return samples, self.objective.sums(value)
 
     def of_contexts(self, iteration: int, last_chosen: int | None = None) -> None:
         """Return None: no transitions are constant."""
         return
 
-    def value(self) -> float:
+    def sums(self) -> MeanSums | WholeValue:
         """Compute the value of the objective."""
-        return self.objective.value(self.scores)
-
-    def sums(self) -> MeanSums:
-        """Compute the value of the objective of a part of the sequences."""
-        self.objective.value(self.scores)
-        return self.objective.mean.sums(self.objective.likelihoods)
+        return self.objective.sums(self.objective.value(self.scores))

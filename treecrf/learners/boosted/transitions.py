@@ -40,7 +40,6 @@ class TransitionGrowth:
         self.forest = forest
         self.growth = growth
         self.has_curvature = has_curvature
-        self.learning_rate = growth.learning_rate
         self.shape = forest.order + 1, forest.n_labels**forest.order
 
     def grow(self, draw: Draw, depths: np.ndarray, of_contexts: np.ndarray | None) -> None:
@@ -84,7 +83,7 @@ class TransitionGrowth:
         weights = weights + self.growth.l2_regularization
         steps = np.divide(totals, weights, out=np.zeros_like(totals), where=weights > 0)
         bound = min(self.growth.max_leaf_value, MAX_TRANSITION)
-        rate = min(self.learning_rate, MAX_TRANSITION_RATE)
+        rate = min(self.growth.learning_rate, MAX_TRANSITION_RATE)
         units = np.rint(np.clip(steps, -bound, bound) * (rate / LEAF_UNIT))
         return units.astype(np.int32).reshape(self.shape)
 

@@ -110,7 +110,7 @@ class LocalShards:
 
 
 class FleetBooster:
-    """Booster of trees on the examples of shards, with the interface of `SampledBooster`.
+    """Booster of trees on samples of the examples, which shards draw; the counterpart of `Booster`.
 
     Parameters
     ----------
@@ -120,6 +120,8 @@ class FleetBooster:
     setup : ShardSetup
     max_iter : int
         Number of iterations after which no trees grow.
+    threads : Threads
+        For validation data in this process.
     """
 
     def __init__(
@@ -128,13 +130,14 @@ class FleetBooster:
         shards: Shards,
         setup: ShardSetup,
         max_iter: int,
+        threads: Threads,
     ):
         self.forest = forest
         self.shards = shards
         self.setup = setup
         self.choices = IterationChoices(setup, self.query_shards)
         self.max_iter = max_iter
-        self.threads = Threads(1)
+        self.threads = threads
         self._learning_rate = setup.growth.learning_rate
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
@@ -263,7 +266,7 @@ def boost_on_shards(
     callbacks : Callbacks
     """
     estimator = setup.estimator
-    booster = FleetBooster(forest, shards, setup, choice.n_iter)
+    booster = FleetBooster(forest, shards, setup, choice.n_iter, Threads(1))
     validation = _scored(booster) if setup.totals.held_out.n_sequences else None
     evaluations = Evaluations([], validation, estimator._scoring)
     return estimator._boost_by(booster, evaluations, data, setup.encoder, choice, callbacks)

@@ -308,10 +308,9 @@ class _HeldOutPart(_LabeledPart):
 
     def sums(self, forest: Forest) -> MeanSums:
         """Add the trees to the scores, and compute the value of the objective."""
-        objective = self.scores.objective
-        self.scores.value(forest, self.threads)
+        value = self.scores.value(forest, self.threads)
         self._forget_tables()
-        return objective.mean.sums(objective.likelihoods)
+        return self.scores.objective.sums(value)
 
     def predictions(self, forest: Forest) -> np.ndarray:
         """Return the predictions that ``scoring`` needs; the scores must be those of the forest."""
