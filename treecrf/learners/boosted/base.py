@@ -32,7 +32,6 @@ from treecrf.learners.boosted.evaluation import (
 from treecrf.learners.boosted.loop import (
     Booster,
     IterationWeights,
-    Validation,
     boost,
     report_to,
 )
@@ -42,10 +41,10 @@ from treecrf.learners.boosted.parted.encoding import encoded_labeled
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.parted.steps import ShardSetup, Totals
 from treecrf.learners.boosted.parted.training import fit_parts
-from treecrf.learners.boosted.sampled import ListedPositions, PartsValidation, Sampling
+from treecrf.learners.boosted.sampled import ListedPositions, Sampling
+from treecrf.learners.boosted.scores import ExampleSampler, Scores, TableScores
 from treecrf.learners.boosted.selection import Choice, choose
 from treecrf.learners.boosted.start import LinearStart, table_of_parts
-from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
 from treecrf.learners.class_weights import count_labels, label_weights, multiplied_weights
@@ -225,12 +224,12 @@ class BoostedSequenceClassifier(BoostedModel):
         callbacks: Callbacks,
     ) -> History:
         """Run the iterations of a booster; return the scores."""
-        n_iter, forest, threads = choice.n_iter, booster.forest, booster.threads
+        n_iter, forest = choice.n_iter, booster.forest
         with Progress(self.verbose, forest.n_iter, n_iter, type(self).__name__) as progress:
             validation = evaluations.validation
-            value = None if validation is None else validation.value(forest, threads)
+            value = None if validation is None else validation.value(forest)
             history = _history_before(data.earlier, value)
-            evaluations.start(history, data.earlier.get("evals_result_", {}), forest, threads)
+            evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
             show = report_to(progress, self._value_name)
 
             def info(n_done: int) -> IterationInfo:
@@ -242,7 +241,7 @@ class BoostedSequenceClassifier(BoostedModel):
 
             def report(n_done: int, history: History) -> bool:
                 show(n_done, history)
-                evaluations.add_to(history, forest, threads)
+                evaluations.add_to(history, forest)
                 return callbacks.after(info(n_done))
 
             callbacks.start(info(forest.n_iter))
@@ -356,30 +355,40 @@ class BoostedSequenceClassifier(BoostedModel):
         growth, totals = self._growth(data, encoder), Totals.of(part)
         setup = ShardSetup(self, classes, encoder, growth, sampling, totals)
         shards = LocalShards.of(LocalFleet([part]), setup, n_threads=threads.n_threads)
-        return FleetBooster(forest, shards, setup, self.max_iter, threads)
+        return FleetBooster(forest, shards, setup, self.max_iter)
 
     def _listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples."""
         return ListedPositions(data.encoded, data.encoded.depth_of(self.order), None)
 
-    def _training_scores(
+    def _example_sampler(
         self,
         data: EncodedLabeled,
         classes: np.ndarray,
         encoder: Encoder,
         growth: Growth,
         threads: Threads,
-    ) -> TrainingScores:
-        """Return the scores of training sequences without those of the trees."""
-        return TableScores(
-            encoder,
-            data.encoded,
-            self._objective_of(data, classes, threads),
+    ) -> ExampleSampler:
+        """Return the sampler of training sequences, at scores without those of the trees."""
+        objective = self._objective_of(data, classes, threads)
+        return ExampleSampler(
+            self._scores_with(objective, data, classes, encoder, threads, True),
             TableSampler(data.offsets, self.order, threads, data.keys, self._is_newton()),
             IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
-            threads,
-            table_of_parts(data.start_state, data.start_transitions, data.offsets, self.order),
         )
+
+    def _scores_with(
+        self,
+        objective: Objective,
+        data: EncodedLabeled,
+        classes: np.ndarray,
+        encoder: Encoder,
+        threads: Threads,
+        is_sampled: bool,
+    ) -> Scores:
+        """Return the scores that trees are added to, which may be grown on samples."""
+        start = table_of_parts(data.start_state, data.start_transitions, data.offsets, self.order)
+        return TableScores(encoder, data.encoded, objective, threads, start)
 
     def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
         """Return the growth of constant transitions, if there are any."""
@@ -402,26 +411,25 @@ class BoostedSequenceClassifier(BoostedModel):
         true = TrueLabels(held_out.codes, offsets, candidates, held_out.weights)
         metric = metric_of(self._scoring, true, data.classes, self._is_backward())
 
-        def predict(forest: Forest, threads: Threads) -> np.ndarray:
-            return self._scored_predictions(validation, held_out, data, forest, encoder, threads)
+        def predict(forest: Forest) -> np.ndarray:
+            return self._scored_predictions(validation, held_out, data, forest, encoder)
 
         return LabelScore(validation, metric, predict)
 
     def _scored_predictions(
         self,
-        validation: Validation,
+        validation: Scores,
         held_out: LabeledSequences | EncodedLabeled,
         data: TrainingInput,
         forest: Forest,
         encoder: Encoder,
-        threads: Threads,
     ) -> np.ndarray:
         """Return the predictions for validation sequences that ``scoring`` needs.
 
         These are the codes of labels, or with ``"neg_log_loss"`` the probabilities of all labels.
         """
         copied = self._fitted_copy(self._model_attributes(data, forest, encoder))
-        lattice = validation.lattice(self.order, threads)
+        lattice = validation.lattice(self.order)
         if self._scoring == NEG_LOG_LOSS:
             if lattice is not None:
                 return lattice.marginals()
@@ -433,34 +441,26 @@ class BoostedSequenceClassifier(BoostedModel):
         labels = copied._as_read(copied._labels(held_out.sequences, held_out.allowed))
         return np.searchsorted(data.classes, np.concatenate(labels))
 
-    def _validation(
-        self, data: TrainingInput, encoder: Encoder, threads: Threads
-    ) -> Validation | None:
-        """Make the `Validation` that computes the objective on the validation sequences, if any."""
+    def _validation(self, data: TrainingInput, encoder: Encoder, threads: Threads) -> Scores | None:
+        """Return the scores of the validation sequences, if any."""
         held_out = data.held_out
         if held_out is None:
             return None
-        if self._sampling(len(data.classes), len(data.training.codes)) is not None:
-            encoded = encoder.encode(held_out.sequences, threads)
-            labeled = encoded_labeled(held_out, encoded, data.start, threads)
-            return self._sampled_validation(labeled, data.classes, encoder, threads)
-        return self._validation_class()(
-            encoder,
-            encoder.encode(held_out.sequences, threads),
-            self._validation_objective(held_out, data.classes, threads),
-            starting_scores(data.start, held_out.sequences, self.order, threads),
-        )
+        is_sampled = self._sampling(len(data.classes), len(data.training.codes)) is not None
+        encoded = encoder.encode(held_out.sequences, threads)
+        labeled = encoded_labeled(held_out, encoded, data.start, threads)
+        return self._validation_scores(labeled, data.classes, encoder, threads, is_sampled)
 
-    def _validation_class(self) -> type:
-        return Validation
-
-    def _sampled_validation(
-        self, data: EncodedLabeled, classes: np.ndarray, encoder: Encoder, threads: Threads
-    ) -> Validation | PartsValidation:
-        """Make the same for trees that are grown on samples."""
-        start = table_of_parts(data.start_state, data.start_transitions, data.offsets, self.order)
+    def _validation_scores(
+        self,
+        data: EncodedLabeled,
+        classes: np.ndarray,
+        encoder: Encoder,
+        threads: Threads,
+        is_sampled: bool,
+    ) -> Scores:
         objective = self._validation_objective(data, classes, threads)
-        return Validation(encoder, data.encoded, objective, start)
+        return self._scores_with(objective, data, classes, encoder, threads, is_sampled)
 
     # Objectives
 

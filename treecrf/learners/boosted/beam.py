@@ -197,16 +197,15 @@ class BeamBooster(Booster):
 
 
 @dataclass
-class BeamValidation:
-    """Validation sequences, and their cached scores in the beam."""
+class BeamScores:
+    """Cached scores of sequences in the beam."""
 
     encoder: Encoder
     encoded: EncodedSequences
     objective: BeamObjective
-    start: None = None
     cache: ScoreCache | None = None
 
-    def value(self, forest: Forest, threads: Threads) -> float:
+    def value(self, forest: Forest) -> float:
         """Compute the mean log-probability of a label; only new trees are evaluated."""
         if self.cache is None:
             self.cache = self.objective.cache_of(
@@ -214,7 +213,7 @@ class BeamValidation:
             )
         return self.objective.label_value(self.cache)
 
-    def lattice(self, order: int, threads: Threads) -> None:
+    def lattice(self, order: int) -> None:
         """Return None: the cache has no scores of all contexts."""
 
 

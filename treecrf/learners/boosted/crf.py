@@ -33,16 +33,16 @@ from treecrf.learners.boosted.beam import (
     BeamBooster,
     BeamLattice,
     BeamObjective,
-    BeamValidation,
+    BeamScores,
 )
 from treecrf.learners.boosted.combinations import check_combinations
-from treecrf.learners.boosted.loop import Booster, IterationWeights, Validation
+from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.parted.parts import EncodedLabeled
 from treecrf.learners.boosted.sampled import (
     THRESHOLD,
-    PartsValidation,
     Sampling,
 )
+from treecrf.learners.boosted.scores import ExampleSampler, PartsScores, Scores
 from treecrf.learners.boosted.start import (
     HALF,
     MAX_POSITIONS,
@@ -51,7 +51,6 @@ from treecrf.learners.boosted.start import (
     is_linear,
     starting_parts,
 )
-from treecrf.learners.boosted.training_scores import PartsScores, TrainingScores
 from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
@@ -548,47 +547,48 @@ class TreeCRF(BoostedSequenceClassifier):
         parts = ScoreParts(len(classes), self.order, data.offsets, constraints)
         return _started(parts, data.start_state, data.start_transitions)
 
-    def _training_scores(
+    def _example_sampler(
         self,
         data: EncodedLabeled,
         classes: np.ndarray,
         encoder: Encoder,
         growth: Growth,
         threads: Threads,
-    ) -> TrainingScores:
+    ) -> ExampleSampler:
+        sampler = super()._example_sampler(data, classes, encoder, growth, threads)
         if not self._has_parts():
-            return super()._training_scores(data, classes, encoder, growth, threads)
+            return sampler
         contexts = None
         if self.constant_transitions and not self._is_newton():
             contexts = ContextWeights(
                 data.offsets, data.codes, len(classes), self.order, data.candidates
             )
-        return PartsScores(
-            self._parts_of(data, classes),
-            self._objective_of(data, classes, threads),
-            LikelihoodSampler(
-                data.offsets,
-                data.codes,
-                self.order,
-                threads,
-                data.keys,
-                self._bound_share(),
-                candidates=data.candidates,
-            ),
-            IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
-            Router(encoder, data.encoded, self.order),
+        of_likelihood = LikelihoodSampler(
+            data.offsets,
+            data.codes,
+            self.order,
             threads,
-            contexts,
+            data.keys,
+            self._bound_share(),
+            candidates=data.candidates,
         )
+        return replace(sampler, sampler=of_likelihood, contexts=contexts)
 
-    def _sampled_validation(
-        self, data: EncodedLabeled, classes: np.ndarray, encoder: Encoder, threads: Threads
-    ) -> Validation | PartsValidation:
-        if not self._has_parts():
-            return super()._sampled_validation(data, classes, encoder, threads)
-        objective = self._validation_objective(data, classes, threads)
-        router = Router(encoder, data.encoded, self.order)
-        return PartsValidation(router, objective, self._parts_of(data, classes))
+    def _scores_with(
+        self,
+        objective: Objective,
+        data: EncodedLabeled,
+        classes: np.ndarray,
+        encoder: Encoder,
+        threads: Threads,
+        is_sampled: bool,
+    ) -> Scores:
+        if self.beam_width is not None:
+            return BeamScores(encoder, data.encoded, objective)
+        if is_sampled and self._has_parts():
+            router = Router(encoder, data.encoded, self.order)
+            return PartsScores(self._parts_of(data, classes), objective, router, threads)
+        return super()._scores_with(objective, data, classes, encoder, threads, is_sampled)
 
     def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
         if not self.constant_transitions:
@@ -626,9 +626,6 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _booster_class(self) -> type[Booster]:
         return Booster if self.beam_width is None else BeamBooster
-
-    def _validation_class(self) -> type:
-        return Validation if self.beam_width is None else BeamValidation
 
     def _check_beam_support(self) -> None:
         if self._has_transitions:

@@ -15,7 +15,6 @@ from treecrf.learners.stopping import History
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.threads import Threads
 
 # Values of the parameter ``scoring`` that stand for values of objectives.
 OBJECTIVES = ("loss", "log_likelihood")
@@ -29,7 +28,7 @@ Labels = list[np.ndarray]
 class Scored(Protocol):
     """Sequences that are scored after each iteration."""
 
-    def value(self, forest: Forest, threads: Threads) -> float:
+    def value(self, forest: Forest) -> float:
         """Compute the score under the forest."""
 
 
@@ -52,13 +51,13 @@ class LabelScore:
 
     objective: Scored
     metric: Callable[[np.ndarray], float]
-    predict: Callable[[Forest, Threads], np.ndarray]
+    predict: Callable[[Forest], np.ndarray]
     latest: float = np.nan
 
-    def value(self, forest: Forest, threads: Threads) -> float:
+    def value(self, forest: Forest) -> float:
         """Compute the metric under the forest."""
-        self.latest = self.objective.value(forest, threads)
-        return self.metric(self.predict(forest, threads))
+        self.latest = self.objective.value(forest)
+        return self.metric(self.predict(forest))
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,7 @@ class Evaluations:
         self.objective = "log_likelihood" if scoring == "log_likelihood" else "objective"
         self.metric = None if scoring in OBJECTIVES else name_of(scoring)
 
-    def start(self, history: History, earlier: dict, forest: Forest, threads: Threads) -> None:
+    def start(self, history: History, earlier: dict, forest: Forest) -> None:
         """Add the scores of the start, after those of an earlier fit; NaN if there are none."""
         metrics = [self.objective, *([self.metric] if self.metric else [])]
         unknown = np.full(forest.n_iter + 1, np.nan)
@@ -246,13 +245,13 @@ class Evaluations:
             history.evals[name] = {
                 metric: before.get(metric, unknown)[:-1].tolist() for metric in metrics
             }
-        self.add_to(history, forest, threads)
+        self.add_to(history, forest)
 
-    def add_to(self, history: History, forest: Forest, threads: Threads) -> None:
+    def add_to(self, history: History, forest: Forest) -> None:
         """Append the present scores to those in the history, which has that of validation."""
         for name, own in self.sets.items():
             scored = own or self.validation
-            value = history.validation[-1] if own is None else own.value(forest, threads)
+            value = history.validation[-1] if own is None else own.value(forest)
             scores = history.evals[name]
             if self.metric:
                 scores[self.metric].append(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import ceil
 from queue import SimpleQueue
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from treecrf._tree import TreeGrower
-from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import Objective
 from treecrf.chains.sampling import ExampleTable
 from treecrf.encoding.bundling import bundle
@@ -20,6 +19,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.encoding.sequence_keys import sequence_keys
+from treecrf.learners.boosted.evaluation import Scored
 from treecrf.learners.stopping import History, Stopping
 from treecrf.learners.training_data import sums_of_labels
 from treecrf.trees.forest import Forest
@@ -37,7 +37,6 @@ from treecrf.utils.exact import (
 )
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.progress import Progress
-from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 
 
@@ -344,48 +343,10 @@ def tree_seed(seed: int, iteration: int, k: int) -> int:
     return int(mix(seed, iteration, k))
 
 
-@dataclass
-class Validation:
-    """Validation sequences, and their scores under the trees so far.
-
-    ``scores`` begins with the scores that the trees are added to; None stands for scores of 0.
-    """
-
-    encoder: Encoder
-    encoded: EncodedSequences
-    objective: Objective
-    scores: np.ndarray | None = None
-    n_iter: int | None = None
-    allocate: Allocate | None = None
-
-    def keep_in(self, allocate: Allocate) -> None:
-        """Move the table, once it has scores, to an array from `allocate`."""
-        self.allocate = allocate
-
-    def value(self, forest: Forest, threads: Threads) -> float:
-        """Compute the value of the objective under the forest; only new trees are evaluated."""
-        is_first, iterations = self.n_iter is None, (self.n_iter or 0, forest.n_iter)
-        self.scores = forest.scores(
-            self.encoder, self.encoded, threads, iterations, self.scores, self.objective.given
-        )
-        if is_first:
-            self.objective.constrain(self.scores)
-            if self.allocate is not None:
-                self.scores = moved(self.scores, self.allocate)
-        self.n_iter = forest.n_iter
-        return self.objective.value(self.scores)
-
-    def lattice(self, order: int, threads: Threads) -> Lattice | None:
-        """Return a lattice of the present scores; None if they are not those of all contexts."""
-        if order and self.objective.given is not None:
-            return None
-        return Lattice(self.scores, self.encoded.offsets, order, threads)
-
-
 def boost(
     booster: Booster,
     max_iter: int,
-    validation: Validation | None,
+    validation: Scored | None,
     stopping: Stopping | None,
     report: Callable[[int, History], Any],
     history: History | None = None,
@@ -397,7 +358,7 @@ def boost(
     booster : Booster
     max_iter : int
         Number of iterations, including those of the trees to start from.
-    validation : Validation or None
+    validation : Scored or None
     stopping : Stopping or None
     report : callable
         Called after each iteration with the number of iterations and the history so far. The
@@ -411,16 +372,16 @@ def boost(
     History
         Values of the objective before the first and after each iteration.
     """
-    forest, threads = booster.forest, booster.threads
+    forest = booster.forest
     if history is None:
         history = History()
         if validation is not None:
-            history.validation.append(validation.value(forest, threads))
+            history.validation.append(validation.value(forest))
     stops = history.is_over(stopping)
     while forest.n_iter < max_iter and not stops:
         history.train.append(booster.step())
         if validation is not None:
-            history.validation.append(validation.value(forest, threads))
+            history.validation.append(validation.value(forest))
         stops = report(forest.n_iter, history) is True or history.is_over(stopping)
     history.train.append(booster.value())
     return history

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.chains.lattice import PartsLattice
-from treecrf.chains.objectives import Objective
-from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
-from treecrf.trees.forest import Forest
-from treecrf.trees.scoring.router import Router
-from treecrf.utils.scratch import Allocate
-from treecrf.utils.threads import Threads
 
 # Number of examples, triples of a position, its previous labels and a label, from which on
 # ``sampling="auto"`` draws samples: in all, and at each position.
@@ -85,38 +78,3 @@ class ListedPositions:
     encoded: EncodedSequences
     depth: np.ndarray
     given: np.ndarray | None
-
-
-class PartsValidation:
-    """Validation sequences, and their scores in parts under the trees so far.
-
-    Parameters
-    ----------
-    router : Router
-        The validation sequences.
-    objective : Objective
-        The log-likelihood.
-    parts : ScoreParts
-        Scores to start from, without those of the forest.
-    """
-
-    def __init__(self, router: Router, objective: Objective, parts: ScoreParts):
-        self.router = router
-        self.objective = objective
-        self.parts = parts
-        self.n_iter = 0
-
-    def keep_in(self, allocate: Allocate) -> None:
-        """Move large arrays to arrays from a function such as `Scratch.allocate`."""
-        self.parts.keep_in(allocate)
-        self.router.keep_in(allocate)
-
-    def value(self, forest: Forest, threads: Threads) -> float:
-        """Compute the value of the objective under the forest; only new trees are evaluated."""
-        forest.add_to_parts(self.parts, self.router, threads, self.n_iter)
-        self.n_iter = forest.n_iter
-        return self.objective.value(self.parts)
-
-    def lattice(self, order: int, threads: Threads) -> PartsLattice:
-        """Return a lattice of the present scores."""
-        return PartsLattice(self.parts, self.parts.offsets, order, threads)

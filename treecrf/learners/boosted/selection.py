@@ -143,14 +143,14 @@ class FoldRun:
         self.n_held_out = len(part.held_out.codes)
         self._booster = learner._booster(data, encoder, forest, threads)
         self._held_out = learner._scored(data, part.held_out, encoder, threads)
-        self._scores = [self._held_out.value(forest, threads)]
+        self._scores = [self._held_out.value(forest)]
 
     def scores(self, n_iter: int) -> list[float]:
         """Return the scores of the held-out sequences before and after each of the iterations."""
         booster = self._booster
         while len(self._scores) <= n_iter:
             booster.step()
-            self._scores.append(self._held_out.value(booster.forest, booster.threads))
+            self._scores.append(self._held_out.value(booster.forest))
         return self._scores[: n_iter + 1]
 
 

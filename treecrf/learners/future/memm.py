@@ -14,7 +14,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier
-from treecrf.learners.boosted.loop import Booster, Validation, report_to
+from treecrf.learners.boosted.loop import Booster, report_to
+from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.selection import Choice
 from treecrf.learners.chain_model import of_each
 from treecrf.learners.future.bags import DIRECTIONS
@@ -383,7 +384,7 @@ class FutureFeatureMEMM(LocalClassifier):
     def _starter(self, threads: Threads, data: TrainingInput) -> Start:
         """Return a function that prepares a phase of boosting on the given data."""
 
-        def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Validation | None]:
+        def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Scores | None]:
             booster = self._booster(data, encoder, forest, threads)
             return booster, self._validation(data, encoder, threads)
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.loop import Booster, Validation, boost
+from treecrf.learners.boosted.loop import Booster, boost
+from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.future.effect_trees import trees_of_effects
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.learners.future.search import FeatureSearch, SearchSettings
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
 
-Start = Callable[[FutureEncoder, Forest], tuple[Booster, Validation | None]]
+Start = Callable[[FutureEncoder, Forest], tuple[Booster, Scores | None]]
 
 # Minimum increase of the mean log-likelihood, on the data that decide, by a feature and the trees
 # that follow it.
@@ -55,7 +56,7 @@ class AlternatingTraining:
     settings : SearchSettings
     phase : Phase
     start : callable
-        ``start(encoder, forest)`` returns a `Booster`, and a `Validation` or None.
+        ``start(encoder, forest)`` returns a `Booster`, and `Scores` or None.
     report : callable
         As in `treecrf.learners.boosted.loop.boost`.
     """
@@ -171,9 +172,7 @@ class AlternatingTraining:
             scores.append(of_all[:, :, 0])
         return scores
 
-    def _best_size(
-        self, state: State, booster: Booster, validation: Validation | None
-    ) -> int | None:
+    def _best_size(self, state: State, booster: Booster, validation: Scores | None) -> int | None:
         """Find the size of bags whose first feature gives the highest likelihood."""
         n_trees = min(N_TRIAL_TREES, self.settings.discovery.max_trees)
         trial = replace(self.settings.discovery, max_trees=n_trees)
@@ -185,7 +184,7 @@ class AlternatingTraining:
             if validation is None or self.phase.stopping is None:
                 values.append(training.value())
             else:
-                values.append(held_out.value(after.forest, booster.threads))
+                values.append(held_out.value(after.forest))
         return self.sizes[int(np.argmax(values))]
 
 

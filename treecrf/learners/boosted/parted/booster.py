@@ -37,7 +37,6 @@ from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.fleet import Fleet, itself
 from treecrf.utils.scratch import Allocate
-from treecrf.utils.threads import Threads
 
 
 class Shards(Protocol):
@@ -120,8 +119,6 @@ class FleetBooster:
     setup : ShardSetup
     max_iter : int
         Number of iterations after which no trees grow.
-    threads : Threads
-        For validation data in this process.
     """
 
     def __init__(
@@ -130,14 +127,12 @@ class FleetBooster:
         shards: Shards,
         setup: ShardSetup,
         max_iter: int,
-        threads: Threads,
     ):
         self.forest = forest
         self.shards = shards
         self.setup = setup
         self.choices = IterationChoices(setup, self.query_shards)
         self.max_iter = max_iter
-        self.threads = threads
         self._learning_rate = setup.growth.learning_rate
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
@@ -233,12 +228,12 @@ class FleetValidation:
         self.booster = booster
         self.latest: Grown | None = None
 
-    def value(self, forest: Forest, threads: Threads) -> float:
+    def value(self, forest: Forest) -> float:
         """Compute the value of the objective under the forest, that of the booster."""
         self.latest = self.booster.validate()
         return self.latest.validation
 
-    def predictions(self, forest: Forest, threads: Threads) -> np.ndarray:
+    def predictions(self, forest: Forest) -> np.ndarray:
         """Return the latest predictions for all positions, in the order of the parts."""
         of_parts = self.latest.predictions
         return np.concatenate([of_parts[number] for number in sorted(of_parts)])
@@ -266,7 +261,7 @@ def boost_on_shards(
     callbacks : Callbacks
     """
     estimator = setup.estimator
-    booster = FleetBooster(forest, shards, setup, choice.n_iter, Threads(1))
+    booster = FleetBooster(forest, shards, setup, choice.n_iter)
     validation = _scored(booster) if setup.totals.held_out.n_sequences else None
     evaluations = Evaluations([], validation, estimator._scoring)
     return estimator._boost_by(booster, evaluations, data, setup.encoder, choice, callbacks)
@@ -308,9 +303,9 @@ class MeanScore:
         self.objective = objective
         self.latest = np.nan
 
-    def value(self, forest: Forest, threads: Threads) -> float:
+    def value(self, forest: Forest) -> float:
         """Compute the metric under the forest."""
-        self.latest = self.objective.value(forest, threads)
+        self.latest = self.objective.value(forest)
         score = self.objective.latest.score
         if np.isnan(score):
             raise no_known_labels()

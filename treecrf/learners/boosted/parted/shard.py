@@ -14,7 +14,7 @@ import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import LocalObjective
-from treecrf.chains.weighted_mean import MeanSums
+from treecrf.chains.weighted_mean import MeanSums, WholeValue
 from treecrf.learners.boosted.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.parted.steps import (
@@ -27,7 +27,6 @@ from treecrf.learners.boosted.parted.steps import (
     Step,
     total,
 )
-from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.scratch import Allocate, relocated
@@ -138,7 +137,9 @@ class Shard:
             part.scores.add_trees(self.forest)
 
     def _answer(self, step: Step) -> Drawn:
-        sums = [part.sums() for part in self._training] if step.wants_value else []
+        sums = []
+        if step.wants_value:
+            sums = [part.sums(self.forest) for part in self._training]
         examples = None
         if step.request is not None and self._training:
             drawn = [part.draw(step.n_iter, step.request) for part in self._training]
@@ -167,7 +168,7 @@ class Shard:
         if step.request is None:
             return None
         last_chosen = step.request.last_chosen
-        return total(part.scores.of_contexts(step.n_iter, last_chosen) for part in self._training)
+        return total(part.sampler.of_contexts(step.n_iter, last_chosen) for part in self._training)
 
     def __getstate__(self) -> dict:
         kept = "setup", "n_threads", "training", "held_out"
@@ -194,16 +195,7 @@ class Shard:
 
 
 class _LabeledPart:
-    """Labeled sequences of a part, and their scores.
-
-    Parameters
-    ----------
-    setup : ShardSetup
-    data : EncodedLabeled
-    totals : LabeledTotals
-        Of all parts.
-    threads : Threads
-    """
+    """Labeled sequences of a part, and their scores; ``totals`` are those of all parts."""
 
     # State of `scores` that the trees change.
     CHANGING = ("parts", "scores", "n_iter")
@@ -228,6 +220,12 @@ class _LabeledPart:
         scores.objective.mean = scores.objective.mean.of_part(self.largest_weight)
         if allocate is not None:
             scores.keep_in(allocate)
+
+    def sums(self, forest: Forest) -> MeanSums | WholeValue:
+        """Add the trees that are new to the scores, and compute the objective."""
+        sums = self.scores.objective.sums(self.scores.value(forest))
+        self._forget_tables()
+        return sums
 
     def _forget_tables(self) -> None:
         """Free the memory of residuals until the next step."""
@@ -254,9 +252,7 @@ class _LabeledPart:
 
 
 class _TrainingPart(_LabeledPart):
-    """Training sequences of a part."""
-
-    scores: TrainingScores
+    """Training sequences of a part, from which examples are drawn."""
 
     def __init__(
         self,
@@ -268,19 +264,16 @@ class _TrainingPart(_LabeledPart):
         super().__init__(setup, data, setup.totals.training, threads)
         estimator, classes, encoder = setup.estimator, setup.classes, setup.encoder
         self.positions = estimator._listed_positions(self.data, setup.n_labels)
-        self._begin(
-            estimator._training_scores(self.data, classes, encoder, setup.growth, threads), allocate
+        self.sampler = estimator._example_sampler(
+            self.data, classes, encoder, setup.growth, threads
         )
+        self._begin(self.sampler.scores, allocate)
 
-    def sums(self) -> MeanSums:
-        """Compute the value of the objective."""
-        sums = self.scores.sums()
-        self._forget_tables()
-        return sums
-
-    def draw(self, iteration: int, request: DrawRequest) -> tuple[list[Sample], MeanSums]:
+    def draw(
+        self, iteration: int, request: DrawRequest
+    ) -> tuple[list[Sample], MeanSums | WholeValue]:
         """Draw examples, and compute the value of the objective."""
-        drawn = self.scores.sample(
+        drawn = self.sampler.sample(
             iteration, self.setup.growth.seed, request.mu, request.floor, request.last_chosen
         )
         self._forget_tables()
@@ -298,26 +291,20 @@ class _HeldOutPart(_LabeledPart):
         allocate: Allocate | None,
     ):
         super().__init__(setup, data, setup.totals.held_out, threads)
-        scores = setup.estimator._sampled_validation(
-            self.data, setup.classes, setup.encoder, threads
-        )
+        estimator, classes, encoder = setup.estimator, setup.classes, setup.encoder
+        scores = estimator._validation_scores(self.data, classes, encoder, threads, True)
         self._begin(scores, allocate)
-        scoring = setup.estimator._scoring
-        self.predicts = scoring not in OBJECTIVES
-        self.mean = PositionMean(scoring, true_labels(data)) if scoring in MEANS else None
-
-    def sums(self, forest: Forest) -> MeanSums:
-        """Add the trees to the scores, and compute the value of the objective."""
-        value = self.scores.value(forest, self.threads)
-        self._forget_tables()
-        return self.scores.objective.sums(value)
+        self.predicts = estimator._scoring not in OBJECTIVES
+        self.mean = None
+        if estimator._scoring in MEANS:
+            self.mean = PositionMean(estimator._scoring, true_labels(data))
 
     def predictions(self, forest: Forest) -> np.ndarray:
         """Return the predictions that ``scoring`` needs; the scores must be those of the forest."""
         setup = self.setup
         data = TrainingInput(setup.classes, None, None, setup.growth.seed, {})
         return setup.estimator._scored_predictions(
-            self.scores, self.data, data, forest, setup.encoder, self.threads
+            self.scores, self.data, data, forest, setup.encoder
         )
 
 
