@@ -94,15 +94,16 @@ def test_folds_hold_out_different_sequences():
 
 @pytest.mark.parametrize(
     "n_positions, n_held_out",
-    [(500, 100), (10_000, 2_000), (15_000, 3_000), (50_000, 3_000), (100_000, 5_000)],
+    [(500, 100), (7_500, 1_500), (15_000, 3_000), (50_000, 3_000), (100_000, 5_000)],
 )
 def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
     assert n_held_out_of(n_positions) == n_held_out
     monkeypatch.setattr(selection, "MIN_POSITIONS", 20)
     monkeypatch.setattr(selection, "HELD_OUT_POSITIONS", 300)
+    monkeypatch.setattr(selection, "ENOUGH_HELD_OUT", 150)
     X, y = sensors(n=n_positions // 100, length=10)  # a tenth of all numbers
     parts = folds(prepared(auto(), X, y))
-    assert len(parts) == min(MAX_FOLDS, -(-3_000 // n_held_out))
+    assert len(parts) == min(MAX_FOLDS, -(-1_500 // n_held_out))
     for part in parts:
         assert len(part.held_out.codes) == pytest.approx(n_held_out / 10, abs=10)
 
@@ -168,7 +169,7 @@ def test_interactions_need_trees():
 
 def test_a_model_without_iterations_is_the_linear_model(tmp_path):
     X, y = sensors()
-    crf = auto(init=LinearCRF(l2_regularization=1.0), l2_regularization=0.0, learning_rate=3.0)
+    crf = auto(init=LinearCRF(l2_regularization=1.0), l2_regularization=0.0, learning_rate=8.0)
     crf.fit(X, y)
     assert crf.n_iter_ == 0
     linear = LinearCRF(l2_regularization=1.0).fit(X, y)
@@ -330,7 +331,6 @@ def test_starts_are_compared_on_few_folds(monkeypatch):
     assert [init for init, _ in runs] == [WHOLE] * MAX_FOLDS + [HALF] * MAX_FOLDS
     runs.clear()
     monkeypatch.setattr(selection, "COMPARED_POSITIONS", 60)
-    monkeypatch.setattr(selection, "MAX_FOLDS", 2)
     auto().fit(X, y)
     assert [init for init, _ in runs] == [WHOLE, HALF, WHOLE]
 

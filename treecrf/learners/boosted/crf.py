@@ -216,11 +216,11 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        and then all sequences are used for training. Up to three folds hold out a fifth of the
-        positions each, or a single one 3,000 positions, but at least a twentieth; from 100,000
-        positions on, this is done on a sample of the sequences. Sequences that are too long for a
-        fold are cut into blocks for it. All iterations are run with fewer than 200 training
-        positions, and in a warm start.
+        and then all sequences are used for training. Two folds hold out a fifth of the positions
+        each. From 7,500 positions on, there is one fold; it holds out at most 3,000 positions, or a
+        twentieth if that is more. Above 100,000 positions, this is done on a sample of the
+        sequences. Sequences that are too long for a fold are cut into blocks for it. All iterations
+        are run with fewer than 200 training positions, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10

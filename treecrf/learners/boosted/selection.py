@@ -20,8 +20,10 @@ from treecrf.utils.threads import Threads
 N_FOLDS = 5
 HELD_OUT_POSITIONS = 3_000
 HELD_OUT_FRACTION = 1 / 20
-# Folds are used until they have held out that number of positions, up to this number of folds.
-MAX_FOLDS = 3
+# A second fold is used if the first one holds out fewer positions than this. More folds, or more
+# positions, were hardly better on held-out data.
+MAX_FOLDS = 2
+ENOUGH_HELD_OUT = 1_500
 # With fewer training positions, the scores of held-out sequences are mostly noise.
 MIN_POSITIONS = 200
 # With more training positions, a sample of the sequences is enough to choose by.
@@ -313,7 +315,7 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
     ranks = np.argsort(np.argsort(training.hashes(data.seed)))
     if len(ranks) < 2:
         return []
-    n_folds = min(MAX_FOLDS, -(-HELD_OUT_POSITIONS // n_held_out), len(ranks))
+    n_folds = min(MAX_FOLDS, -(-ENOUGH_HELD_OUT // n_held_out), len(ranks))
     parts = []
     for fold in range(n_folds):
         kept, held_out = training.parted(ranks % n_parts == fold)
