@@ -16,6 +16,7 @@ from treecrf import TreeCRF
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE
+from treecrf.encoding.thresholds import MIN_BINS
 from treecrf.inputs.reading import as_sequences
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.threads import Threads
@@ -46,7 +47,7 @@ def fit_and_score(sequences, **parameters):
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(st.lists(finite, min_size=1, max_size=40))
+@given(st.lists(finite, min_size=1, max_size=MIN_BINS))
 @example([1.0, np.nextafter(1.0, 2.0)])
 @example([0.0, 5e-324, 1e-323, -5e-324])
 @example([-HUGE, HUGE])

@@ -36,8 +36,7 @@ from treecrf.learners.training_data import (
     read_eval_set,
     read_validation,
 )
-from treecrf.utils.fleet import Fleet
-from treecrf.utils.scratch_fleet import ScratchFleet
+from treecrf.utils.fleet import Fleet, LocalFleet
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -220,7 +219,7 @@ class SequenceLearner(SequenceClassifier):
 
     def _opened(
         self, raw: RawData, scratch: str | PathLike[str] | None = None, in_parts: bool = False
-    ) -> RawData | ScratchFleet:
+    ) -> RawData | LocalFleet:
         """Read data that are files, or cut them into parts; other data are returned unchanged."""
         if in_parts and are_tables(raw):
             return fleet_of(raw, scratch, self.categorical_features)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
+
+from treecrf.utils.scratch import Allocate, Scratch
 
 
 @dataclass(frozen=True)
@@ -59,90 +63,93 @@ class Fleet(Protocol):
         """
 
 
+# Returns a part, for example by reading it.
+Load = Callable[[], Any]
+
+
 class LocalFleet:
-    """Parts in the memory of this process.
+    """Parts of this process: in memory, in scratch files, or read each time they are used.
 
     Parameters
     ----------
     parts : sequence
+        Parts in memory, as those that are derived from them.
     """
 
     def __init__(self, parts: Sequence[Any]):
-        self._parts = list(parts)
+        self._loads: list[Load] = _in_memory(parts)
+        self._store: Callable[[Iterable[Any]], list[Load]] | None = _in_memory
+        self.allocate: Allocate | None = None
+
+    @classmethod
+    def reading(cls, loads: Sequence[Load], scratch: Scratch | None = None) -> LocalFleet:
+        """Return the fleet of parts that are read when they are used, one at a time.
+
+        Derived parts are stored in scratch files. Without these, they are computed each time they
+        are used.
+        """
+        fleet = cls([])
+        fleet._loads = list(loads)
+        fleet._store = None if scratch is None else scratch.store
+        fleet.allocate = None if scratch is None else scratch.allocate
+        return fleet
 
     @property
     def n_parts(self) -> int:
         """Number of parts."""
-        return len(self._parts)
+        return len(self._loads)
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        return [function(part, *arguments_of(i, args)) for i, part in enumerate(self._parts)]
+        return [compute() for compute in self._computing(function, args)]
 
     def derive(self, function: Callable[..., Any], *args: Any) -> LocalFleet:
-        """Return the fleet of which the parts are ``function(part, *args)``."""
-        return LocalFleet(self.map(function, *args))
+        """Return the fleet of which the parts are ``function(part, *args)``.
+
+        Raises
+        ------
+        OSError
+            If the disk of the scratch files has too little space.
+        """
+        computing = self._computing(function, args)
+        if self._store is None:
+            return self._with(computing)
+        return self._with(self._store(compute() for compute in computing))
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
-        return function(list(self._parts), *args)
+        return function(self.map(itself), *args)
 
-    def chain(self, other: Fleet) -> Fleet:
+    def kept(self) -> LocalFleet:
+        """Return the same fleet with parts that are not computed each time they are used."""
+        return self if self._store is not None else LocalFleet(self.map(itself))
+
+    def chain(self, other: LocalFleet) -> LocalFleet:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
-        return Chained([self, other])
+        return self._with([*self._loads, *other._loads])
 
     def release(self) -> None:
-        """Forget the parts."""
-        self._parts = []
+        """Forget the parts; the space of scratch files is free when no array of them is used."""
+        self._loads = []
+
+    def _with(self, loads: list[Load]) -> LocalFleet:
+        fleet = copy.copy(self)
+        fleet._loads = loads
+        return fleet
+
+    def _computing(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Load]:
+        return [
+            partial(_compute, load, function, arguments_of(i, args))
+            for i, load in enumerate(self._loads)
+        ]
 
 
-class Chained:
-    """The parts of several fleets of this process.
+def _in_memory(parts: Iterable[Any]) -> list[Load]:
+    return [partial(itself, part) for part in parts]
 
-    Parameters
-    ----------
-    fleets : list of Fleet
-    """
 
-    def __init__(self, fleets: list[Fleet]):
-        self._fleets = fleets
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return sum(fleet.n_parts for fleet in self._fleets)
-
-    def map(self, function: Callable[..., Any], *args: Any) -> list:
-        """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        return [result for fleet, own in self._with(args) for result in fleet.map(function, *own)]
-
-    def derive(self, function: Callable[..., Any], *args: Any) -> Chained:
-        """Return the fleet of which the parts are ``function(part, *args)``."""
-        return Chained([fleet.derive(function, *own) for fleet, own in self._with(args)])
-
-    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``."""
-        return function([part for fleet in self._fleets for part in fleet.map(itself)], *args)
-
-    def chain(self, other: Fleet) -> Chained:
-        """Return the fleet of these parts, followed by those of another fleet of this process."""
-        return Chained([*self._fleets, other])
-
-    def release(self) -> None:
-        """Free the memory of the parts of all fleets."""
-        for fleet in self._fleets:
-            fleet.release()
-
-    def _with(self, args: Sequence[Any]) -> Iterator[tuple[Fleet, list]]:
-        """Yield each fleet, with its items of arguments that have one for each part."""
-        first = 0
-        for fleet in self._fleets:
-            here = slice(first, first + fleet.n_parts)
-            yield (
-                fleet,
-                [Each(arg.items[here]) if isinstance(arg, Each) else arg for arg in args],
-            )
-            first += fleet.n_parts
+def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
+    return function(load(), *args)
 
 
 class View:

@@ -9,9 +9,8 @@ from typing import Any
 from treecrf.inputs.files.memory import cut, n_values
 from treecrf.inputs.files.pieces import are_tables, open_pieces, piece_rows
 from treecrf.inputs.labels import RawData
-from treecrf.utils.fleet import itself
+from treecrf.utils.fleet import LocalFleet, itself
 from treecrf.utils.scratch import Scratch
-from treecrf.utils.scratch_fleet import ScratchFleet
 
 # Size of a value that has been read.
 VALUE_BYTES = 8
@@ -19,7 +18,7 @@ VALUE_BYTES = 8
 
 def fleet_of(
     raw: RawData, scratch: str | PathLike | None, categorical_features: Any
-) -> ScratchFleet | None:
+) -> LocalFleet | None:
     """Return the parts of data that need not fit in memory; None for other data.
 
     Parameters
@@ -38,8 +37,8 @@ def fleet_of(
     files = None if scratch is None else Scratch(scratch)
     if are_tables(raw):
         pieces = open_pieces(raw, categorical_features, None if files is None else files.folder)
-        return ScratchFleet(pieces.loads(), files)
+        return LocalFleet.reading(pieces.loads(), files)
     if files is None:
         return None
     parts = cut(raw, piece_rows(VALUE_BYTES * n_values(raw)))
-    return ScratchFleet([partial(itself, part) for part in parts], files)
+    return LocalFleet.reading([partial(itself, part) for part in parts], files)

@@ -8,8 +8,8 @@ from support.shards import assert_equal_fits, dealt, fit_on_shards
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted.parted.booster import LocalShards
 from treecrf.utils import scratch as module
+from treecrf.utils.fleet import LocalFleet
 from treecrf.utils.scratch import Scratch
-from treecrf.utils.scratch_fleet import ScratchFleet
 
 SETTINGS = FIXED | {"window": 1, "max_iter": 4, "max_leaf_nodes": 8, "l2_regularization": 1.0,
                     "sampling": 0.2, "learning_rate": 0.5, "random_state": 0}  # fmt: skip
@@ -69,7 +69,7 @@ def test_fits_are_equal(scratch, form, kind, settings):
 
     def start(fleet, setup, n_shards, n_threads):
         loads = [lambda part=part: part for part in fleet.map(itself)]
-        stored = ScratchFleet(loads, scratch).derive(itself)
+        stored = LocalFleet.reading(loads, scratch).derive(itself)
         return LocalShards.of(stored, setup, n_shards, n_threads, scratch.allocate)
 
     expected = kind(**SETTINGS | settings).fit(X, y)

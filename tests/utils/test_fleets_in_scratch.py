@@ -7,7 +7,6 @@ import pytest
 
 from treecrf.utils.fleet import Each, LocalFleet, View
 from treecrf.utils.scratch import Scratch
-from treecrf.utils.scratch_fleet import ScratchFleet
 
 SIZES = (3, 5000, 1, 20_000)
 
@@ -49,7 +48,7 @@ def joined(arrays, name):
 def fleet(request, tmp_path):
     def make(loads):
         scratch = None if request.param == "memory" else Scratch(tmp_path)
-        return ScratchFleet([lambda n=n: loads(n) for n in SIZES], scratch)
+        return LocalFleet.reading([lambda n=n: loads(n) for n in SIZES], scratch)
 
     return make
 
@@ -101,13 +100,13 @@ def test_kept_parts_are_computed_once(fleet):
 
 def test_parts_in_scratch_files_are_computed_once(tmp_path):
     loads = Loads()
-    fleet = ScratchFleet([lambda n=n: loads(n) for n in SIZES], Scratch(tmp_path))
+    fleet = LocalFleet.reading([lambda n=n: loads(n) for n in SIZES], Scratch(tmp_path))
     derived = fleet.derive(scaled, 2.0, 1.0)
     for _ in range(3):
         derived.map(total)
     assert loads.n_reads == len(SIZES)
     assert not derived.reduce(lambda arrays: arrays[1].flags.writeable)
-    assert fleet.allocate == fleet._scratch.allocate
+    assert isinstance(fleet.allocate(3), np.ndarray)
 
 
 def test_a_failure_leaves_nothing_in_the_folder(tmp_path):
@@ -116,7 +115,7 @@ def test_a_failure_leaves_nothing_in_the_folder(tmp_path):
             raise KeyboardInterrupt
         return array
 
-    fleet = ScratchFleet([lambda n=n: np.arange(n) for n in SIZES], Scratch(tmp_path))
+    fleet = LocalFleet.reading([lambda n=n: np.arange(n) for n in SIZES], Scratch(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         fleet.derive(fails)
     assert list(tmp_path.iterdir()) == []
