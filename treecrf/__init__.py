@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from treecrf import callbacks, datasets, inspection, metrics, papers, plotting
-    from treecrf.inputs.long_tables import split
+    from treecrf.inputs.dataset import split
     from treecrf.learners.boosted.average import average
     from treecrf.learners.boosted.crf import TreeCRF
     from treecrf.learners.boosted.memm import TreeMEMM
@@ -102,7 +102,7 @@ _HOMES = {
     "average": "treecrf.learners.boosted.average",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",
-    "split": "treecrf.inputs.long_tables",
+    "split": "treecrf.inputs.dataset",
 }
 
 

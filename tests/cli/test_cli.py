@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import treecrf
 from treecrf.cli import _parser, main
-from treecrf.cli.parameters import parameters_of, parse_value
+from treecrf.cli.train import parameters_of, parse_value
 from treecrf.inputs.schema import CATEGORY
 from treecrf.inspection import strongest_rules, strongest_weights
 from treecrf.learners.registry import LEARNERS

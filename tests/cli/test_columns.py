@@ -129,10 +129,10 @@ def test_fits_on_data_frames_store_the_names(learner, folder, succeed):
     model = LEARNERS[learner]()
     if learner == "hmm":
         model.fit(X["c"].to_numpy(), frame["y"], groups=frame["day"].to_numpy())
-        assert model._columns == treecrf.inputs.labels.ColumnNames("y", None)
+        assert model._columns == treecrf.inputs.dataset.ColumnNames("y", None)
     else:
         model.set_params(max_iter=2).fit(X, frame["y"], groups="day")
-        assert model._columns == treecrf.inputs.labels.ColumnNames("y", "day")
+        assert model._columns == treecrf.inputs.dataset.ColumnNames("y", "day")
     model.save("other")
     assert treecrf.load("other")._columns == model._columns
     if learner == "crf":

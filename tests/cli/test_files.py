@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
-from treecrf.cli.files.spool import Spool
-from treecrf.inputs.files import blocks
+from treecrf.cli.files.tables import _TemporaryRows
+from treecrf.inputs import table_sources
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 pa = pytest.importorskip("pyarrow")
@@ -23,9 +23,9 @@ import pyarrow.parquet  # noqa: E402
 def _blocks(request, monkeypatch):
     """Files are read in one block, or in blocks of a few rows."""
     if request.param == "small blocks":
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
-        monkeypatch.setattr(blocks, "LINES_IN_BLOCK", 3)
-        monkeypatch.setattr(blocks, "BLOCK_ROWS", 3)
+        monkeypatch.setattr(table_sources, "BLOCK_BYTES", 64)
+        monkeypatch.setattr(table_sources, "LINES_IN_BLOCK", 3)
+        monkeypatch.setattr(table_sources, "BATCH_ROWS", 3)
 
 
 def read_csv(tmp_path, text, model=None, **reading):
@@ -166,7 +166,7 @@ def test_compressed_and_tab_separated_files(tmp_path):
 
 
 def test_rows_longer_than_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(table_sources, "BLOCK_BYTES", 64)
     wide = ",".join(f"column{j}" for j in range(50)) + "\n" + ",".join("1" * 50) + "\n"
     assert read_csv(tmp_path, wide).sequences.n_features == 50
     with pytest.raises(ValueError, match="a row is too long; a closing quotation mark"):
@@ -246,7 +246,11 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
         ("a,b\n1,2\n", {"label": "b", "group": "b"}, "--label and --group both name 'b'"),
         ("a,b\n1,2\n", {"label": "b", "drop": ("a",)}, "no columns are left as features"),
         ("a,b\n1,2\n2,\n", {"group": "b"}, "row 3, column 'b': the group is missing"),
-        ("a,b\n1,2\n2,1\n3,2\n", {"group": "b"}, "row 4: group '2' began in row 2 and is"),
+        (
+            "a,b\n1,2\n2,1\n3,2\n",
+            {"group": "b"},
+            "begins at row 2 and comes back at row 4",
+        ),
         (b"a,b\n1,x\0\n", {}, "ends with a NUL character"),
         ("a,b\n1,2\ninf,1\n", {}, "row 3, column 'a': inf is infinite"),
     ],
@@ -257,9 +261,9 @@ def test_tables_that_are_refused(text, reading, message, tmp_path):
 
 
 def test_groups_that_continue_in_a_later_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
+    monkeypatch.setattr(table_sources, "BLOCK_BYTES", 32)
     text = "id,x\n" + "1,0\n" * 40 + "2,0\n" * 40 + "1,0\n"
-    with pytest.raises(ValueError, match="row 82: group '1' began in row 2 and is continued"):
+    with pytest.raises(ValueError, match="group '1' begins at row 2 and comes back at row 82"):
         read_csv(tmp_path, text, group="id")
 
 
@@ -429,23 +433,23 @@ def test_a_table_trains_the_same_model_as_a_data_frame(tmp_path):
         np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
 
 
-# Spools
+# Temporary rows
 
 
 @given(st.lists(st.integers(0, 6), max_size=5), st.data())
-def test_spools_return_the_written_rows(sizes, data):
+def test_temporary_files_return_the_written_rows(sizes, data):
     n = sum(sizes)
     table = np.column_stack([np.arange(n) / 4, np.arange(n) % 3])
-    spool = Spool([np.dtype(np.float64), np.dtype(np.int32)])
+    stored = _TemporaryRows([np.dtype(np.float64), np.dtype(np.int32)])
     for part in np.split(table, np.cumsum(sizes)):
-        spool.append(list(part.T))
-    spool.ranks[1] = np.array([np.nan, 2.0, 1.0])
-    expected = np.column_stack([table[:, 0], spool.ranks[1][table[:, 1].astype(int)]])
+        stored.append(list(part.T))
+    stored.ranks[1] = np.array([np.nan, 2.0, 1.0])
+    expected = np.column_stack([table[:, 0], stored.ranks[1][table[:, 1].astype(int)]])
     start, stop = data.draw(st.tuples(st.integers(0, n), st.integers(0, n)))
-    np.testing.assert_array_equal(spool[start:stop], expected[start:stop])
+    np.testing.assert_array_equal(stored[start:stop], expected[start:stop])
     if n:
         chosen = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1)))
-        np.testing.assert_array_equal(spool[chosen], expected[chosen])
+        np.testing.assert_array_equal(stored[chosen], expected[chosen])
 
 
 # Lines

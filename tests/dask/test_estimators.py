@@ -25,7 +25,7 @@ import treecrf
 from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, sizes
 from treecrf.dask.prediction import count_correct
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.training_data import LabeledSequences
 

@@ -8,8 +8,8 @@ from support.family import assert_equal_arrays
 from treecrf.encoding import imputation, thresholds
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
-from treecrf.inputs.description import Description
 from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.sequences import Description
 from treecrf.utils.fleet import LocalFleet, View
 
 NAN = np.nan

@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treecrf.inputs._dicts import Entries, StringCodes
-from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
+from treecrf.inputs.columns import CellNames, ColumnReader, ColumnSpec, selected_columns
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, column_name
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.tables import CellNames, selected_columns
 
 NAN = float("nan")
 

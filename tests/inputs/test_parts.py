@@ -9,12 +9,19 @@ import pytest
 from scipy import sparse
 
 from treecrf.encoding.sequence_keys import input_hashes
-from treecrf.inputs.description import Description
-from treecrf.inputs.labels import RawData
-from treecrf.inputs.merging import find_shared_group, has_attributes, merged, merged_labels
-from treecrf.inputs.parts import describe_part, group_of_hash, read_part
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.parts import (
+    describe_part,
+    find_shared_group,
+    group_of_hash,
+    has_attributes,
+    merged,
+    merged_labels,
+    read_part,
+)
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Description
 
 NAN = np.nan
 

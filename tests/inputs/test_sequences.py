@@ -21,13 +21,7 @@ from treecrf import TreeCRF
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.reading import as_sequences, is_empty_list
 from treecrf.inputs.schema import CATEGORY, NUMBER
-from treecrf.inputs.sequences import (
-    PIECE_BYTES,
-    LongSequences,
-    Sequences,
-    _description,
-    cut,
-)
+from treecrf.inputs.sequences import PIECE_BYTES, LongSequences, Sequences, _description, cut
 from treecrf.inputs.values import characters
 
 

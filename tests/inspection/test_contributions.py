@@ -19,7 +19,8 @@ from support.shapley_oracle import shapley_values
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, TreeMEMM, flatten
 from treecrf.chains.contexts import true_contexts
-from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import split
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inspection import contributions, explain, export_text

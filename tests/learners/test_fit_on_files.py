@@ -12,7 +12,7 @@ from sklearn.base import clone
 from support.open_files import open_files
 
 from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.inputs.files import pieces
+from treecrf.inputs import tables
 from treecrf.utils import scratch
 
 pa = pytest.importorskip("pyarrow")
@@ -44,7 +44,7 @@ FEATURES = ["doc", "number", "word", "flag", "tag"]
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch):
-    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", 50)
+    monkeypatch.setattr(tables, "MAX_PIECE_ROWS", 50)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_the_index_of_pandas_is_not_a_feature(tmp_path, source):
     ],
 )
 def test_pieces_of_any_size(folder, monkeypatch, kind, settings, rows):
-    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", rows)
+    monkeypatch.setattr(tables, "MAX_PIECE_ROWS", rows)
     of_kind = {name: v for name, v in SETTINGS.items() if name in kind().get_params()}
     model = kind(**of_kind | {"sampling": 0.2} | settings)
     fitted = clone(model).fit(folder / "data" / "*.parquet", "tag", groups="doc", scratch=folder)
@@ -262,14 +262,14 @@ class TestFailures:
             fit_again(fitted, folder, callbacks=[interrupt])
 
     def test_interrupts_while_files_are_read(self, fitted, folder, monkeypatch):
-        read = pieces.Pieces.read
+        read = tables.TableReader.read
 
         def interrupted(self, i):
             if i == 3:
                 raise KeyboardInterrupt
             return read(self, i)
 
-        monkeypatch.setattr(pieces.Pieces, "read", interrupted)
+        monkeypatch.setattr(tables.TableReader, "read", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fit_again(fitted, folder)
 

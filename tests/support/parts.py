@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 from support.shards import assert_equal_fits
 
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted.parted import training
 from treecrf.learners.iterations import Callbacks

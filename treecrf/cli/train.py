@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
+import difflib
+import glob
+import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -33,13 +37,15 @@ from treecrf.cli.options import (
     with_settings,
 )
 from treecrf.cli.outputs import check_model_output, save_model
-from treecrf.cli.parameters import make_learner, parameters_of, parse_setting
-from treecrf.cli.pieces import are_pieces, fit_pieces
-from treecrf.inputs.doubts import doubtful_columns
-from treecrf.inputs.labels import ColumnNames, as_labels
+from treecrf.inputs.data_warnings import doubtful_columns
+from treecrf.inputs.dataset import ColumnNames, RawData
+from treecrf.inputs.labels import as_labels
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.tables import TableOptions, TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
+from treecrf.utils.scratch import check_folder
 from treecrf.utils.warn import warn
 
 DESCRIPTION = (
@@ -58,6 +64,10 @@ examples:
 """
 # Parameters that have their own options.
 OWN_OPTIONS = ("order", "window", "max_iter", "random_state")
+# Parameters that have their own options, or no meaning on the command line.
+EXCLUDED = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
+MAX_WHOLE = 2**63 - 1
+CONSTANTS = {"true": True, "false": False, "none": None}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -238,3 +248,117 @@ def _window(text: str) -> Any:
     if len(sides) > 2 or not all(side.strip().isdecimal() for side in sides):
         raise argparse.ArgumentTypeError(f"{text!r}; expected N, or LEFT,RIGHT")
     return int(text) if len(sides) == 1 else tuple(map(int, sides))
+
+
+# Tables in pieces
+
+
+def are_pieces(options: argparse.Namespace) -> bool:
+    """Return whether the data are several files, or temporary files hold them."""
+    path = options.data
+    is_pattern = glob.has_magic(path) and not os.path.exists(path)
+    return options.scratch is not None or is_pattern or os.path.isdir(path)
+
+
+def fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> None:
+    """Train on the tables of a folder, a pattern or a file.
+
+    Raises
+    ------
+    OSError, ImportError, TypeError, ValueError
+        If a file cannot be read, or is invalid; options are missing or do not fit.
+    """
+    if not isinstance(learner, SequenceLearner):
+        raise TypeError(f"{type(learner).__name__} does not read tables in pieces; name one file")
+    if STANDARD in (options.data, options.validation):
+        raise ValueError("standard input is not read in pieces; name files")
+    if options.label is None or options.group is None:
+        raise ValueError("tables in pieces require --label and --group")
+    if options.scratch is not None:
+        check_folder(options.scratch)
+    pieces = _opened(options.data, options)
+    validation = None if options.validation is None else _opened(options.validation, options)
+    if not options.quiet:
+        print(f"positions: {pieces.bounds[-1]:,}, pieces: {len(pieces):,}", file=sys.stderr)
+    label, group = options.label, options.group
+    of_validation = {} if validation is None else {"y_val": label, "groups_val": group}
+    learner.fit(pieces, label, validation, groups=group, scratch=options.scratch, **of_validation)
+
+
+def _opened(path: str, options: argparse.Namespace) -> TableReader:
+    if options.format not in (None, "csv", "tsv", "parquet"):
+        raise ValueError(f"--format {options.format} is not that of tables in pieces")
+    table_options = TableOptions(
+        drop=tuple(options.drop),
+        category=tuple(options.category),
+        missing=tuple(options.missing),
+        separator=options.separator,
+        encoding=options.encoding,
+    )
+    raw = RawData(path, options.label, Segmentation(groups=options.group))
+    return open_tables(raw, folder=options.scratch, options=table_options)
+
+
+# Parameters of learners
+
+
+def make_learner(name: str, settings: Iterable[tuple[str, Any]]) -> SequenceClassifier:
+    """Make an estimator.
+
+    Parameters
+    ----------
+    name : str
+        One of `LEARNERS`.
+    settings : iterable of (str, object)
+        Names and values of parameters.
+
+    Raises
+    ------
+    ValueError
+        If the learner has no such parameter, or a value is invalid.
+    """
+    learner = LEARNERS[name]()
+    known = parameters_of(name)
+    for parameter, value in settings:
+        if parameter not in known:
+            near = difflib.get_close_matches(parameter, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+            raise ValueError(f"{type(learner).__name__} has no parameter {parameter!r}; {hint}")
+        learner.set_params(**{parameter: value})
+    learner._validate_params()
+    if "window" in known:
+        learner._window()
+    return learner
+
+
+def parameters_of(name: str) -> dict[str, Any]:
+    """Return the parameters that ``--set`` accepts for a learner, with their defaults."""
+    parameters = LEARNERS[name]().get_params(deep=False)
+    return {key: value for key, value in parameters.items() if key not in EXCLUDED}
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Parse ``name=value`` into a parameter and its value.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no equals sign, or a whole number is out of range.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE")
+    parsed = parse_value(value.strip())
+    if isinstance(parsed, int) and abs(parsed) > MAX_WHOLE:
+        raise argparse.ArgumentTypeError(f"{name}: expected a whole number of at most 64 bits")
+    return name.strip().replace("-", "_"), parsed
+
+
+def parse_value(text: str) -> Any:
+    """Parse a constant such as ``true``, else a Python literal, else return the text."""
+    if text.lower() in CONSTANTS:
+        return CONSTANTS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text

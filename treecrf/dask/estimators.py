@@ -29,8 +29,8 @@ from treecrf.dask.sources import (
     refuse_other_collections,
 )
 from treecrf.dask.training import train
-from treecrf.inputs.doubts import warn_of_columns_in_use, warn_of_unlabeled
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import column_names
 from treecrf.inputs.values import is_frame as is_local_frame

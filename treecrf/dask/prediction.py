@@ -19,9 +19,9 @@ from treecrf.dask.sources import (
     read_table,
     require_column,
 )
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.columns import order_of
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.parts import named
-from treecrf.inputs.tables import order_of
 from treecrf.inputs.values import closest_name, column_names
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from dask.sizeof import sizeof
 
 from treecrf.encoding.encoded import EncodedSequences
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.learners.boosted.parted.encoding import HashedPart
 from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.steps import Drawn, Grown

@@ -14,11 +14,11 @@ from distributed import Future
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
-from treecrf.inputs.files.blocks import import_pyarrow, naming
-from treecrf.inputs.files.paths import TEXT, are_paths, find_files
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.parts import named
+from treecrf.inputs.paths import TEXT, are_paths, find_files
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.table_sources import import_pyarrow, naming
 from treecrf.inputs.values import closest_name, column_names, require_different_names
 from treecrf.utils.fleet import Each
 

@@ -11,9 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.thresholds import learn_thresholds
-from treecrf.inputs.description import Description
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import check_categories, require
 from treecrf.utils.fleet import Fleet
 

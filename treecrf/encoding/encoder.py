@@ -20,9 +20,8 @@ from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, le
 from treecrf.encoding.layout import RowLayout, check_windows, widest, window_within
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.encoding.writer import RowWriter
-from treecrf.inputs.description import Description
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import require
 from treecrf.utils.fleet import Fleet, LocalFleet, View
 from treecrf.utils.model_file import Section, as_section

@@ -10,9 +10,8 @@ from scipy import sparse
 
 from treecrf.encoding.columns import find_missing_in
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.description import Description
 from treecrf.inputs.schema import BOOLEAN, InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import check_indices, require
 from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.fleet import Fleet

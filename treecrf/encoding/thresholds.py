@@ -8,9 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
-from treecrf.inputs.description import Description
 from treecrf.inputs.offsets import positions_in_sequences, runs
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.fleet import Each, Fleet
 from treecrf.utils.hashing import likely_bound, mix, smallest
 

@@ -9,21 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs._dicts import (
-    BEYOND,
-    BOOLEANS,
-    NUMBERS,
-    OTHER,
-    STRINGS,
-    Entries,
-    count_entries,
-)
-from treecrf.inputs.column_reader import ColumnReader
+from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
+from treecrf.inputs.columns import CellNames, ColumnReader, ColumnSpecs, sparse_table_of
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.tables import CellNames, ColumnSpecs, sparse_table_of
 from treecrf.inputs.values import short_repr
 
 # Types of the attributes of one position, if they have no values.

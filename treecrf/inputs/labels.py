@@ -3,124 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.doubts import warn_of_columns, warn_of_columns_in_use, warn_of_index
-from treecrf.inputs.grouped import as_groups, label_column
 from treecrf.inputs.offsets import offsets_of, position_name, split
-from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import (
     as_list,
     characters,
     find_missing,
     plain_array,
     refuse_final_nul,
-    require_different_names,
     short_repr,
     whole_numbers,
 )
-from treecrf.inputs.weights import as_weights
-from treecrf.utils.checks import require
 
 # Types of values that hold the possible labels of a position.
 SETS = (set, frozenset)
-
-
-@dataclass(frozen=True)
-class ColumnNames:
-    """Names of the columns of a table that hold the labels and the groups.
-
-    Attributes
-    ----------
-    label, group : str, optional
-    """
-
-    label: str | None = None
-    group: str | None = None
-
-    @classmethod
-    def of_values(cls, values: Any) -> ColumnNames:
-        """Restore the names from a saved model; raises ValueError if they are not valid."""
-        require(isinstance(values, dict) and values.keys() <= {"label", "group"}, "column names")
-        names = [name for name in values.values() if name is not None]
-        require(all(isinstance(name, str) for name in names), "column names")
-        return cls(**values)
-
-
-# Labels and groups that have no names.
-NO_NAMES = ColumnNames()
-
-
-@dataclass(frozen=True)
-class RawData:
-    """Sequences and labels as passed by the user.
-
-    Attributes
-    ----------
-    X, y : list of sequences and list of label sequences, or one long table and its labels
-    segmentation : Segmentation
-        Sequences of a long table.
-    sample_weight : array-like or None
-        Weights of the sequences or of the positions.
-    init_score : list of arrays or None
-        Scores to which those of the model are added.
-    place : str
-        Part of the data that these are, for error messages, such as a file; "" for all data.
-    """
-
-    X: Any
-    y: Any
-    segmentation: Segmentation
-    sample_weight: Any = None
-    init_score: Any = None
-    place: str = ""
-
-    def read(
-        self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
-    ) -> tuple[Sequences, Labels]:
-        """Check and convert both; see `as_sequences` and `as_labels`."""
-        raw = self.resolved()
-        sequences = as_sequences(raw.X, schema, raw.segmentation, categorical_features)
-        if sequences.of_symbols and not len(sequences.symbols()):
-            raise ValueError("all symbols of X are missing")
-        if schema is None and not isinstance(raw.X, Sequences):
-            warn_of_columns(sequences, categorical_features)
-            warn_of_columns_in_use(raw.X, {"y": raw.y, "groups": raw.segmentation.groups})
-        return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
-
-    def resolved(self) -> RawData:
-        """Return the same data with grouped data frames as lists, and labels instead of a name.
-
-        A string as ``y`` names the column of data frames that holds the labels.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or it is also that of the groups.
-        """
-        if isinstance(self.y, str):
-            require_different_names({"y": self.y, "groups": self.segmentation.column})
-        X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
-        warn_of_index(X, {"y": y, "groups": self.segmentation.groups})
-        if isinstance(y, str):
-            X, y = label_column(X, y, self.segmentation.is_long)
-        return replace(self, X=X, y=y)
-
-    @property
-    def columns(self) -> ColumnNames:
-        """The names of the labels and the groups, if they have names."""
-        label = self.y if isinstance(self.y, str) else getattr(self.y, "name", None)
-        return ColumnNames(label if isinstance(label, str) else None, self.segmentation.column)
-
-    def weights(self, offsets: np.ndarray) -> np.ndarray | None:
-        """Check the weights and return that of each position; see `as_weights`."""
-        return as_weights(self.sample_weight, offsets, self.segmentation)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from scipy import sparse
 
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
-from treecrf.inputs.files.refusal import refuse_files
-from treecrf.inputs.frames import read_frames
-from treecrf.inputs.grouped import as_groups
+from treecrf.inputs.frames import as_groups, read_frames
+from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, Sequences

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_reader import Coder
+from treecrf.inputs.columns import CategoryEncoder
 from treecrf.inputs.offsets import offsets_of, split
 from treecrf.inputs.values import as_list, find_missing, short_repr
 
@@ -166,7 +166,7 @@ def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
         value = "NaN" if isinstance(values[t], float) else short_repr(values[t])
         raise ValueError(f"groups is missing ({value}) at position {t}")
     try:
-        codes = Coder().codes(values, n)
+        codes = CategoryEncoder().codes(values, n)
     except TypeError:
         raise TypeError(
             "groups holds values that cannot be hashed, such as lists; expected strings or integers"

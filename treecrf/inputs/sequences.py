@@ -18,14 +18,7 @@ from treecrf.inputs.offsets import (
     runs,
     split,
 )
-from treecrf.inputs.schema import (
-    BOOLEAN,
-    CATEGORY,
-    KINDS,
-    NUMBER,
-    TYPES,
-    InputSchema,
-)
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER, TYPES, InputSchema
 from treecrf.inputs.values import characters, floats_of_codes
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
@@ -193,6 +186,43 @@ class Sequences:
         for j, values in self.categories.items():
             _check_types(values, schema.categories[j], schema.column(j))
         return self.with_categories(schema.categories)
+
+
+@dataclass(frozen=True)
+class Description:
+    """Schema, form and size of sequences.
+
+    Attributes
+    ----------
+    schema : InputSchema
+    form : {"symbols", "dense", "sparse"}
+        Form of their pieces.
+    is_boolean : bool
+        Whether they are arrays or matrices of booleans only.
+    n_sequences, n_positions : int
+    longest : int
+        Number of positions of the longest sequence.
+    """
+
+    schema: InputSchema
+    form: str
+    is_boolean: bool
+    n_sequences: int
+    n_positions: int
+    longest: int
+
+    @classmethod
+    def of(cls, sequences: Sequences) -> Description:
+        """Describe sequences."""
+        is_boolean = sequences.kinds is None and sequences.dtype.kind == "b"
+        return cls(
+            sequences.schema,
+            sequences.form,
+            is_boolean,
+            sequences.n_sequences,
+            sequences.n_positions,
+            sequences.longest,
+        )
 
 
 def _check_types(values: np.ndarray, known: np.ndarray, column: str) -> None:

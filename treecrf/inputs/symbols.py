@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
+from treecrf.inputs.columns import ColumnReader, ColumnSpec, category_columns, table_of
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import TYPES, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
-from treecrf.inputs.tables import category_columns, table_of
 from treecrf.inputs.values import (
     FLOATS,
     characters,

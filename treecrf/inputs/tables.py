@@ -1,214 +1,518 @@
-"""Tables read column by column, and how their columns are matched with those of a model."""
+"""Tables of files and Arrow data, read in pieces: runs of whole sequences of limited size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
-from scipy import sparse
 
-from treecrf.inputs.column_reader import ColumnReader, ColumnSpec, ColumnValues
-from treecrf.inputs.offsets import position_name
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, InputSchema, column_name
-from treecrf.inputs.sequences import ColumnTable, LongSequences
-from treecrf.inputs.values import short_list, short_repr
+from treecrf.inputs.columns import selected_columns
+from treecrf.inputs.csv_types import NUMBER, TEXT, ArrowConverter, KindFinder, TextConversion
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.offsets import runs
+from treecrf.inputs.paths import (
+    PARQUET,
+    SEPARATORS,
+    are_path_strings,
+    are_paths,
+    find_files,
+    is_path_string,
+)
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.table_sources import (
+    CsvFile,
+    ParquetFile,
+    Source,
+    Table,
+    are_batches,
+    import_pyarrow,
+    table_of_batches,
+)
+from treecrf.inputs.values import (
+    closest_name,
+    refuse_infinite,
+    require_different_names,
+    short_list,
+    short_repr,
+)
 
-
-def table_of(
-    columns: list[ColumnValues],
-    offsets: np.ndarray,
-    names: tuple[str, ...] | None,
-    of_symbols: bool = False,
-) -> LongSequences:
-    """Combine columns into sequences of a dense table."""
-    kinds = np.array([column.kind for column in columns], dtype=np.uint8)
-    return LongSequences.of(
-        ColumnTable([column.data for column in columns], kinds == CATEGORY),
-        offsets,
-        form="dense",
-        n_features=len(columns),
-        dtype=np.dtype(np.float64),
-        names=names,
-        kinds=kinds,
-        categories={j: c.values for j, c in enumerate(columns) if c.kind == CATEGORY},
-        of_symbols=of_symbols,
-    )
-
-
-def sparse_table_of(
-    table: sparse.csc_array,
-    offsets: np.ndarray,
-    names: tuple[str, ...] | None,
-    kinds: np.ndarray,
-    categories: dict[int, np.ndarray] | None = None,
-) -> LongSequences:
-    """Combine columns into sequences of a sparse table."""
-    table = sparse.csr_array(table)
-    table.eliminate_zeros()
-    return LongSequences.of(
-        table,
-        offsets,
-        form="sparse",
-        n_features=len(kinds),
-        dtype=np.dtype(np.float64),
-        names=names,
-        kinds=kinds,
-        categories=categories or {},
-    )
+# Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
+PIECE_BYTES = 1 << 24
+MAX_PIECE_ROWS = 1 << 18
+# Number of rows from which the size of a row is estimated.
+SAMPLE_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class CellNames:
-    """Descriptions of the values of a column in error messages.
+class TableOptions:
+    """How to read tables from files.
 
     Attributes
     ----------
-    offsets : int64 array (n_sequences + 1,)
-    column : str
-    positions : int array, optional
-        The position of each value, if some positions have none.
+    drop : tuple of str
+        Columns to leave out.
+    category : tuple of str
+        Columns of text files whose whole numbers are categories.
+    missing : tuple of str
+        Additional texts that mark a missing value in text files.
+    separator : str, optional
+        Separator between the columns of text files; by default, the ending determines it.
+    encoding : str
+        Encoding of text files.
     """
 
-    offsets: np.ndarray
-    column: str
-    positions: np.ndarray | None = None
-
-    def __call__(self, i: int) -> str:
-        """Name the sequence, position and column of the i-th value."""
-        position = i if self.positions is None else int(self.positions[i])
-        return f"{position_name(position, self.offsets)}, {self.column}"
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    separator: str | None = None
+    encoding: str = "utf-8"
 
 
-def column_readers(
-    names: tuple[str, ...] | None,
-    n: int,
-    schema: InputSchema | None,
-    categorical: Any,
-    offsets: np.ndarray,
-) -> Iterator[ColumnReader]:
-    """Make a reader for each of the ``n`` columns of a table of concatenated sequences."""
-    specs = ColumnSpecs(names, n, schema, categorical)
-    for j in range(n):
-        yield ColumnReader(specs[j], CellNames(offsets, column_name(names, j)))
+DEFAULTS = TableOptions()
 
 
-class ColumnSpecs:
-    """The values that each column may hold: as in training, or as the user specifies.
+def are_tables(raw: RawData) -> bool:
+    """Return whether data are tables that can be read in pieces, instead of objects in memory.
+
+    Strings may also be sequences of characters. In a list, they are paths if they are like paths
+    and ``y`` can only be the name of a column. A single one is a path if ``groups`` is a name, or
+    if it is like a path and neither ``lengths`` nor ``groups`` define sequences of its characters.
+    """
+    segmentation = raw.segmentation
+    if isinstance(raw.X, str):
+        if segmentation.column is not None and segmentation.lengths is None:
+            return True
+        return is_path_string(raw.X, are_characters=segmentation.is_long)
+    if isinstance(raw.X, TableReader) or are_batches(raw.X):
+        return True
+    names_column = isinstance(raw.y, str) and segmentation.lengths is None
+    has_array = segmentation.is_long and segmentation.column is None
+    if names_column and not has_array and are_path_strings(raw.X):
+        return True
+    return are_paths(raw.X, with_strings=names_column)
+
+
+@dataclass(frozen=True)
+class OtherColumns:
+    """Names of the columns that are not features."""
+
+    label: str
+    group: str
+    weight: str | None = None
+
+    @classmethod
+    def of_data(cls, raw: RawData) -> OtherColumns:
+        """Check that the arguments of `fit` are different names of columns."""
+        segmentation = raw.segmentation
+        for argument, value in (("lengths", segmentation.lengths), ("init_score", raw.init_score)):
+            if value is not None:
+                raise TypeError(f"{argument} cannot be combined with files or batches as X")
+        arguments = {"y": (raw.y, "labels"), "groups": (segmentation.groups, "sequences")}
+        if raw.sample_weight is not None:
+            arguments["sample_weight"] = (raw.sample_weight, "weights")
+        for argument, (value, content) in arguments.items():
+            if not isinstance(value, str):
+                problem = "is not given" if value is None else f"is {short_repr(value)}"
+                raise TypeError(
+                    f"{argument} {problem}; with files or batches as X, expected the name of the "
+                    f"column of {content}"
+                )
+        columns = cls(raw.y, segmentation.groups, raw.sample_weight)
+        require_different_names(columns.by_argument)
+        return columns
+
+    @property
+    def by_argument(self) -> dict[str, str]:
+        """The names of the columns by the arguments of `fit`, without arguments that are None."""
+        names = {"y": self.label, "groups": self.group, "sample_weight": self.weight}
+        return {argument: name for argument, name in names.items() if name is not None}
+
+
+class TableReader:
+    """Reader of the pieces of a table.
+
+    Parameters
+    ----------
+    table : ConcatenatedTable
+    columns : OtherColumns
+    bounds : int64 array (n_pieces + 1,)
+        The first row of each piece, and the number of rows.
+    """
+
+    def __init__(self, table: ConcatenatedTable, columns: OtherColumns, bounds: np.ndarray):
+        self._table = table
+        self._columns = columns
+        self.bounds = bounds
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def read(self, i: int) -> RawData:
+        """Read piece i; ValueError if a number is infinite."""
+        # Pools keep the memory of the piece before.
+        import_pyarrow().default_memory_pool().release_unused()
+        start, stop = self.bounds[i : i + 2].tolist()
+        rows = self._table.read(start, stop)
+        weight = None
+        if self._columns.weight is not None:
+            weight = rows.column(self._columns.weight).to_numpy()
+            rows = rows.drop_columns(self._columns.weight)
+        segmentation = Segmentation(groups=self._columns.group)
+        self._refuse_infinite(rows, start)
+        first, last = self._table.place_of(start), self._table.place_of(stop - 1)
+        place = f"rows from {first} to {last}"
+        return RawData(rows, self._columns.label, segmentation, weight, place=place)
+
+    def _refuse_infinite(self, rows: Any, start: int) -> None:
+        """Raise ValueError for an infinite number, with its file and row."""
+        is_floating = import_pyarrow().types.is_floating
+        others = self._columns.by_argument.values()
+        for field in rows.schema:
+            if field.name in others or not is_floating(field.type):
+                continue
+            first = start
+            for chunk in rows.column(field.name).chunks:
+                values = chunk.to_numpy(zero_copy_only=False)
+                refuse_infinite(values, partial(self._cell, first, field.name))
+                first += len(values)
+
+    def _cell(self, first: int, name: str, i: int) -> str:
+        return f"{self._table.place_of(first + i)}, column {name!r}"
+
+    def loads(self) -> list[Callable[[], RawData]]:
+        """Return a function for each piece that reads it."""
+        return [partial(self.read, i) for i in range(len(self))]
+
+
+class ConcatenatedTable:
+    """Some columns of tables, one table after another, with the same types in all.
 
     Attributes
     ----------
-    is_category, is_not_category : bool arrays (n_columns,)
-        Columns that are categories, and those that cannot be; of others the values decide.
-    is_boolean : bool array (n_columns,)
-        Columns in which 0 and 1 are the only numbers allowed.
+    convert : callable
+        Converts record batches to the common types.
     """
 
-    def __init__(
-        self, names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
-    ):
-        self._schema = schema
-        self.is_category = self.is_not_category = self.is_boolean = np.zeros(n, dtype=bool)
-        if schema is not None:
-            self.is_category = schema.kinds == CATEGORY
-            self.is_boolean = schema.kinds == BOOLEAN
-            self.is_not_category = ~self.is_category
-        elif (selected := selected_columns(categorical, names, n)) is not None:
-            self.is_category, self.is_not_category = selected, ~selected
+    def __init__(self, tables: Sequence[Table], names: list[str]):
+        self._pa = import_pyarrow()
+        self._tables = tables
+        self._names = names
+        self._ends: list[int] = []  # of the tables that have been scanned
+        self._position = 0
+        self._batches: Iterator[Any] = iter(())
+        self._rest: Any = None  # of the last batch
+        self.convert: Callable[[Any], Any] = lambda batch: batch
 
-    def __getitem__(self, j: int) -> ColumnSpec:
-        if self._schema is not None:
-            return ColumnSpec.of_schema(self._schema, j)
-        if not (self.is_category[j] or self.is_not_category[j]):
-            return ColumnSpec()
-        reason = "the column is not in categorical_features; expected numbers"
-        return ColumnSpec(bool(self.is_category[j]), reason=reason)
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the tables that have been scanned."""
+        return self._ends[-1] if self._ends else 0
+
+    def scan(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
+        """Yield all record batches as they are, with their tables, and count the rows."""
+        for table in self._tables:
+            n_rows = self.n_rows
+            for batch in table.batches(names):
+                yield table, batch
+                n_rows += batch.num_rows
+            self._ends.append(n_rows)
+
+    def place_of(self, row: int) -> str:
+        """Describe a row in messages."""
+        i = int(np.searchsorted(self._ends, row, side="right"))
+        table, start = self._tables[i], self._ends[i - 1] if i else 0
+        return f"{table.name}, row {row - start + table.first_row}"
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return rows as a table of pyarrow; reading is fastest in the order of the rows."""
+        if start != self._position or not start:
+            self._batches, self._rest = self._from_row(start), None
+        batches, missing = [], stop - start
+        while missing:
+            batch = next(self._batches) if self._rest is None else self._rest
+            batches.append(batch[:missing])
+            self._rest = batch[missing:] if len(batch) > missing else None
+            missing -= len(batches[-1])
+        self._position = stop
+        return self._pa.Table.from_batches(batches)
+
+    def _from_row(self, first: int) -> Iterator[Any]:
+        start = 0
+        for table, end in zip(self._tables, self._ends, strict=True):
+            if first < end:
+                yield from map(self.convert, table.batches(self._names, max(0, first - start)))
+            start = end
 
 
-def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:
-    """Raise ValueError unless a table has as many columns as the model, or as the first table."""
-    width = first if schema is None else schema.n_features
-    if n != width:
-        other = "sequence 0 has" if schema is None else "the model was trained with"
-        raise ValueError(f"{where} has {n} features, {other} {width}")
-    if n == 0:
-        raise ValueError("the sequences have 0 features; expected at least 1")
+class GroupBoundaries:
+    """The rows where the groups of a long table begin.
 
+    Groups are kept as hashes, because there may be as many as half of the rows.
 
-def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> list[int]:
-    """Return the indices of the categorical columns of a table of numbers without names."""
-    if schema is not None:
-        return sorted(schema.categories)
-    selected = selected_columns(categorical, None, n)
-    return [] if selected is None else np.flatnonzero(selected).tolist()
+    Parameters
+    ----------
+    converter : ArrowConverter
+    name : str
+        Name of the column of groups.
+    place_of : callable
+        Description of a row in error messages.
 
-
-def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> np.ndarray | None:
-    """Return a mask of ``categorical_features``; None if types determine the categories.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or a mask has the wrong length.
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows so far.
     """
-    if isinstance(categorical, str) and categorical == "from_dtype":
-        return None
-    selected = np.zeros(n, dtype=bool)
-    if categorical is None:
-        return selected
-    array = np.asarray(categorical, dtype=None if hasattr(categorical, "dtype") else object)
-    items = array.tolist() if array.ndim == 1 else [None]
-    kinds = set(map(type, items))
-    if len(kinds) > 1 or kinds - {bool, int, str}:
+
+    def __init__(self, converter: ArrowConverter, name: str, place_of: Callable[[int], str]):
+        self.n_rows = 0
+        self._converter = converter
+        self._name = name
+        self._place_of = place_of
+        self._last: Any = None
+        self._starts = [np.zeros(0, dtype=np.int64)]
+        self._hashes = [np.zeros(0, dtype=np.int64)]
+
+    def add(self, array: Any) -> list:
+        """Add the groups of some rows, and return the groups that begin there.
+
+        Raises
+        ------
+        ValueError
+            If a group is missing.
+        TypeError
+            If groups have a type that cannot be compared.
+        """
+        try:
+            values, indices = self._converter.categories(array)
+        except self._converter.pa.ArrowNotImplementedError:
+            raise TypeError(
+                f"{self._place_of(self.n_rows)}, column {self._name!r}: groups are of type "
+                f"{array.type}; expected strings, numbers, dates or times"
+            ) from None
+        missing = indices < 0
+        if any(value != value for value in values):
+            missing |= np.isin(indices, [i for i, value in enumerate(values) if value != value])
+        if missing.any():
+            place = self._place_of(self.n_rows + int(np.argmax(missing)))
+            raise ValueError(f"{place}, column {self._name!r}: the group is missing")
+        begins = np.flatnonzero(np.diff(indices, prepend=-1))
+        if len(begins) and self.n_rows and values[indices[0]] == self._last:
+            begins = begins[1:]
+        hashes = np.fromiter(map(hash, values), np.int64, len(values))
+        self._starts.append(begins + self.n_rows)
+        self._hashes.append(hashes[indices[begins]])
+        self._last = values[indices[-1]]
+        self.n_rows += len(indices)
+        return [values[i] for i in indices[begins].tolist()]
+
+    def offsets(self) -> np.ndarray:
+        """Return the starts of all groups, and the number of rows; int64."""
+        return np.append(np.concatenate(self._starts), self.n_rows)
+
+    def check(self, group_at: Callable[[int], Any]) -> None:
+        """Raise ValueError if a group comes back; ``group_at`` returns the group of a row."""
+        hashes, starts = np.concatenate(self._hashes), np.concatenate(self._starts)
+        order = np.argsort(hashes, kind="stable")
+        again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
+        for i in again:
+            # Different groups hardly ever have the same hash.
+            group = group_at(int(starts[i]))
+            for j in np.flatnonzero(hashes[:i] == hashes[i]):
+                if group_at(int(starts[j])) == group:
+                    self._refuse(group, int(starts[j]), int(starts[i]))
+
+    def _refuse(self, group: Any, first: int, again: int) -> NoReturn:
         raise ValueError(
-            f"categorical_features={short_repr(categorical)}; expected 'from_dtype', None, or a "
-            "list of names, of indices, or of one boolean per column"
+            f"group {short_repr(group)} begins at {self._place_of(first)} and comes back at "
+            f"{self._place_of(again)}; the rows of a group must be contiguous: sort the data by "
+            f"{self._name!r}, keeping the order within each group"
         )
-    if kinds == {bool}:
-        if len(items) != n:
-            raise ValueError(f"categorical_features has {len(items)} booleans for {n} columns")
-        return np.array(items)
-    indices = {name: j for j, name in enumerate(names or ())}
-    selected[[_index_of(item, indices, n) for item in items]] = True
-    return selected
 
 
-def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
-    if isinstance(item, int):
-        if not -n <= item < n:
-            raise ValueError(f"categorical_features: no column has index {item}; X has {n} columns")
-        return item
-    if item not in indices:
-        there = f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
-        raise ValueError(f"categorical_features: there is no column {item!r}; {there}")
-    return indices[item]
-
-
-def order_of(
-    names: tuple[str, ...], expected: tuple[str, ...], where: str, owner: str, mend: str = ""
-) -> Sequence[int]:
-    """Return the indices of the expected columns; ``mend`` ends the message about others.
+class TypeConversion:
+    """Conversion of columns to types that they have in common in all tables.
 
     Raises
     ------
-    ValueError
-        If a column is missing, or is not expected.
+    TypeError
+        If a column has different types that cannot be combined.
     """
-    if names == expected:
-        return range(len(names))
-    indices = {name: j for j, name in enumerate(names)}
-    missing = [name for name in expected if name not in indices]
-    if missing:
-        raise ValueError(f"{where} lacks {quoted(missing)} of {owner}")
-    extra = set(names) - set(expected)
-    if extra:
-        found = [name for name in names if name in extra]
-        raise ValueError(f"{where} has {quoted(found)}, not among the columns of {owner}{mend}")
-    return [indices[name] for name in expected]
+
+    def __init__(self, tables: Sequence[Table], names: list[str]):
+        self._pa = import_pyarrow()
+        self._types = {name: self._common_type(tables, name) for name in names}
+
+    def __call__(self, batch: Any) -> Any:
+        """Convert a record batch."""
+        columns = {name: self.column(name, batch) for name in self._types}
+        return self._pa.record_batch(columns)
+
+    def column(self, name: str, batch: Any) -> Any:
+        """Convert one column of a record batch."""
+        array, kind = batch.column(name), self._types[name]
+        return array if array.type == kind else array.cast(kind, safe=False)
+
+    def _common_type(self, tables: Sequence[Table], name: str) -> Any:
+        is_null = self._pa.types.is_null
+        common, owner = tables[0].schema.field(name).type, tables[0]
+        for table in tables[1:]:
+            kind = table.schema.field(name).type
+            if is_null(kind) or kind == common:
+                continue
+            if is_null(common):
+                common, owner = kind, table
+                continue
+            both = self._combined(common, kind)
+            if both is None:
+                raise TypeError(
+                    f"{table.name}: column {name!r} is of type {kind}, but in {owner.name} of type "
+                    f"{common}"
+                )
+            common = both
+        return common
+
+    def _combined(self, one: Any, other: Any) -> Any:
+        """Return a type for the values of two types, or None."""
+        types = self._pa.types
+        values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
+        if all(types.is_string(kind) or types.is_large_string(kind) for kind in values):
+            return self._pa.large_string()
+        if any(map(types.is_dictionary, (one, other))):
+            is_same = types.is_dictionary(one) == types.is_dictionary(other)
+            same = is_same and values[0] == values[1]
+            return self._pa.dictionary(self._pa.int32(), values[0]) if same else None
+        numeric = (types.is_integer, types.is_floating, types.is_boolean)
+        if not all(any(is_numeric(kind) for is_numeric in numeric) for kind in values):
+            return None
+        is_float = [types.is_floating(kind) or types.is_uint64(kind) for kind in values]
+        return self._pa.float64() if any(is_float) else self._pa.int64()
 
 
-def quoted(names: Sequence[str]) -> str:
-    """List names of columns in error messages."""
-    what = "the column" if len(names) == 1 else "the columns"
-    return f"{what} {short_list(list(map(repr, names)))}"
+def open_tables(
+    raw: RawData,
+    categorical_features: Any = "from_dtype",
+    folder: str | None = None,
+    options: TableOptions = DEFAULTS,
+) -> TableReader:
+    """Find the types of the columns and the starts of the sequences, in one pass.
+
+    Parameters
+    ----------
+    raw : RawData
+        Paths, batches or an opened table, and names of columns.
+    categorical_features : "from_dtype", None, or list
+        The parameter of estimators.
+    folder : str, optional
+        Folder of temporary files, to which batches that can be read only once are copied.
+    options : TableOptions, optional
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read, or the disk has too little space.
+    ImportError
+        If pyarrow is not installed.
+    ValueError, TypeError
+        If tables or columns are not valid, or rows of a group are not contiguous.
+    """
+    if isinstance(raw.X, TableReader):
+        return raw.X
+    files = [] if are_batches(raw.X) else find_files(raw.X)
+    columns = OtherColumns.of_data(raw)
+    tables = [_open(path, options) for path in files] or [table_of_batches(raw.X, folder)]
+    _check_same_names(tables)
+    for argument, name in columns.by_argument.items():
+        _check_names(tables[0], [name], argument)
+    _check_names(tables[0], options.drop, "drop")
+    names = [name for name in tables[0].names if name not in options.drop]
+    others = columns.by_argument.values()
+    features = [name for name in names if name not in others]
+    if not features:
+        raise ValueError(f"{tables[0].name}: no columns are left as features")
+    table, converter = ConcatenatedTable(tables, names), ArrowConverter(options.missing)
+    groups = GroupBoundaries(converter, columns.group, table.place_of)
+    if tables[0].schema is None:
+        categories = _categories(features, options, categorical_features)
+        plain = [name for name in features if name not in categories]
+        finder = KindFinder(converter, plain, [*categories, columns.label])
+        for source, batch in table.scan(names):
+            finder.add(batch, source)
+            groups.add(batch.column(columns.group))
+        kinds = dict.fromkeys(others, NUMBER) | {columns.group: TEXT} | finder.kinds()
+        kinds = {name: kinds[name] for name in names}
+        table.convert = TextConversion(converter, kinds, categories)
+    else:
+        table.convert = conversion = TypeConversion(tables, names)
+        for _, batch in table.scan([columns.group]):
+            groups.add(conversion.column(columns.group, batch))
+    if not table.n_rows:
+        raise ValueError(f"{tables[0].name}: the table has no rows")
+    groups.check(lambda row: table.read(row, row + 1).column(columns.group)[0].as_py())
+    return TableReader(table, columns, _bounds_of_pieces(table, groups.offsets()))
+
+
+def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
+    lower = path.lower()
+    if lower.endswith(PARQUET):
+        return ParquetFile(Source(path))
+    ending = next(ending for ending in SEPARATORS if lower.removesuffix(".gz").endswith(ending))
+    return CsvFile(Source(path), options.separator or SEPARATORS[ending], options.encoding)
+
+
+def _check_names(table: Table, names: Sequence[str], argument: str) -> None:
+    """Raise ValueError if a column is not in the table."""
+    for name in names:
+        if name not in table.names:
+            hint = closest_name(name, table.names)
+            raise ValueError(f"{argument}={name!r} is not a column of {table.name}{hint}")
+
+
+def _check_same_names(tables: Sequence[Table]) -> None:
+    """Raise ValueError if two tables have different columns; their order does not matter."""
+    first = tables[0]
+    for table in tables[1:]:
+        others = set(table.names) ^ set(first.names)
+        if others:
+            raise ValueError(
+                f"{table.name} and {first.name} do not have the same columns: only one of them has "
+                f"{short_list(sorted(map(repr, others)))}"
+            )
+
+
+def _categories(features: list[str], options: TableOptions, categorical: Any) -> list[str]:
+    """Return the columns of which whole numbers are categories."""
+    selected = selected_columns(categorical, tuple(features), len(features))
+    chosen = [] if selected is None else [features[j] for j in np.flatnonzero(selected)]
+    return [*dict.fromkeys([*chosen, *options.category])]
+
+
+def _bounds_of_pieces(table: ConcatenatedTable, offsets: np.ndarray) -> np.ndarray:
+    """Return the first row of each piece, and the number of rows."""
+    sample = table.read(0, min(table.n_rows, SAMPLE_ROWS))
+    first = [start for start, _ in runs(offsets, piece_rows(sample.nbytes / len(sample)))]
+    return np.append(offsets[first], table.n_rows)
+
+
+def piece_rows(row_bytes: float) -> int:
+    """Return the maximum number of rows of a piece."""
+    return max(1, min(MAX_PIECE_ROWS, int(PIECE_BYTES / max(1, row_bytes))))
+
+
+def in_memory(raw: RawData, categorical_features: Any = "from_dtype") -> RawData:
+    """Return the data, with tables in files read."""
+    if not are_tables(raw):
+        return raw
+    return joined_pieces([load() for load in open_tables(raw, categorical_features).loads()])
+
+
+def joined_pieces(pieces: Sequence[RawData]) -> RawData:
+    """Return the data of all pieces, which are tables."""
+    if len(pieces) == 1:
+        return pieces[0]
+    table = import_pyarrow().concat_tables([piece.X for piece in pieces])
+    has_weights = pieces[0].sample_weight is not None
+    weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
+    return replace(pieces[0], X=table, sample_weight=weights)

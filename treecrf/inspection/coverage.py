@@ -7,7 +7,7 @@ import numpy as np
 from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.inspection.with_labels import with_labels
 from treecrf.learners.classifier import SequenceClassifier

@@ -15,7 +15,7 @@ from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import runs_of_tables
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names, points_down
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inputs.grouped import label_column
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import label_column
 from treecrf.inputs.schema import BOOLEAN, CATEGORY
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import is_frame

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from treecrf.encoding.names import feature_names
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model, feature_index, has_trees

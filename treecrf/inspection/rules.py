@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inspection.coverage import fractions_of
 from treecrf.inspection.fitted_trees import FittedTrees, code_of, warn_of_linear_start
 from treecrf.trees.rules import Condition, leaf_values

@@ -12,7 +12,7 @@ from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import check_model, code_of, window_of

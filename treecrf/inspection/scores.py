@@ -11,7 +11,8 @@ from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import ChainLabels, make_objective
-from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import positions_in_sequences, reversed_positions
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import FittedTrees, check_model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier

@@ -12,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
-from treecrf.inputs.doubts import warn_of_names
-from treecrf.inputs.grouped import without_columns
-from treecrf.inputs.init_scores import as_init_scores
-from treecrf.inputs.labels import Labels, RawData, as_labels
+from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import without_columns
+from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.unknown import warn_of_unknown
 from treecrf.inputs.values import column_names, is_frame
+from treecrf.inputs.weights import as_init_scores
 from treecrf.learners.costs import cost_table
 from treecrf.learners.saved_model import SavedModel
 from treecrf.utils.threads import Threads

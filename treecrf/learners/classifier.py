@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.inputs.doubts import warn_of_unlabeled
-from treecrf.inputs.labels import RawData, check_kind
+from treecrf.inputs.data_warnings import warn_of_unlabeled
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import check_kind
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.schemes import NAMES
 from treecrf.inputs.sequences import Sequences

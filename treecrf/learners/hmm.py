@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.labels import Labels, RawData, find_classes
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import Labels, find_classes
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation

@@ -17,12 +17,13 @@ from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.layout import MAX_WINDOW
-from treecrf.inputs.files.fleet import fleet_of
-from treecrf.inputs.files.pieces import are_tables, in_memory, joined_pieces
-from treecrf.inputs.labels import Labels, RawData, find_classes
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import Labels, find_classes
+from treecrf.inputs.partitions import fleet_of
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import OF_STOPPING, Needs, warn_without_effect

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.labels import NO_NAMES, ColumnNames
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames
 from treecrf.utils import model_file
 
 

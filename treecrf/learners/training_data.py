@@ -10,7 +10,8 @@ import numpy as np
 
 from treecrf.chains.partial_labels import known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
-from treecrf.inputs.labels import Labels, RawData
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation

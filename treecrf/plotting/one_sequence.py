@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.frames import column_of, rows_of
-from treecrf.inputs.grouped import label_column
+from treecrf.inputs.frames import column_of, label_column, rows_of
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import (
     as_list,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model

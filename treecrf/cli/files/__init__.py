@@ -2,7 +2,7 @@
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.reading import FORMATS, TABLES, format_of, is_blank, read_file
-from treecrf.inputs.files.source import STANDARD, Source
+from treecrf.inputs.table_sources import STANDARD, Source
 
 __all__ = [
     "FORMATS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from treecrf.inputs.labels import NO_NAMES, ColumnNames
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation

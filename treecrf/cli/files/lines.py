@@ -14,12 +14,11 @@ from treecrf.datasets.conllu import NAMES, index_of, label_of, words_of
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
-from treecrf.inputs.column_reader import Coder, ColumnValues
-from treecrf.inputs.files.source import Source
+from treecrf.inputs.columns import CategoryEncoder, ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.offsets import offsets_of, split
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.sequences import ListedSequences, LongSequences
-from treecrf.inputs.tables import sparse_table_of, table_of
+from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import refuse_infinite, string_array
 
 # Columns of CoNLL-U: the only one in texts without annotations, and the label by default.
@@ -32,7 +31,7 @@ class CodedStrings:
     """Strings stored as codes."""
 
     def __init__(self) -> None:
-        self._coder = Coder()
+        self._coder = CategoryEncoder()
         self._codes = array("i")
 
     def extend(self, strings: Iterable[str]) -> None:
@@ -164,7 +163,7 @@ class AttributeTable:
 
     def __init__(self, names: tuple[str, ...] | None):
         self.names = names
-        self._coder = Coder(names)
+        self._coder = CategoryEncoder(names)
         self._codes, self._values, self._ends = array("i"), array("d"), array("q", [0])
 
     def append(self, attributes: dict[str, float]) -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from treecrf.cli.files.columns import CategoryColumn, GroupColumn, LabelColumn, NumberColumn
 from treecrf.cli.files.data import NO_SEQUENCES, FileData, FileText, ModelInput, Reading
-from treecrf.cli.files.spool import Spool
-from treecrf.inputs.files.arrow import ArrowConverter
-from treecrf.inputs.files.blocks import TableFile
-from treecrf.inputs.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
-from treecrf.inputs.labels import ColumnNames
+from treecrf.inputs.columns import CategoryEncoder
+from treecrf.inputs.csv_types import BOOLEAN, NUMBER, TEXT, WHOLE, ArrowConverter, KindFinder
+from treecrf.inputs.dataset import ColumnNames
 from treecrf.inputs.offsets import split
-from treecrf.inputs.schema import KINDS
+from treecrf.inputs.schema import CATEGORY, KINDS
 from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.values import short_list
+from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
+from treecrf.inputs.tables import GroupBoundaries
+from treecrf.inputs.values import refuse_infinite, short_list, string_array
 
 MAX_NAMES = 30
 # Characters that separate columns in files named .csv, and how they are written as an option.
@@ -28,14 +29,8 @@ SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
     """Read a table in two passes: the first determines the kinds of its columns.
 
-    The second writes the values to a temporary file, from which they are read in pieces.
-
-    Parameters
-    ----------
-    file : TableFile
-    reading : Reading
-    model : ModelInput, optional
-        Requirements of a trained model. Columns are matched by name; others are ignored.
+    The second writes the values to a temporary file, from which they are read in pieces. With a
+    model, its kinds are those of the columns, which are matched by name; others are ignored.
 
     Raises
     ------
@@ -47,37 +42,41 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     features = _features(file, reading, model)
     label_name = reading.label if reading.with_labels else None
     kinds = _kinds(file, converter, features, reading, model)
-    columns = [_column(converter, kinds[name], name) for name in features]
-    label = label_name and LabelColumn(converter, kinds[label_name], label_name)
-    group = reading.group and GroupColumn(converter, reading.group)
-    spool = Spool([column.dtype for column in columns])
+    columns = [_Column(converter, kinds[name], name) for name in features]
+    label = label_name and _LabelColumn(converter, kinds[label_name], label_name)
+    groups = None
+    if reading.group is not None:
+        groups = GroupBoundaries(converter, reading.group, lambda i: f"row {i + file.first_row}")
+    names: list[str] = []
+    rows = _TemporaryRows([column.dtype for column in columns])
     needed = dict.fromkeys([*features, *filter(None, (label_name, reading.group))])
-    for block in file.blocks(list(needed)):
-        row = spool.n_rows + file.first_row
-        with file.problems():
+    for batch in file.batches(list(needed)):
+        row = rows.n_rows + file.first_row
+        with naming(file.name):
             if label:
-                label.add(block[label_name], row)
-            if group:
-                group.add(block[reading.group], row)
-            values = [column.read(block[column.name], row) for column in columns]
-        spool.append(values)
+                label.read(batch.column(label_name), row)
+            if groups:
+                names += groups.add(converter.text(batch.column(reading.group)))
+            rows.append([column.read(batch.column(column.name), row) for column in columns])
     found = FileData(
         NO_SEQUENCES,
         [] if label else None,
-        list(group.starts) if group else None,
+        names if groups else None,
         is_table=True,
         columns=ColumnNames(reading.label, reading.group),
-        text=FileText(file.names, lambda names: _copied(file, converter, names)),
+        text=FileText(file.names, lambda chosen: _copied(file, converter, chosen)),
     )
-    if not spool.n_rows:
+    if not rows.n_rows:
         if reading.may_be_empty:
             return found
         raise ValueError(f"{file.name}: the table has no rows")
-    offsets = group.offsets(spool.n_rows) if group else np.array([0, spool.n_rows])
-    with file.problems():
+    offsets = groups.offsets() if groups else np.array([0, rows.n_rows])
+    with naming(file.name):
+        if groups:
+            groups.check(dict(zip(offsets.tolist(), names, strict=False)).__getitem__)
         return replace(
             found,
-            sequences=_sequences(spool, columns, offsets),
+            sequences=_sequences(rows, columns, offsets),
             labels=split(label.labels(), offsets) if label else None,
             missing_label=label.missing if label else None,
         )
@@ -135,9 +134,9 @@ def _copied(
     file: TableFile, converter: ArrowConverter, names: Sequence[str]
 ) -> Iterator[Sequence[str]]:
     """Yield some columns of each row as text."""
-    for block in file.blocks(list(dict.fromkeys(names))):
-        columns = {name: converter.copied(array) for name, array in block.items()}
-        yield from zip(*(columns[name] for name in names), strict=True)
+    for batch in file.batches(list(dict.fromkeys(names))):
+        columns = [converter.copied(batch.column(name)) for name in names]
+        yield from zip(*columns, strict=True)
 
 
 def _check_names(file: TableFile, names: Iterable[str]) -> None:
@@ -167,7 +166,7 @@ def _kinds(
     """Determine the kinds of the features and the label."""
     if model is None:
         categories = [*reading.category, *filter(None, [reading.label])]
-        return find_kinds(file, converter, features, categories)
+        return KindFinder(converter, features, categories).read(file)
     kinds = {}
     for j, name in enumerate(features):
         kind = KINDS[model.schema.kinds[j]]
@@ -179,26 +178,170 @@ def _kinds(
     return kinds
 
 
-def _column(converter: ArrowConverter, kind: str, name: str) -> NumberColumn | CategoryColumn:
-    numeric = kind in (BOOLEAN, NUMBER)
-    return (NumberColumn if numeric else CategoryColumn)(converter, kind, name)
+class _Column:
+    """A column of numbers or booleans, read as floats, or of categories, read as codes."""
+
+    def __init__(self, converter: ArrowConverter, kind: str, name: str):
+        self.name = name
+        self.is_category = kind in (WHOLE, TEXT)
+        self.kind = CATEGORY if self.is_category else KINDS.index(kind)
+        # Half floats can represent 0, 1 and NaN.
+        types = {BOOLEAN: np.float16, NUMBER: np.float64}
+        self.dtype = np.dtype(types.get(kind, np.int32))
+        self._converter = converter
+        self._kind = kind
+        self._encoder = CategoryEncoder()
+
+    def read(self, array: Any, row: int) -> np.ndarray:
+        """Convert an array, given the number of its first row.
+
+        Raises
+        ------
+        ValueError
+            If a value does not fit the kind of the column, or is infinite.
+        """
+        try:
+            values = self._converted(array)
+        except ValueError:
+            raise self._refusal(array, row) from None
+        if not self.is_category:
+            refuse_infinite(values, lambda i: f"row {row + i}, column {self.name!r}")
+        return values
+
+    def _converted(self, array: Any) -> np.ndarray:
+        if self._kind == NUMBER:
+            return self._converter.numbers(array)
+        if self._kind == BOOLEAN:
+            return self._booleans(array)
+        if self._kind == WHOLE and not self._converter.are_whole(array):
+            raise ValueError("not whole")
+        values, indices = self._converter.categories(array)
+        kind = int if self._kind == WHOLE else str
+        return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
+
+    def _booleans(self, array: Any) -> np.ndarray:
+        try:
+            return self._converter.booleans(array)
+        except ValueError:
+            values = self._converter.numbers(array)
+            if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+                raise
+            return values
+
+    def _refusal(self, array: Any, row: int) -> ValueError:
+        for i in range(len(array)):
+            try:
+                self._converted(array.slice(i, 1))
+            except ValueError:
+                break
+        expected = {NUMBER: "a number", BOOLEAN: "true, false, 0 or 1", WHOLE: "a whole number"}
+        value, problem = array[i].as_py(), f"not {expected[self._kind]}"
+        if self._kind == WHOLE and isinstance(value, int):
+            problem = "larger than 64 bits"
+        return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
+
+    def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
+        values, ranks = self._encoder.ranks()
+        whole = self._kind == WHOLE
+        return np.array(values, np.int64) if whole else string_array(values), ranks
 
 
-def _sequences(
-    spool: Spool, columns: list[NumberColumn | CategoryColumn], offsets: np.ndarray
-) -> LongSequences:
+class _LabelColumn(_Column):
+    """The column of labels; ``missing`` is the place of the first missing label, or None."""
+
+    def __init__(self, converter: ArrowConverter, kind: str, name: str):
+        super().__init__(converter, kind, name)
+        self._codes: list[np.ndarray] = []
+        self.missing: str | None = None
+
+    def read(self, array: Any, row: int) -> np.ndarray:
+        """Convert an array, and keep its codes."""
+        codes = super().read(array, row)
+        if self.missing is None and not codes.all():
+            self.missing = f"row {row + int(np.argmin(codes))}, column {self.name!r}"
+        self._codes.append(codes)
+        return codes
+
+    def labels(self) -> np.ndarray:
+        """Return the labels of all rows; an array of objects with None if some are missing."""
+        values, ranks = self.sorted_values()
+        if self.missing is None:
+            by_code = np.append(values[:1], values[ranks[1:] - 1])
+        else:
+            by_code = np.array([None, *values[ranks[1:] - 1].tolist()], dtype=object)
+        labels = np.empty(sum(map(len, self._codes)), dtype=by_code.dtype)
+        start = 0
+        for codes in self._codes:
+            labels[start : start + len(codes)] = by_code[codes]
+            start += len(codes)
+        return labels
+
+
+class _TemporaryRows:
+    """Rows of columns of several types in a temporary file.
+
+    Attributes
+    ----------
+    ranks : dict
+        For columns of codes, an array of the value of each code.
+    """
+
+    def __init__(self, types: Sequence[np.dtype]):
+        self.dtype = np.dtype([(f"column{j}", kind) for j, kind in enumerate(types)])
+        self.ranks: dict[int, np.ndarray] = {}
+        self.n_rows = 0
+        self._file = temporary_file()
+        weakref.finalize(self, self._file.close)
+
+    def append(self, columns: Sequence[np.ndarray]) -> None:
+        """Append rows."""
+        records = np.empty(len(columns[0]), dtype=self.dtype)
+        for name, column in zip(self.dtype.names, columns, strict=True):
+            records[name] = column
+        self._file.seek(0, 2)
+        with temporary_space():
+            self._file.write(records.data)
+            self._file.flush()
+        self.n_rows += len(records)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return the selected rows as floats, an array (n_rows, n_columns)."""
+        records = self._slice(rows) if isinstance(rows, slice) else self._selected(rows)
+        table = np.empty((len(records), len(self.dtype)), order="F")
+        for j, name in enumerate(self.dtype.names):
+            values = records[name]
+            table[:, j] = self.ranks[j][values] if j in self.ranks else values
+        return table
+
+    def _slice(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(self.n_rows)
+        records = np.empty(max(0, stop - start), dtype=self.dtype)
+        self._file.seek(start * self.dtype.itemsize)
+        self._file.readinto(records.view(np.uint8))
+        return records
+
+    def _selected(self, rows: np.ndarray) -> np.ndarray:
+        """Read rows in any order, in contiguous runs."""
+        wanted, indices = np.unique(rows, return_inverse=True)
+        ends = np.flatnonzero(np.diff(wanted, append=-1) != 1) + 1
+        runs = [self._slice(slice(run[0], run[-1] + 1)) for run in np.split(wanted, ends[:-1])]
+        return np.concatenate(runs)[indices]
+
+
+def _sequences(rows: _TemporaryRows, columns: list[_Column], offsets: np.ndarray) -> LongSequences:
     categories = {}
     for j, column in enumerate(columns):
-        if isinstance(column, CategoryColumn):
+        if column.is_category:
             categories[j], ranks = column.sorted_values()
-            spool.ranks[j] = np.where(ranks == 0, np.nan, ranks)
+            rows.ranks[j] = np.where(ranks == 0, np.nan, ranks)
     return LongSequences.of(
-        spool,
+        rows,
         offsets,
         form="dense",
         n_features=len(columns),
         dtype=np.dtype(np.float64),
         names=tuple(column.name for column in columns),
-        kinds=np.array([KINDS.index(column.kind) for column in columns], dtype=np.uint8),
+        kinds=np.array([column.kind for column in columns], dtype=np.uint8),
         categories=categories,
     )

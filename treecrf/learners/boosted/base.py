@@ -17,7 +17,7 @@ from treecrf.chains.objectives import ChainLabels, Objective
 from treecrf.chains.sampling import TableSampler
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.schema import InputSchema
 from treecrf.learners.boosted.evaluation import (
     NEG_LOG_LOSS,

@@ -22,7 +22,7 @@ from treecrf import (
 )
 from treecrf.encoding import thresholds
 from treecrf.encoding.encoder import METHODS
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted import crf, selection
 from treecrf.learners.boosted.parted import training

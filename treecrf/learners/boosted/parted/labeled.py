@@ -16,19 +16,21 @@ from scipy import sparse
 from treecrf.chains.constraints import as_allowed
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.sequence_keys import keys_of
-from treecrf.inputs.description import Description
-from treecrf.inputs.labels import RawData, as_labels
-from treecrf.inputs.merging import check_kinds_of_groups, find_shared_group, has_attributes
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.parts import (
     PartDescription,
+    check_kinds_of_groups,
     describe_part,
+    find_shared_group,
     group_of_hash,
+    has_attributes,
     named,
     read_part,
 )
 from treecrf.inputs.schema import NUMBER, InputSchema
-from treecrf.inputs.sequences import LongSequences, Sequences
+from treecrf.inputs.sequences import Description, LongSequences, Sequences
 from treecrf.inputs.weights import ONLY_ZEROS, read_weights
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.description import Description
-from treecrf.inputs.doubts import warn_of_described_columns
-from treecrf.inputs.merging import merged, merged_labels
-from treecrf.inputs.parts import PartDescription
+from treecrf.inputs.data_warnings import warn_of_described_columns
+from treecrf.inputs.parts import PartDescription, merged, merged_labels
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Description, Sequences
 from treecrf.learners.boosted.parted.booster import LocalShards, Shards, boost_on_shards
 from treecrf.learners.boosted.parted.encoding import (
     EMPTY,

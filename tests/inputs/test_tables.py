@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from treecrf.inputs.files import batches, blocks, pieces
-from treecrf.inputs.files.pieces import TableOptions, are_tables, open_pieces
-from treecrf.inputs.labels import RawData
+from treecrf.inputs import table_sources, tables
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.tables import TableOptions, are_tables, open_tables
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")
@@ -44,8 +44,8 @@ def raw_of(X, y="tag", groups="doc", **arguments):
     return RawData(X, y, Segmentation(groups=groups), **arguments)
 
 
-def opened(X, options=pieces.DEFAULTS, **arguments):
-    return open_pieces(raw_of(X, **arguments), options=options)
+def opened(X, options=tables.DEFAULTS, **arguments):
+    return open_tables(raw_of(X, **arguments), options=options)
 
 
 def write(folder, name, table, **arguments):
@@ -65,18 +65,17 @@ def read_all(found):
         groups = part.X.column("doc").to_pylist()
         starts = [t for t in range(len(groups)) if not t or groups[t] != groups[t - 1]]
         lengths += np.diff([*starts, len(groups)]).tolist()
-        assert len(starts) == 1 or len(groups) <= pieces.MAX_PIECE_ROWS
+        assert len(starts) == 1 or len(groups) <= tables.MAX_PIECE_ROWS
     assert lengths == LENGTHS
     return pa.concat_tables([part.X for part in parts])
 
 
 @pytest.fixture(params=[1, 8, 40, 1000])
 def _sizes(request, monkeypatch):
-    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", request.param)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 6)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)
-    monkeypatch.setattr(blocks, "LINES_IN_BLOCK", 3)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 5)
+    monkeypatch.setattr(tables, "MAX_PIECE_ROWS", request.param)
+    monkeypatch.setattr(table_sources, "BATCH_ROWS", 5)
+    monkeypatch.setattr(table_sources, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(table_sources, "LINES_IN_BLOCK", 3)
 
 
 # Reading
@@ -129,9 +128,9 @@ def test_types_of_text_are_those_of_all_files(tmp_path):
     kinds = [str(table.schema.field(name).type) for name in ("doc", "x", "tag")]
     assert kinds == ["string", "string", "int64"]
     raw = raw_of(tmp_path)
-    chosen = open_pieces(raw, categorical_features=["k"]).read(0).X["k"].type
+    chosen = open_tables(raw, categorical_features=["k"]).read(0).X["k"].type
     assert chosen == table["k"].type == pa.dictionary(pa.int32(), pa.int64())
-    assert str(open_pieces(raw).read(0).X["k"].type) == "double"
+    assert str(open_tables(raw).read(0).X["k"].type) == "double"
 
 
 @pytest.mark.usefixtures("_sizes")
@@ -160,11 +159,11 @@ def test_columns_in_the_names_of_folders(tmp_path):
 
 
 def test_a_reader_is_copied_to_the_folder_and_leaves_nothing(tmp_path):
-    found = open_pieces(raw_of(TABLE.to_reader(11)), folder=str(tmp_path))
+    found = open_tables(raw_of(TABLE.to_reader(11)), folder=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     assert read_all(found).equals(TABLE)
     with pytest.raises(OSError, match="nowhere"):
-        open_pieces(raw_of(TABLE.to_reader(11)), folder=str(tmp_path / "nowhere"))
+        open_tables(raw_of(TABLE.to_reader(11)), folder=str(tmp_path / "nowhere"))
 
 
 @pytest.mark.usefixtures("_sizes")
@@ -315,7 +314,7 @@ def test_columns_that_are_not_there(tmp_path, argument, match):
     with pytest.raises((ValueError, TypeError), match=match):
         opened(path, **argument)
     with pytest.raises(TypeError, match="lengths cannot be combined with files"):
-        open_pieces(RawData(path, "tag", Segmentation([1], "doc")))
+        open_tables(RawData(path, "tag", Segmentation([1], "doc")))
 
 
 def test_tables_without_features():
@@ -467,10 +466,12 @@ def test_a_full_disk_under_a_copy_of_batches(monkeypatch, tmp_path, code):
         def write(self, data):
             raise OSError(code, "full")
 
-    monkeypatch.setattr(batches.tempfile, "TemporaryFile", lambda dir: io.BufferedWriter(Full()))
+    monkeypatch.setattr(
+        table_sources.tempfile, "TemporaryFile", lambda dir: io.BufferedWriter(Full())
+    )
     for size in (1, 100):
         with pytest.raises(OSError, match=r"[0-9] more bytes.*test_a_full_disk") as caught:
-            batches.table_of_batches(TABLE.to_reader(size), str(tmp_path))
+            table_sources.table_of_batches(TABLE.to_reader(size), str(tmp_path))
         assert caught.value.errno == code
 
 
@@ -495,7 +496,7 @@ def test_infinite_numbers_are_found_in_their_file(tmp_path):
 
 def test_pieces_of_one_batch(monkeypatch):
     """More pieces of one batch than Python's limit of recursion."""
-    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", 1)
+    monkeypatch.setattr(tables, "MAX_PIECE_ROWS", 1)
     n = 3000
     table = pa.table({"doc": np.arange(n), "x": np.arange(n), "tag": ["N"] * n})
     found = opened(table.to_batches())

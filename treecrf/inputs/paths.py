@@ -1,4 +1,4 @@
-"""Paths, patterns and folders as lists of files."""
+"""Paths, patterns and folders as lists of files, and errors for files where data are expected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from treecrf.inputs.values import short_list
+from treecrf.inputs.table_sources import are_batches
+from treecrf.inputs.values import short_list, short_repr
 
 PARQUET = (".parquet", ".pq")
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -140,3 +141,23 @@ def _in_natural_order(path: str) -> list:
     """Return a key by which part-2 comes before part-10."""
     pieces = re.split(r"(\d+)", path)
     return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)]
+
+
+def refuse_files(X: Any, are_characters: bool = False) -> None:
+    """Raise TypeError for files and batches where data in memory are expected.
+
+    Parameters
+    ----------
+    X : object
+    are_characters : bool
+        Whether a single string holds the characters of sequences, unless it is an existing path.
+    """
+    is_path = is_path_string(X, are_characters) or are_paths(X, with_strings=False)
+    if is_path or are_batches(X):
+        is_missing = isinstance(X, str) and not is_existing(X)
+        missing = ", and there is no such file or folder" if is_missing else ""
+        raise TypeError(
+            f"X is {short_repr(X)}{missing}; files and batches are read by fit of the estimators "
+            "other than HMMClassifier: here, pass a table in memory, such as "
+            "pyarrow.parquet.read_table(path), or run treecrf predict on files"
+        )

@@ -1,16 +1,52 @@
-"""Data in memory in pieces, so that what is computed from them need not fit in memory."""
+"""Training data as partitions in one process, so that they need not fit in memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import column_of, rows_of
-from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import offsets_of, runs
+from treecrf.inputs.tables import are_tables, open_tables, piece_rows
 from treecrf.inputs.values import column_names, is_frame
+from treecrf.utils.fleet import LocalFleet, itself
+from treecrf.utils.scratch import Scratch
+
+# Size of a value that has been read.
+VALUE_BYTES = 8
+
+
+def fleet_of(
+    raw: RawData, scratch: str | PathLike | None, categorical_features: Any
+) -> LocalFleet | None:
+    """Return the parts of data that need not fit in memory; None for other data.
+
+    Parameters
+    ----------
+    raw : RawData
+    scratch : str or path-like, optional
+        Folder of temporary files.
+    categorical_features : "from_dtype", None, or list
+        The parameter of estimators.
+
+    Raises
+    ------
+    OSError, ImportError, ValueError, TypeError
+        As from `open_tables`.
+    """
+    files = None if scratch is None else Scratch(scratch)
+    if are_tables(raw):
+        pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
+        return LocalFleet.reading(pieces.loads(), files)
+    if files is None:
+        return None
+    parts = cut(raw, piece_rows(VALUE_BYTES * n_values(raw)))
+    return LocalFleet.reading([partial(itself, part) for part in parts], files)
 
 
 def cut(raw: RawData, n_rows: int) -> list[RawData]:

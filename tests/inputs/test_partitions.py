@@ -5,8 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from treecrf.inputs.files.memory import cut, n_values
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.partitions import cut, n_values
 from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 10, 2, 2]

@@ -1,0 +1,403 @@
+"""Tables that are read a few rows at a time: CSV and Parquet files, pipes, and Arrow data."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import gzip
+import io
+import mmap
+import os
+import stat
+import sys
+import tempfile
+import weakref
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any, BinaryIO
+
+from treecrf.inputs.values import is_index
+from treecrf.utils.scratch import described
+
+# The argument that stands for standard input or output.
+STANDARD = "-"
+GZIP_MAGIC = b"\x1f\x8b"
+# Number of bytes that determine the format of a file without a known extension.
+HEAD_BYTES = 1 << 16
+COPY_BYTES = 1 << 20
+# Parsed text takes several times its size. A block of text must be longer than the longest row.
+BLOCK_BYTES = 1 << 18
+LINES_IN_BLOCK = 32
+BATCH_ROWS = 1 << 14
+PARQUET_BUFFER = 1 << 16
+# Maximum length of an error message of the parser, which quotes whole rows.
+MAX_MESSAGE = 200
+
+
+def import_pyarrow() -> ModuleType:
+    """Import the library that parses tables; ImportError says how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError('tables require pyarrow: pip install "treecrf[cli]"') from error
+    return pyarrow
+
+
+@contextlib.contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Add the name of a file to errors of reading it."""
+    try:
+        yield
+    except FileNotFoundError:
+        # Its message has the name.
+        raise
+    except import_pyarrow().ArrowException as error:
+        raise ValueError(f"{file}: {_shortened(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    except OSError as error:
+        raise OSError(f"{file}: {_shortened(error)}") from None
+
+
+def _shortened(error: Exception) -> str:
+    if "straddling" in str(error):
+        return "a row is too long; a closing quotation mark may be missing"
+    text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
+
+
+class Source:
+    """A file, a pipe or standard input, which is ``-``.
+
+    What cannot be read twice is copied to a temporary file without a name.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self.name = "standard input" if path == STANDARD else path
+        self._copy: IO[bytes] | None = None
+        if path == STANDARD:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
+            self._copy_from(sys.stdin.buffer)
+        else:
+            if os.path.isdir(path):
+                raise IsADirectoryError(errno.EISDIR, "expected one file, not a folder", path)
+            # Missing and unreadable files raise a short error here, a long one in pyarrow.
+            with open(path, "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    self._copy_from(file)
+
+    def _copy_from(self, stream: IO[bytes]) -> None:
+        self._copy = temporary_file()
+        while block := stream.read(COPY_BYTES):
+            with temporary_space():
+                self._copy.write(block)
+                self._copy.flush()
+        weakref.finalize(self, self._copy.close)
+
+    @property
+    def suffixes(self) -> list[str]:
+        """The extensions of the file name."""
+        return Path(self.path).suffixes
+
+    def is_gzip(self) -> bool:
+        """Return whether the content is compressed with gzip."""
+        with self.open() as file:
+            return file.read(2) == GZIP_MAGIC
+
+    def open(self) -> BinaryIO:
+        """Open the file at its start; its attribute ``name`` is the name in messages."""
+        if self._copy is None:
+            return open(self.path, "rb")
+        # The descriptors share one offset: only one of them is in use at a time.
+        os.lseek(self._copy.fileno(), 0, os.SEEK_SET)
+        raw = io.FileIO(os.dup(self._copy.fileno()))
+        raw.name = self.name
+        return io.BufferedReader(raw)
+
+    def head(self) -> bytes:
+        """Return the first bytes of the content, decompressed."""
+        is_gzip = self.is_gzip()
+        with self.open() as file:
+            try:
+                return (gzip.GzipFile(fileobj=file) if is_gzip else file).read(HEAD_BYTES)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise ValueError(f"{self.name}: damaged: {error}") from None
+
+
+@contextlib.contextmanager
+def temporary_space() -> Iterator[None]:
+    """Name the temporary files in errors of the system."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{error.strerror}; set TMPDIR to another folder"
+        where = f"temporary file in {tempfile.gettempdir()}"
+        raise OSError(error.errno, text, where) from None
+
+
+def temporary_file() -> IO[bytes]:
+    """Open a file without a name, which disappears when it is closed."""
+    with temporary_space():
+        return tempfile.TemporaryFile()
+
+
+class Table(ABC):
+    """A table that can be read more than once.
+
+    Attributes
+    ----------
+    name : str
+        Name of the table in messages.
+    names : list of str
+        Names of the columns.
+    schema : pyarrow.Schema or None
+        Types of the columns; None if all values are text, including numbers.
+    first_row : int
+        Number of the first row in messages.
+    """
+
+    name: str
+    names: list[str]
+    schema: Any = None
+    first_row = 0
+
+    @abstractmethod
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield some columns from row ``first`` on, as record batches that are not empty."""
+
+
+def _from_row(first: int, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        if first < batch.num_rows:
+            yield batch.slice(first)
+        first = max(0, first - batch.num_rows)
+
+
+def _names_of(schema: Any) -> list[str]:
+    return [name for name in schema.names if not is_index(name)]
+
+
+class TableFile(Table):
+    """A table in a file."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.name = source.name
+        self.pa = import_pyarrow()
+        with naming(self.name):
+            self._read_names()
+        for name, n in Counter(self.names).most_common(1):
+            if n > 1:
+                raise ValueError(f"{self.name}: more than one column is named {name!r}")
+
+    @abstractmethod
+    def _read_names(self) -> None:
+        """Set the names of the columns."""
+
+
+class CsvFile(TableFile):
+    """A CSV file, in which all values are text."""
+
+    first_row = 2
+
+    def __init__(self, source: Source, separator: str = ",", encoding: str = "utf-8"):
+        self.separator = separator
+        self.encoding = encoding
+        self.compression = "gzip" if source.is_gzip() else None
+        super().__init__(source)
+
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield some columns of text; see `Table.batches`."""
+        with naming(self.name), self._open(names) as reader:
+            yield from _from_row(first, reader)
+
+    def _read_names(self) -> None:
+        self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * self._first_line_bytes())
+        with self._open() as reader:
+            self.names = reader.schema.names
+
+    def _check_encoding(self, start: bytes) -> None:
+        """Raise ValueError for UTF-16, as which some programs export tables, unless expected."""
+        is_utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        if is_utf_16 and not codecs.lookup(self.encoding).name.startswith("utf-16"):
+            raise ValueError(f"the text is encoded in UTF-16; expected {self.encoding}")
+
+    def _first_line_bytes(self) -> int:
+        n = 0
+        with self._stream() as file:
+            while part := file.read(BLOCK_BYTES):
+                if n == 0:
+                    self._check_encoding(part)
+                end = part.find(b"\n")
+                if end >= 0:
+                    return n + end
+                n += len(part)
+        return n
+
+    @contextlib.contextmanager
+    def _stream(self) -> Iterator[Any]:
+        with (
+            self.source.open() as file,
+            self.pa.input_stream(file, compression=self.compression) as stream,
+        ):
+            yield stream
+
+    @contextlib.contextmanager
+    def _open(self, names: Sequence[str] | None = None) -> Iterator[Any]:
+        csv = self.pa.csv
+        reading = csv.ReadOptions(
+            use_threads=False, block_size=self.block_bytes, encoding=self.encoding
+        )
+        parsing = csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        types = None if names is None else dict.fromkeys(names, self.pa.string())
+        converting = csv.ConvertOptions(
+            strings_can_be_null=False, include_columns=names, column_types=types
+        )
+        # The default allocator does not return the memory of blocks that are no longer used.
+        pool = self.pa.system_memory_pool()
+        with (
+            self._stream() as stream,
+            csv.open_csv(stream, reading, parsing, converting, memory_pool=pool) as reader,
+        ):
+            yield reader
+
+
+class ParquetFile(TableFile):
+    """A Parquet file, in which columns have types."""
+
+    first_row = 1
+
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield some columns; see `Table.batches`."""
+        with naming(self.name), self._open() as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            i = 0
+            while i < len(sizes) and first >= sizes[i]:
+                first -= sizes[i]
+                i += 1
+            groups = range(i, len(sizes))
+            yield from _from_row(
+                first, file.iter_batches(BATCH_ROWS, groups, columns=list(names), use_threads=False)
+            )
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        # By default, pyarrow reads whole row groups ahead, which are often whole files.
+        options = {"buffer_size": PARQUET_BUFFER, "pre_buffer": False}
+        with (
+            self.source.open() as stream,
+            self.pa.parquet.ParquetFile(stream, **options) as file,
+        ):
+            yield file
+
+    def _read_names(self) -> None:
+        with self._open() as file:
+            self.schema = file.schema_arrow
+        self.names = _names_of(self.schema)
+
+
+class ArrowTable(Table):
+    """A table of pyarrow in memory, or a dataset."""
+
+    name = "X"
+
+    def __init__(self, table: Any):
+        self.schema = table.schema
+        self.names = _names_of(table.schema)
+        self._table = table
+
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield some columns; see `Table.batches`."""
+        if _is_dataset(self._table):
+            one = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+            batches = self._table.to_batches(columns=list(names), batch_size=BATCH_ROWS, **one)
+        else:
+            batches = self._table.select(list(names)).to_batches(max_chunksize=BATCH_ROWS)
+        return _from_row(first, batches)
+
+
+class CopiedBatches(Table):
+    """A copy of a ``pyarrow.RecordBatchReader`` in a temporary file in a folder."""
+
+    name = "X"
+
+    def __init__(self, reader: Any, folder: str | None = None):
+        self.schema = reader.schema
+        self.names = _names_of(reader.schema)
+        pa = self._pa = import_pyarrow()
+        folder = folder or tempfile.gettempdir()
+        self._full: OSError | None = None
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                self._write(reader, file, folder)
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            # Closing a file writes the rest of its buffer again, with an error without numbers.
+            raise self._full or described(error, folder, 0) from None
+        self._content = pa.py_buffer(mapped)
+
+    def _write(self, reader: Any, file: IO[bytes], folder: str) -> None:
+        n_bytes = 0
+        try:
+            with self._pa.ipc.new_stream(self._pa.PythonFile(file, "w"), reader.schema) as writer:
+                for batch in reader:
+                    n_bytes = batch.nbytes
+                    writer.write_batch(batch)
+            file.flush()
+        except OSError as error:
+            # The free space is measured before the file is gone.
+            self._full = described(error, folder, n_bytes)
+            raise
+
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield some columns; see `Table.batches`."""
+        with self._pa.ipc.open_stream(self._content) as reader:
+            for batch in _from_row(first, reader):
+                yield batch.select(list(names))
+
+
+def are_batches(X: Any) -> bool:
+    """Return whether X is a source of record batches of Arrow, other than a table in memory."""
+    if isinstance(X, (list, tuple)):
+        return bool(X) and all(map(_is_batch, X))
+    return hasattr(type(X), "read_next_batch") or _is_batch(X) or _is_dataset(X)
+
+
+def _is_batch(X: Any) -> bool:
+    return hasattr(type(X), "__arrow_c_array__") and hasattr(type(X), "num_columns")
+
+
+def _is_dataset(X: Any) -> bool:
+    of_pyarrow = type(X).__module__.startswith("pyarrow")
+    return of_pyarrow and hasattr(X, "to_batches") and hasattr(X, "scanner")
+
+
+def table_of_batches(X: Any, folder: str | None = None) -> Table:
+    """Return a table of what `are_batches` accepts; ValueError if batches differ in columns."""
+    pa = import_pyarrow()
+    if _is_dataset(X):
+        return ArrowTable(X)
+    if not isinstance(X, (list, tuple)) and not _is_batch(X):
+        return CopiedBatches(X, folder)
+    batches = [pa.record_batch(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
+    for i, batch in enumerate(batches):
+        if not batch.schema.equals(batches[0].schema):
+            raise ValueError(
+                f"batches {i} and 0 have different columns: {_columns_and_types(batch.schema)}, "
+                f"and {_columns_and_types(batches[0].schema)}"
+            )
+    return ArrowTable(pa.Table.from_batches(batches))
+
+
+def _columns_and_types(schema: Any) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
