@@ -42,24 +42,7 @@ FORMS = (
 def read_arrays(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> Sequences:
-    """Convert arrays, matrices, lists and strings, or one long item, to sequences.
-
-    Parameters
-    ----------
-    items : list
-        One item for each sequence, or one for all.
-    segmentation : Segmentation
-        Sequences of a long item.
-    schema : InputSchema, optional
-        Schema of the training data.
-    categorical : "from_dtype", None, or list
-        The parameter ``categorical_features``, used without a schema.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the sequences have different forms, or hold unsupported values.
-    """
+    """Convert arrays, matrices, lists and strings, or one long item, to sequences."""
     wheres = segmentation.item_names(len(items))
     items = [_as_item(item, where) for item, where in zip(items, wheres, strict=True)]
     if not items:
@@ -310,19 +293,10 @@ def _check_booleans(items: list, offsets: np.ndarray, schema: InputSchema) -> No
 
 
 def as_csr(matrix: Any, where: str) -> sparse.csr_array:
-    """Copy a matrix to CSR without stored zeros and duplicates.
+    """Copy a sparse matrix to CSR without stored zeros and duplicates.
 
-    Parameters
-    ----------
-    matrix : sparse matrix or array
-    where : str
-        Description of the matrix in error messages.
-
-    Raises
-    ------
-    ValueError
-        If the arrays of the matrix do not fit together. Conversion does not check them, and would
-        read and write outside its arrays.
+    ValueError if the arrays of the matrix do not fit together: conversion does not check them, and
+    would read and write outside its arrays.
     """
     try:
         # A copy, because the checks of SciPy may replace attributes.

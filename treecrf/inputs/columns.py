@@ -35,17 +35,10 @@ DURATIONS = (datetime.timedelta, np.timedelta64)
 
 
 class CategoryEncoder:
-    """Codes of values, counted from 1 in the order of their first occurrence.
+    """Codes of values, from 1 in the order of their first occurrence; 0 is the code of None.
 
-    Parameters
-    ----------
-    known : iterable, optional
-        The only values that have codes, such as the sorted categories of a model; the code of
-        all others is `UNSEEN`. By default, every new value gets the next code.
-
-    Notes
-    -----
-    None stands for a missing value. Its code is 0.
+    With ``known`` values, such as the sorted categories of a model, only these have codes, and the
+    code of all others is `UNSEEN`.
     """
 
     def __init__(self, known: Iterable | None = None):
@@ -121,17 +114,10 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """A column after reading.
+    """A column after reading: its kind, its values, and the sorted values of a category.
 
-    Attributes
-    ----------
-    kind : int
-        Index into `treecrf.inputs.schema.KINDS`.
-    data : array (n_positions,)
-        Numbers and booleans in their original type, NaN if missing. For a category, int32 codes
-        counted from 1, 0 if missing, and `UNSEEN`.
-    values : array, optional
-        The sorted values of a category.
+    ``data`` holds numbers and booleans in their original type, NaN if missing; for a category,
+    int32 codes from 1, 0 if missing, and `UNSEEN`.
     """
 
     kind: int
@@ -144,14 +130,7 @@ class ColumnValues:
 
 
 class ColumnReader:
-    """Reader of the values of one column, part by part.
-
-    Parameters
-    ----------
-    spec : ColumnSpec
-    where : callable
-        Description of the i-th value of the column in error messages.
-    """
+    """Reader of one column, part by part; ``where`` names the i-th value in error messages."""
 
     def __init__(self, spec: ColumnSpec, where: Callable[[int], str]):
         self.spec = spec
@@ -203,13 +182,7 @@ class ColumnReader:
             self._add_number_objects(values, kinds)
 
     def finish(self) -> ColumnValues:
-        """Determine the kind of the whole column.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If some parts hold strings and others numbers, or a category ends with NUL.
-        """
+        """Determine the kind of the whole column; errors if parts do not fit together."""
         kinds = {kind for kind, _, _ in self.parts} - {None}
         if CATEGORY in kinds or (not kinds and self.spec.is_category is not False):
             return self._finish_category()
@@ -415,14 +388,9 @@ def sparse_table_of(
 
 @dataclass(frozen=True)
 class CellNames:
-    """Descriptions of the values of a column in error messages.
+    """Names of the values of a column in error messages.
 
-    Attributes
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    column : str
-    positions : int array, optional
-        The position of each value, if some positions have none.
+    ``positions`` holds the position of each value, if some positions have none.
     """
 
     offsets: np.ndarray
@@ -451,12 +419,9 @@ def column_readers(
 class ColumnSpecs:
     """The values that each column may hold: as in training, or as the user specifies.
 
-    Attributes
-    ----------
-    is_category, is_not_category : bool arrays (n_columns,)
-        Columns that are categories, and those that cannot be; of others the values decide.
-    is_boolean : bool array (n_columns,)
-        Columns in which 0 and 1 are the only numbers allowed.
+    Columns in ``is_category`` are categories, those in ``is_not_category`` cannot be; for all
+    others, the values decide. In the columns in ``is_boolean``, 0 and 1 are the only numbers
+    allowed.
     """
 
     def __init__(
@@ -499,13 +464,7 @@ def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> li
 
 
 def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> np.ndarray | None:
-    """Return a mask of ``categorical_features``; None if types determine the categories.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or a mask has the wrong length.
-    """
+    """Return a mask of ``categorical_features``; None if types determine the categories."""
     if isinstance(categorical, str) and categorical == "from_dtype":
         return None
     selected = np.zeros(n, dtype=bool)
@@ -542,13 +501,7 @@ def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
 def order_of(
     names: tuple[str, ...], expected: tuple[str, ...], where: str, owner: str, mend: str = ""
 ) -> Sequence[int]:
-    """Return the indices of the expected columns; ``mend`` ends the message about others.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or is not expected.
-    """
+    """Return the indices of the expected columns; ``mend`` ends the message about others."""
     if names == expected:
         return range(len(names))
     indices = {name: j for j, name in enumerate(names)}

@@ -26,10 +26,7 @@ CATEGORY_KINDS = (WHOLE, TEXT)
 class ArrowConverter:
     """Converter of pyarrow arrays, typed or text, to NumPy arrays.
 
-    Parameters
-    ----------
-    missing : sequence of str
-        Texts that stand for a missing value in every column, in addition to the empty text.
+    The empty text stands for a missing value in every column, and so do the texts in ``missing``.
     """
 
     def __init__(self, missing: tuple[str, ...] = ()):
@@ -117,13 +114,7 @@ class ArrowConverter:
 class KindFinder:
     """Finder of the kinds of columns over all rows of one or more tables.
 
-    Parameters
-    ----------
-    converter : ArrowConverter
-    features : iterable of str
-        Columns of booleans, numbers or text.
-    categories : sequence of str
-        Columns of categories, which are whole numbers or text.
+    Features are columns of booleans, numbers or text; categories are whole numbers or text.
     """
 
     def __init__(
@@ -181,15 +172,9 @@ class KindFinder:
 
 
 class TextConversion:
-    """Conversion of columns of text to columns with types, such as of CSV files.
+    """Conversion of columns of text to types, given the kind of each column.
 
-    Parameters
-    ----------
-    converter : ArrowConverter
-    kinds : dict of str to str
-        The kind of each column.
-    categories : sequence of str
-        Columns of which whole numbers become categories.
+    Whole numbers in the columns in ``categories`` become categories.
     """
 
     def __init__(

@@ -40,8 +40,8 @@ _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 def doubtful_columns(sequences: Sequences) -> Iterator[tuple[int, str]]:
     """Yield the categories that are probably something else: their indices, and descriptions.
 
-    These are strings of numbers and dates and, in dense tables, columns of which many values occur
-    only once.
+    Doubtful are strings of numbers and dates and, in dense tables, columns with many values that
+    occur only once.
     """
     if sequences.form != "symbols" and not sequences.of_symbols:
         is_dense = sequences.form == "dense"
@@ -131,14 +131,7 @@ def warn_of_names(
 
 
 def warn_of_columns_in_use(X: Any, others: dict[str, Any]) -> None:
-    """Warn if the labels or the groups are also a column of X, which is used as a feature.
-
-    Parameters
-    ----------
-    X : data frame, or any other input
-    others : dict of str to column
-        The labels and the groups, by the names of the arguments.
-    """
+    """Warn if the labels or the groups, by argument, are also a column of X, used as a feature."""
     for argument, values in others.items():
         name = getattr(values, "name", None)
         if is_frame(X) and isinstance(name, str) and name in column_names(X):
@@ -149,14 +142,7 @@ def warn_of_columns_in_use(X: Any, others: dict[str, Any]) -> None:
 
 
 def warn_of_index(X: Any, others: dict[str, Any]) -> None:
-    """Warn if the rows of a data frame and other columns of pandas have different indices.
-
-    Parameters
-    ----------
-    X : data frame, or list of data frames
-    others : dict of str to column, or list of columns
-        The other arguments, by name.
-    """
+    """Warn if the indices of pandas of X and of other arguments, by name, differ."""
     for name, other in others.items():
         pairs = [(X, other)]
         if isinstance(X, list) and isinstance(other, (list, tuple)) and len(X) == len(other):
@@ -172,10 +158,7 @@ def warn_of_index(X: Any, others: dict[str, Any]) -> None:
 
 
 def _are_different(frame: Any, column: Any) -> bool:
-    """Return whether two indices of pandas differ, and neither merely counts rows.
-
-    Two that hold the same values in another order differ as well.
-    """
+    """Return whether two indices of pandas differ, even in order, and neither only counts rows."""
     one, other = (getattr(item, "index", None) for item in (frame, column))
     if not all(hasattr(index, "equals") for index in (one, other)):
         return False
@@ -186,14 +169,7 @@ def _are_different(frame: Any, column: Any) -> bool:
 
 
 def warn_of_time(frames: list, offsets: np.ndarray) -> None:
-    """Warn if the time in the index of pandas goes back within a sequence.
-
-    Parameters
-    ----------
-    frames : list of data frames
-        One for each sequence, or one for all.
-    offsets : int64 array (n_sequences + 1,)
-    """
+    """Warn if the time in the index of pandas goes back within a sequence."""
     indices = [getattr(frame, "index", None) for frame in frames]
     if not all(hasattr(index, "asi8") for index in indices):
         return
@@ -213,17 +189,7 @@ def warn_of_time(frames: list, offsets: np.ndarray) -> None:
 def warn_of_unknown(sequences: Sequences, schema: InputSchema, X: Any, is_long: bool) -> None:
     """Warn of the first sequence that holds something, but nothing that occurred in training.
 
-    Numbers are never unknown.
-
-    Parameters
-    ----------
-    sequences : Sequences
-        Read with the schema.
-    schema : InputSchema
-        Schema of the training data.
-    X : list of sequences, or one long table
-        What they were read from.
-    is_long : bool
+    Numbers are never unknown. The sequences were read from X with the schema.
     """
     found = None
     if sequences.form == "symbols":

@@ -28,12 +28,7 @@ from treecrf.utils.checks import require
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of the columns of a table that hold the labels and the groups.
-
-    Attributes
-    ----------
-    label, group : str, optional
-    """
+    """Names of the columns of a table that hold the labels and the groups, if they have names."""
 
     label: str | None = None
     group: str | None = None
@@ -53,19 +48,9 @@ NO_NAMES = ColumnNames()
 
 @dataclass(frozen=True)
 class RawData:
-    """Sequences and labels as passed by the user.
+    """Sequences and labels as passed by the user, with the other arguments of `fit`.
 
-    Attributes
-    ----------
-    X, y : list of sequences and list of label sequences, or one long table and its labels
-    segmentation : Segmentation
-        Sequences of a long table.
-    sample_weight : array-like or None
-        Weights of the sequences or of the positions.
-    init_score : list of arrays or None
-        Scores to which those of the model are added.
-    place : str
-        Part of the data that these are, for error messages, such as a file; "" for all data.
+    ``place`` names a part of the data in error messages, such as a file; "" stands for all data.
     """
 
     X: Any
@@ -91,12 +76,8 @@ class RawData:
     def resolved(self) -> RawData:
         """Return the same data with grouped data frames as lists, and labels instead of a name.
 
-        A string as ``y`` names the column of data frames that holds the labels.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or it is also that of the groups.
+        A string as ``y`` names the column of data frames that holds the labels. ValueError if there
+        is no such column, or it also holds the groups.
         """
         if isinstance(self.y, str):
             require_different_names({"y": self.y, "groups": self.segmentation.column})

@@ -92,22 +92,6 @@ def read_dicts(
     Strings are categories, and None and NaN are missing values. A key that is absent is a category
     that is absent, False, or 0. Keys that did not occur in training are ignored, and categories
     that did not occur in training are like absent ones.
-
-    Parameters
-    ----------
-    items : list
-        One list of dicts for each sequence, or one for all.
-    segmentation : Segmentation
-        Sequences of a long list.
-    schema : InputSchema, optional
-        Schema of the training data.
-    categorical : "from_dtype", None, or list
-        The parameter ``categorical_features``, used without a schema.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a key is not a string, or the values of a key are of different kinds.
     """
     rows = list(chain.from_iterable(items))
     if segmentation.is_long:
@@ -165,13 +149,7 @@ def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
 
 
 def _sorted_keys(keys: list, rows: list[dict], offsets: np.ndarray) -> np.ndarray:
-    """Return the indices that sort the keys.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a key is not a string, or there are no keys.
-    """
+    """Return the indices that sort the keys, which must be strings."""
     invalid = [key for key in keys if not isinstance(key, str)]
     if invalid:
         key = None if None in invalid else invalid[0]
@@ -185,14 +163,10 @@ def _sorted_keys(keys: list, rows: list[dict], offsets: np.ndarray) -> np.ndarra
 
 
 def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndarray]:
-    """Determine the kinds of columns.
+    """Determine the kinds of columns, and mark those that need a `ColumnReader`.
 
-    Returns
-    -------
-    kinds : uint8 array (n_columns,)
-    by_reader : bool array (n_columns,)
-        Columns whose values are of unusual types, or that do not have the required kind: a
-        `ColumnReader` converts them, or raises the error.
+    These have values of unusual types, or do not have the required kind: a `ColumnReader` converts
+    them, or raises the error.
     """
     flags, is_new = entries.flags, not entries.is_fixed
     strings, others = (flags & STRINGS) > 0, (flags & OTHER) > 0

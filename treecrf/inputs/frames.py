@@ -27,13 +27,7 @@ from treecrf.inputs.values import closest_name, column_names, is_frame, is_index
 
 
 def column_of(X: Any, name: str) -> list:
-    """Return the values of a column of a data frame.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not a data frame, or has no such column.
-    """
+    """Return the values of the column of X that ``groups`` names."""
     if not is_frame(X):
         refuse_files(X)
         raise ValueError(
@@ -62,13 +56,7 @@ def rows_of(X: Any, bounds: list[tuple[int, int]], without: str | None = None) -
 
 
 def joined(frames: list) -> Any:
-    """Return one long data frame of several ones, with the columns in the order of the first.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the columns differ.
-    """
+    """Return one long data frame of several ones, with the columns in the order of the first."""
     import narwhals.stable.v2 as narwhals
 
     wrapped = [_wrap(frame, f"sequence {i}", narwhals) for i, frame in enumerate(frames)]
@@ -89,21 +77,7 @@ def read_frames(
 ) -> LongSequences:
     """Convert data frames, or one long data frame, to sequences.
 
-    Parameters
-    ----------
-    frames : list
-        One data frame for each sequence, or one for all.
-    segmentation : Segmentation
-        Sequences of a long data frame.
-    schema : InputSchema, optional
-        Schema of the training data. Columns are matched by name.
-    categorical : "from_dtype", None, or list
-        The parameter ``categorical_features``, used without a schema.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If columns differ between frames or from training, or hold unsupported values.
+    With a schema, columns are matched by name.
     """
     import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
 
@@ -247,12 +221,8 @@ _GROUPS_OF_PANDAS = "ngroups"
 def as_groups(items: Any, name: str) -> Any:
     """Return one data frame, or one column, for each group of pandas; other objects unchanged.
 
-    The columns by which frames are grouped are left out.
-
-    Raises
-    ------
-    TypeError
-        If these are groups of polars, whose order is not defined.
+    The columns by which frames are grouped are left out. TypeError for groups of polars, whose
+    order is not defined.
     """
     kind = type(items)
     if hasattr(kind, _GROUPS_OF_PANDAS):
@@ -276,27 +246,10 @@ def _names_of_keys(grouped: Any) -> list:
 
 
 def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
-    """Split data frames into features and the column with the labels.
+    """Split data frames, or lists of them, into features and the column with the labels.
 
-    A string that is not the name of a column may hold one label for each row of a long table.
-
-    Parameters
-    ----------
-    X : data frame, or list of data frames
-    name : str
-        Name of the column with the labels.
-    is_long : bool
-        Whether X is one long table.
-
-    Returns
-    -------
-    X, y : the other columns, and the labels, or lists of them
-        The arguments if X does not hold data frames.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column.
+    A string that is not the name of a column may hold one label for each row of a long table. If X
+    does not hold data frames, the arguments are returned.
     """
     if is_frame(X):
         return (X, name) if is_long and _are_labels(X, name) else _split(X, name, "X")

@@ -74,30 +74,14 @@ class Labels:
             raise ValueError(f"{where}: the label is unknown; {reason}")
 
     def complete(self) -> list[np.ndarray]:
-        """Return the labels of each sequence.
-
-        Raises
-        ------
-        ValueError
-            If a label is unknown.
-        """
+        """Return the labels of each sequence; ValueError if one is unknown."""
         self.refuse_unknown("expected a label at every position")
         return split(self.values, self.offsets)
 
     def encoded(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return codes of the labels, and masks of the possible labels.
+        """Return the codes of the labels, 0 if unknown, and the candidates, None if all are known.
 
-        Returns
-        -------
-        codes : int32 array (n_positions,)
-            Indices into the sorted classes; 0 where the label is unknown.
-        candidates : bool array (n_positions, n_labels) or None
-            None if all labels are known.
-
-        Raises
-        ------
-        ValueError
-            If labels are of another type, or one is not among the classes.
+        ValueError if labels are of another type, or one is not among the sorted classes.
         """
         if self.are_complete:
             return encode_labels(self.complete(), classes), None
@@ -122,13 +106,7 @@ class Labels:
 
 
 def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels:
-    """Check that ``y`` holds a label, or a mark of an unknown one, for every position.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the number of sequences or a length differs, or types are mixed.
-    """
+    """Check that ``y`` holds a label, or a mark of an unknown one, for every position."""
     if segmentation.is_long:
         labels = _join([_read_labels(y, "y")])
         if len(labels.values) != offsets[-1]:
@@ -148,13 +126,7 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
 
 
 def count_labeled(y: Any, segmentation: Segmentation) -> int:
-    """Count the positions of the sequences of which a label, or a set with it, is known.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If labels have mixed or unsupported types, or the lengths or groups do not match.
-    """
+    """Count the positions of the sequences in which a label, or a set of labels, is known."""
     if not segmentation.is_long:
         items = enumerate(as_list(y, "y"))
         parts = [_read_labels(item, f"sequence {i}") for i, item in items if item is not None]
@@ -268,18 +240,7 @@ def _join(parts: list[_Part]) -> Labels:
 def label_array(item: Any, where: str) -> np.ndarray:
     """Convert the labels of one sequence to a 1-D array of strings, integers or booleans.
 
-    Parameters
-    ----------
-    item : str or array-like of shape (n_positions,)
-        A string counts as its characters, and a whole float as an integer.
-    where : str
-        Name of the sequence in error messages.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the number of dimensions is not 1, labels are neither all strings nor all numbers, a
-        number is not whole or outside the range of int64, or a string ends with NUL.
+    A string counts as its characters, and a whole float as an integer.
     """
     if isinstance(item, str):
         refuse_final_nul(item, lambda t: f"{where}, position {t}: label {short_repr(item[t])}")
@@ -310,13 +271,7 @@ def label_kind(array: np.ndarray) -> str:
 
 
 def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
-    """Return the codes of all labels, one sequence after another.
-
-    Raises
-    ------
-    ValueError
-        If labels are of another type, or one is not among the sorted classes.
-    """
+    """Return the codes of all labels, one sequence after another; ValueError if one is unseen."""
     check_kind(arrays, classes)
     offsets = offsets_of([len(array) for array in arrays])
     return _codes_of(np.concatenate(arrays), classes, lambda i: position_name(i, offsets))
@@ -341,15 +296,13 @@ def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
 
 
 def find_classes(labels: Labels) -> np.ndarray:
-    """Return the distinct labels, known or possible, sorted.
+    """Return the distinct labels, known or possible, sorted; ValueError unless there are two."""
+    return checked_classes(np.unique(np.concatenate(labels.present())))
 
-    Raises
-    ------
-    ValueError
-        If there is only one label, or none.
-    """
-    classes = np.unique(np.concatenate(labels.present()))
+
+def checked_classes(classes: np.ndarray) -> np.ndarray:
+    """Return the classes; ValueError if there are fewer than two."""
     if len(classes) < 2:
-        found = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
-        raise ValueError(f"y holds {found}; expected at least 2 different labels")
+        problem = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
+        raise ValueError(f"y holds {problem}; expected at least 2 different labels")
     return classes

@@ -24,19 +24,10 @@ def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
 
 
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
-    """Group parts into runs of limited size.
+    """Group consecutive parts, given their starts, into runs with at most ``size`` elements.
 
-    Parameters
-    ----------
-    starts : int array (n_parts + 1,)
-        Start of each part, and the end of the last one.
-    size : int
-        Maximum number of elements in a run, unless a single part has more.
-
-    Yields
-    ------
-    first, last : int
-        The first part of a run, and the part after its last.
+    A part with more elements is a run of its own. Yields the first part of each run, and the part
+    after its last.
     """
     first = 0
     while first < len(starts) - 1:
@@ -50,17 +41,7 @@ def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
 
 
 def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
-    """Return the index of each position within its sequence, from 0.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-        Start of each sequence, and the end of the last one.
-
-    Returns
-    -------
-    int64 array (n_positions,)
-    """
+    """Return the index of each position within its sequence, from 0."""
     if len(offsets) == 2:
         return np.arange(offsets[-1])
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))

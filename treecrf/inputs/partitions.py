@@ -26,18 +26,7 @@ def fleet_of(
 ) -> LocalFleet | None:
     """Return the parts of data that need not fit in memory; None for other data.
 
-    Parameters
-    ----------
-    raw : RawData
-    scratch : str or path-like, optional
-        Folder of temporary files.
-    categorical_features : "from_dtype", None, or list
-        The parameter of estimators.
-
-    Raises
-    ------
-    OSError, ImportError, ValueError, TypeError
-        As from `open_tables`.
+    These are files and batches, and all data if ``scratch``, a folder of temporary files, is given.
     """
     files = None if scratch is None else Scratch(scratch)
     if are_tables(raw):
@@ -50,15 +39,10 @@ def fleet_of(
 
 
 def cut(raw: RawData, n_rows: int) -> list[RawData]:
-    """Return runs of whole sequences of a list of sequences, or of a data frame with groups.
+    """Cut a list of sequences, or a data frame with groups, into runs of whole sequences.
 
-    Other data, and those of which the arguments do not match, are one piece.
-
-    Parameters
-    ----------
-    raw : RawData
-    n_rows : int
-        Maximum number of positions of a piece, unless it is a single sequence.
+    Runs have at most ``n_rows`` positions, unless a single sequence has more. Other data, and data
+    that the arguments do not match, are one piece.
     """
     offsets = _offsets(raw)
     arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}

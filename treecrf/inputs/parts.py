@@ -8,7 +8,7 @@ of a column have the same codes in all parts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -20,15 +20,17 @@ from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts, widths_of_strings
 from treecrf.inputs.frames import column_of
-from treecrf.inputs.labels import as_labels, label_kind
+from treecrf.inputs.labels import as_labels, checked_classes, label_kind
 from treecrf.inputs.reading import as_sequences, is_empty, is_empty_list
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
 from treecrf.inputs.sequences import Description, Sequences, codes_among
 from treecrf.inputs.values import short_repr
 from treecrf.inputs.weights import read_weights
 
+FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
+KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
 # A part of which all dicts, or all lists of attributes, are empty.
-NO_COLUMNS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
+EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,6 @@ class PartDescription:
     place : str
         The part, for error messages.
     described : Description
-    dtype : numpy dtype
-        Common type of the values.
     has_values : bool array (n_features,)
         Columns of which not all values are missing.
     n_unlabeled : int
@@ -56,13 +56,12 @@ class PartDescription:
         Lengths of the lists of strings, if positions are such lists: rows of a table, or
         attributes.
     is_weighted, has_weight : bool
-        Whether sample weights other than 1 are given, and whether any weight is positive.
+        Whether there are sample weights other than 1, and whether any weight is positive.
     has_init_score : bool
     """
 
     place: str
     described: Description
-    dtype: np.dtype
     has_values: np.ndarray
     n_unlabeled: int
     labels: np.ndarray
@@ -72,6 +71,16 @@ class PartDescription:
     is_weighted: bool
     has_weight: bool
     has_init_score: bool
+
+    @property
+    def schema(self) -> InputSchema:
+        """Schema of the part."""
+        return self.described.schema
+
+    @property
+    def form(self) -> str:
+        """Form of the part; that of symbols is also "symbols" if some of them are missing."""
+        return "symbols" if self.schema.form == "symbols" else self.described.form
 
 
 @contextmanager
@@ -86,6 +95,9 @@ def named(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
+# Reading
+
+
 def describe_part(
     raw: RawData,
     categorical: Any,
@@ -94,15 +106,8 @@ def describe_part(
 ) -> PartDescription | None:
     """Read a part and describe it; None if it has no sequences.
 
-    Parameters
-    ----------
-    raw : RawData
-    categorical : "from_dtype", None, or list
-        The parameter ``categorical_features``.
-    schema : InputSchema, optional
-        Schema of an earlier model, which the part must match.
-    as_attributes : bool, default=False
-        Whether lists of strings are attributes, although all have one length in this part.
+    The part must match the schema of an earlier model. With ``as_attributes``, lists of strings are
+    attributes, although all have one length in this part.
     """
     if _is_empty(raw):
         return None
@@ -112,14 +117,12 @@ def describe_part(
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
         weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
         groups = _groups_of(raw, sequences.offsets)
-    present = [values for values in labels.present() if len(values)]
     return PartDescription(
         place=raw.place,
         described=Description.of(sequences),
-        dtype=sequences.dtype,
         has_values=_find_values(sequences),
         n_unlabeled=labels.n_unlabeled,
-        labels=np.unique(np.concatenate(present)) if present else np.zeros(0, dtype=bool),
+        labels=_distinct(labels.present()),
         groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
         kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),
         widths=widths_of_strings(_listed(raw)),
@@ -130,14 +133,9 @@ def describe_part(
 
 
 def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]:
-    """Read the sequences of a part with the schema of all data.
+    """Read the sequences of a part with the schema and the form of all data.
 
-    Returns
-    -------
-    sequences : Sequences
-        Their categories and their form are those of all data.
-    resolved : RawData
-        The part with labels that are not the name of a column.
+    Also returns the part with labels that are not the name of a column.
     """
     raw, schema = raw.resolved(), described.schema
     sequences = _read(raw, None, schema, False)
@@ -152,15 +150,11 @@ def _read(
 ) -> Sequences:
     items = _listed(raw)
     if are_empty_rows(items):
-        return read_dicts(_as_dicts(items), raw.segmentation, schema or NO_COLUMNS, None)
+        dicts = [[{} for _ in item] for item in items]
+        return read_dicts(dicts, raw.segmentation, schema or EMPTY_ROWS, None)
     if as_attributes and widths_of_strings(items):
         return read_attribute_lists(items, raw.segmentation, schema, categorical)
     return as_sequences(raw.X, schema, raw.segmentation, categorical)
-
-
-def _as_dicts(items: list) -> list:
-    """Return an empty dict for each position."""
-    return [[{} for _ in item] for item in items]
 
 
 def _listed(raw: RawData) -> list:
@@ -171,9 +165,7 @@ def _listed(raw: RawData) -> list:
 
 
 def _is_empty(raw: RawData) -> bool:
-    if not raw.segmentation.is_long:
-        return is_empty_list(raw.X)
-    return is_empty(raw.X)
+    return is_empty(raw.X) if raw.segmentation.is_long else is_empty_list(raw.X)
 
 
 def _as_categories(sequences: Sequences, symbols: np.ndarray) -> Sequences:
@@ -201,14 +193,234 @@ def _find_values(sequences: Sequences) -> np.ndarray:
     return found
 
 
+# Merging
+
+
+def has_attributes(parts: Sequence[PartDescription]) -> bool:
+    """Return whether lists of strings that look like rows of a table in parts are attributes."""
+    widths = frozenset().union(*(part.widths for part in parts))
+    is_sparse = any(part.described.form == "sparse" for part in parts)
+    return len(widths) > 1 or (bool(widths) and is_sparse)
+
+
+def merged(
+    parts: Sequence[PartDescription | None], schema: InputSchema | None = None
+) -> Description:
+    """Describe all data, with a fixed schema, or with the schemas of all parts merged.
+
+    A column whose values are all missing in a part has no kind there, and joins with any other.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the forms or the columns of two parts, or the kinds of a column in them, do not fit
+        together. The message names the column and both parts.
+    """
+    present = [part for part in parts if part is not None]
+    if not present:
+        raise ValueError("X holds no sequences in any partition")
+    _refuse_different(
+        [(part.place, part.form) for part in present],
+        lambda form, place: f"{place} holds {FORMS[form]}",
+        "sequences of the same form",
+        ValueError,
+    )
+    described = [part.described for part in present]
+    is_symbols = present[0].form == "symbols"
+    if schema is None:
+        schema = _merged_symbols(present) if is_symbols else _merged_tables(present)
+    with_missing = is_symbols and any(each.form == "dense" for each in described)
+    return Description(
+        schema,
+        "dense" if with_missing else described[0].form,
+        all(each.is_boolean for each in described),
+        sum(each.n_sequences for each in described),
+        sum(each.n_positions for each in described),
+        max(each.longest for each in described),
+    )
+
+
+def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
+    """Return the distinct labels of all parts, sorted; see `find_classes`."""
+    known = [(part.place, part.labels) for part in parts if part is not None and len(part.labels)]
+    _refuse_different(
+        [(place, label_kind(labels)) for place, labels in known],
+        lambda kind, place: f"the labels are {KINDS_OF_LABELS[kind]} in {place}",
+        "all strings or all integers",
+        TypeError,
+    )
+    return checked_classes(_distinct([labels for _, labels in known]))
+
+
+def _merged_symbols(parts: list[PartDescription]) -> InputSchema:
+    values = _united("X", [(part.place, part.schema.categories[0]) for part in parts])
+    if not len(values):
+        raise ValueError("all symbols of X are missing")
+    return replace(parts[0].schema, categories={0: values})
+
+
+def _united(column: str, categories: list[tuple[str, np.ndarray]]) -> np.ndarray:
+    """Return the values of a category in any part, sorted."""
+    known = [(place, values) for place, values in categories if len(values)]
+    _refuse_different(
+        [(place, values.dtype.kind) for place, values in known],
+        lambda kind, place: f"{column} holds {TYPES[kind]} in {place}",
+        "a single type",
+        TypeError,
+    )
+    return _distinct([values for _, values in known] or [np.zeros(0, dtype=np.str_)])
+
+
+def _distinct(arrays: list[np.ndarray]) -> np.ndarray:
+    """Return the distinct values of arrays, sorted; the types of empty ones do not matter."""
+    present = [array for array in arrays if len(array)] or arrays[:1] or [np.zeros(0, dtype=bool)]
+    return np.unique(np.concatenate(present))
+
+
+def _merged_tables(parts: list[PartDescription]) -> InputSchema:
+    names, indices = _matched_columns(parts)
+    n = len(indices[0]) if names is None else len(names)
+    with_categories, with_numbers, are_numbers, are_booleans = np.zeros((4, n), dtype=bool)
+    categories: dict[int, list] = {}
+    for part, at in zip(parts, indices, strict=True):
+        kinds = part.schema.kinds
+        with_numbers[at[(kinds != CATEGORY) & part.has_values]] = True
+        are_numbers[at[kinds == NUMBER]] = True
+        are_booleans[at[kinds == BOOLEAN]] = True
+        for k, values in part.schema.categories.items():
+            categories.setdefault(int(at[k]), []).append((part.place, values))
+            with_categories[at[k]] |= len(values) > 0
+    mixed = np.flatnonzero(with_categories & with_numbers)
+    if len(mixed):
+        _refuse_mixture(int(mixed[0]), names, parts, indices)
+    kinds = np.select(
+        [with_categories, are_numbers, are_booleans], [CATEGORY, NUMBER, BOOLEAN], CATEGORY
+    ).astype(np.uint8)
+    united = {
+        j: _united(column_name(names, j), values)
+        for j, values in sorted(categories.items())
+        if kinds[j] == CATEGORY
+    }
+    return InputSchema("table", n, names, kinds, united)
+
+
+def _matched_columns(
+    parts: list[PartDescription],
+) -> tuple[tuple[str, ...] | None, list[np.ndarray]]:
+    """Match the columns of parts by their names, or by their order if they have none.
+
+    Returns the names of data frames in the order of the first part, or the keys of dicts, sorted,
+    and for each column of each part its index among all columns.
+    """
+    schemas = [part.schema for part in parts]
+    _refuse_different(
+        [(part.place, part.schema.names is None) for part in parts],
+        lambda lacks, place: f"{place} has {'no column names' if lacks else 'column names'}",
+        "column names in all partitions, or in none",
+        ValueError,
+    )
+    if schemas[0].names is None:
+        _refuse_different(
+            [(part.place, part.schema.n_features) for part in parts],
+            lambda n, place: f"{place} has {n} features",
+            "the same number in all partitions",
+            ValueError,
+        )
+        return None, [np.arange(schema.n_features) for schema in schemas]
+    if parts[0].form == "sparse":
+        names = tuple(sorted(set().union(*(schema.names for schema in schemas))))
+        if not names:
+            raise ValueError("the sequences have 0 features: all dicts are empty")
+        index = {name: j for j, name in enumerate(names)}
+        return names, [np.array([index[name] for name in s.names], np.intp) for s in schemas]
+    names, owner = schemas[0].names, parts[0].place
+    return names, [
+        np.argsort(order_of(part.schema.names, names, part.place, owner)) for part in parts
+    ]
+
+
+def _refuse_different(
+    kinds: Iterable[tuple[str, Any]],
+    describe: Callable[[Any, str], str],
+    expected: str,
+    error: type[Exception],
+) -> None:
+    """Raise an error if parts, by their places, are of different kinds."""
+    places: dict[Any, str] = {}
+    for place, kind in kinds:
+        places.setdefault(kind, place)
+    if len(places) > 1:
+        (one, first), (other, second) = list(places.items())[:2]
+        raise error(f"{describe(one, first)}, but {describe(other, second)}; expected {expected}")
+
+
+def _refuse_mixture(
+    j: int,
+    names: tuple[str, ...] | None,
+    parts: list[PartDescription],
+    indices: list[np.ndarray],
+) -> NoReturn:
+    """Raise TypeError for a column of categories in one part, and of numbers in another."""
+    owners: dict[bool, str] = {}
+    for part, at in zip(parts, indices, strict=True):
+        for k in np.flatnonzero(at == j).tolist():
+            is_category = part.schema.kinds[k] == CATEGORY
+            if len(part.schema.categories[k]) if is_category else part.has_values[k]:
+                owners.setdefault(bool(is_category), part.place)
+    raise TypeError(
+        f"{column_name(names, j)} holds categories in {owners[True]}, but numbers in "
+        f"{owners[False]}; expected a single type"
+    )
+
+
+# Groups
+
+
+def find_shared_group(
+    parts: Sequence[PartDescription | None],
+) -> tuple[int, list[str]] | None:
+    """Find a group with positions in several parts: its hash, and the places of the parts."""
+    owners = [part for part in parts if part is not None and part.groups is not None]
+    if len(owners) < 2:
+        return None
+    hashes = np.concatenate([part.groups for part in owners])
+    numbers = np.repeat(range(len(owners)), [len(part.groups) for part in owners])
+    order = np.argsort(hashes, kind="stable")
+    equal = np.flatnonzero(np.diff(hashes[order]) == 0)
+    if not len(equal):
+        return None
+    shared = hashes[order[equal[0]]]
+    return int(shared), [owners[i].place for i in np.unique(numbers[hashes == shared])]
+
+
+def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
+    """Raise TypeError if the same group would have different names in two parts."""
+    present = [part for part in parts if part is not None]
+    _refuse_different(
+        [(part.place, *part.kinds_of_groups) for part in present if len(part.kinds_of_groups) == 1],
+        lambda kind, place: f"groups holds {kind} in {place}",
+        "a single type",
+        TypeError,
+    )
+
+
+def group_of_hash(raw: RawData, hashed: int) -> str | None:
+    """Write the group with this hash, if it is in a part."""
+    if _is_empty(raw):
+        return None
+    raw = raw.resolved()
+    offsets = as_sequences(raw.X, None, raw.segmentation).offsets
+    groups = _groups_of(raw, offsets) or []
+    return next((short_repr(group) for group in groups if _hash(group) == hashed), None)
+
+
 def _groups_of(raw: RawData, offsets: np.ndarray) -> list | None:
     """Return the name of each sequence, if there are names."""
-    segmentation = raw.segmentation
-    if segmentation.groups is None:
+    groups, column = raw.segmentation.groups, raw.segmentation.column
+    if groups is None:
         return None
-    groups = segmentation.groups
-    if segmentation.column is not None:
-        groups = column_of(raw.X, segmentation.column)
+    if column is not None:
+        groups = column_of(raw.X, column)
     groups = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     return groups[offsets[:-1]].tolist()
 
@@ -225,275 +437,3 @@ def _kind_of_group(group: Any) -> str:
     """Return the kind of the name of a group; groups of different kinds are different."""
     kinds = {str: "strings", int: "numbers", float: "numbers"}
     return kinds.get(type(group), f"values of type {type(group).__name__}")
-
-
-def group_of_hash(raw: RawData, hashed: int) -> str | None:
-    """Write the group with this hash, if it is in a part."""
-    if _is_empty(raw):
-        return None
-    raw = raw.resolved()
-    offsets = as_sequences(raw.X, None, raw.segmentation).offsets
-    groups = _groups_of(raw, offsets) or []
-    return next((short_repr(group) for group in groups if _hash(group) == hashed), None)
-
-
-FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
-KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
-
-
-def has_attributes(parts: Sequence[PartDescription]) -> bool:
-    """Return whether lists of strings that look like rows of a table in parts are attributes."""
-    widths = frozenset().union(*(part.widths for part in parts))
-    is_sparse = any(part.described.form == "sparse" for part in parts)
-    return len(widths) > 1 or (bool(widths) and is_sparse)
-
-
-def merged(
-    parts: Sequence[PartDescription | None], schema: InputSchema | None = None
-) -> Description:
-    """Describe all data.
-
-    A column whose values are all missing in a part has no kind there, and joins with any other.
-
-    Parameters
-    ----------
-    parts : sequence of PartDescription or None
-    schema : InputSchema, optional
-        Schema of all parts, if it is fixed.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the forms or the columns of two parts, or the kinds of a column in them, do not fit
-        together. The message names the column and both parts.
-    """
-    present = [part for part in parts if part is not None]
-    if not present:
-        raise ValueError("X holds no sequences in any partition")
-    _check_forms(present)
-    described = [part.described for part in present]
-    is_symbols = described[0].schema.form == "symbols"
-    if schema is None:
-        schema = _merged_symbols(present) if is_symbols else _merged_tables(present)
-    with_missing = is_symbols and any(each.form == "dense" for each in described)
-    return Description(
-        schema,
-        "dense" if with_missing else described[0].form,
-        all(each.is_boolean for each in described),
-        sum(each.n_sequences for each in described),
-        sum(each.n_positions for each in described),
-        max(each.longest for each in described),
-    )
-
-
-def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
-    """Return the distinct labels of all parts, sorted.
-
-    Raises
-    ------
-    TypeError
-        If some parts have strings, and others numbers.
-    ValueError
-        If there is only one label, or none.
-    """
-    known = [(part.place, part.labels) for part in parts if part is not None and len(part.labels)]
-    _refuse_different(
-        known,
-        label_kind,
-        lambda kind, place: f"the labels are {KINDS_OF_LABELS[kind]} in {place}",
-        "all strings or all integers",
-        TypeError,
-    )
-    classes = np.zeros(0, dtype=bool)
-    if known:
-        classes = np.unique(np.concatenate([labels for _, labels in known]))
-    if len(classes) < 2:
-        found = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
-        raise ValueError(f"y holds {found}; expected at least 2 different labels")
-    return classes
-
-
-def find_shared_group(
-    parts: Sequence[PartDescription | None],
-) -> tuple[int, list[str]] | None:
-    """Find a group with positions in several parts.
-
-    Returns
-    -------
-    hashed : int
-        Its hash, for `group_of_hash`.
-    places : list of str
-        The parts, in their order.
-    """
-    owners = [part for part in parts if part is not None and part.groups is not None]
-    if len(owners) < 2:
-        return None
-    hashes = np.concatenate([part.groups for part in owners])
-    numbers = np.repeat(range(len(owners)), [len(part.groups) for part in owners])
-    order = np.argsort(hashes, kind="stable")
-    equal = np.flatnonzero(np.diff(hashes[order]) == 0)
-    if not len(equal):
-        return None
-    shared = hashes[order[equal[0]]]
-    return int(shared), [owners[i].place for i in np.unique(numbers[hashes == shared])]
-
-
-def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
-    """Raise TypeError if the same group would have different names in two parts."""
-    _refuse_different(
-        _placed([part for part in parts if part is not None and len(part.kinds_of_groups) == 1]),
-        lambda part: next(iter(part.kinds_of_groups)),
-        lambda kind, place: f"groups holds {kind} in {place}",
-        "a single type",
-        TypeError,
-    )
-
-
-def _check_forms(parts: list[PartDescription]) -> None:
-    def form_of(part: PartDescription) -> str:
-        described = part.described
-        return "symbols" if described.schema.form == "symbols" else described.form
-
-    _refuse_different(
-        _placed(parts),
-        form_of,
-        lambda form, place: f"{place} holds {FORMS[form]}",
-        "sequences of the same form",
-        ValueError,
-    )
-
-
-def _placed(parts: list[PartDescription]) -> list[tuple[str, PartDescription]]:
-    return [(part.place, part) for part in parts]
-
-
-def _refuse_different(
-    placed: list[tuple[str, Any]],
-    kind_of: Callable[[Any], Any],
-    describe: Callable[[Any, str], str],
-    expected: str,
-    error: type[Exception],
-) -> None:
-    """Raise an error if values, each with the place of its part, are of different kinds."""
-    kinds: dict[Any, str] = {}
-    for place, value in placed:
-        kinds.setdefault(kind_of(value), place)
-    if len(kinds) > 1:
-        (one, first), (other, second) = list(kinds.items())[:2]
-        raise error(f"{describe(one, first)}, but {describe(other, second)}; expected {expected}")
-
-
-def _merged_symbols(parts: list[PartDescription]) -> InputSchema:
-    symbols = [(part.place, part.described.schema.categories[0]) for part in parts]
-    values = _united("X", symbols)
-    if not len(values):
-        raise ValueError("all symbols of X are missing")
-    return replace(parts[0].described.schema, categories={0: values})
-
-
-def _united(column: str, categories: list[tuple[str, np.ndarray]]) -> np.ndarray:
-    """Return the values of a category in any part, sorted."""
-    known = [(place, values) for place, values in categories if len(values)]
-    _refuse_different(
-        known,
-        lambda values: values.dtype.kind,
-        lambda kind, place: f"{column} holds {TYPES[kind]} in {place}",
-        "a single type",
-        TypeError,
-    )
-    if not known:
-        return np.zeros(0, dtype=np.str_)
-    return np.unique(np.concatenate([values for _, values in known]))
-
-
-def _merged_tables(parts: list[PartDescription]) -> InputSchema:
-    names, indices = _matched_columns(parts)
-    n = len(indices[0]) if names is None else len(names)
-    with_categories, with_numbers, are_numbers, are_booleans = np.zeros((4, n), dtype=bool)
-    categories: dict[int, list] = {}
-    for part, at in zip(parts, indices, strict=True):
-        kinds = part.described.schema.kinds
-        with_numbers[at[(kinds != CATEGORY) & part.has_values]] = True
-        are_numbers[at[kinds == NUMBER]] = True
-        are_booleans[at[kinds == BOOLEAN]] = True
-        for k, values in part.described.schema.categories.items():
-            categories.setdefault(int(at[k]), []).append((part.place, values))
-            with_categories[at[k]] |= len(values) > 0
-    mixed = np.flatnonzero(with_categories & with_numbers)
-    if len(mixed):
-        _refuse_mixture(int(mixed[0]), names, parts, indices)
-    kinds = np.select(
-        [with_categories, are_numbers, are_booleans], [CATEGORY, NUMBER, BOOLEAN], CATEGORY
-    ).astype(np.uint8)
-    schema = InputSchema("table", n, names, kinds, {})
-    united = {
-        j: _united(schema.column(j), values)
-        for j, values in sorted(categories.items())
-        if kinds[j] == CATEGORY
-    }
-    return replace(schema, categories=united)
-
-
-def _matched_columns(
-    parts: list[PartDescription],
-) -> tuple[tuple[str, ...] | None, list[np.ndarray]]:
-    """Match the columns of parts by their names, or by their order if they have none.
-
-    Returns
-    -------
-    names : tuple of str or None
-        Those of data frames in the order of the first part, and the keys of dicts, sorted.
-    indices : list of int arrays
-        For each column of each part, its index among all columns.
-    """
-    schemas = [part.described.schema for part in parts]
-    _refuse_different(
-        _placed(parts),
-        lambda part: part.described.schema.names is None,
-        lambda lacks, place: f"{place} has {'no column names' if lacks else 'column names'}",
-        "column names in all partitions, or in none",
-        ValueError,
-    )
-    if schemas[0].names is None:
-        _refuse_different(
-            _placed(parts),
-            lambda part: part.described.schema.n_features,
-            lambda n, place: f"{place} has {n} features",
-            "the same number in all partitions",
-            ValueError,
-        )
-        return None, [np.arange(schema.n_features) for schema in schemas]
-    if parts[0].described.form == "sparse":
-        names = tuple(sorted(set().union(*(schema.names for schema in schemas))))
-        if not names:
-            raise ValueError("the sequences have 0 features: all dicts are empty")
-        index = {name: j for j, name in enumerate(names)}
-        return names, [
-            np.fromiter(map(index.__getitem__, schema.names), np.intp, len(schema.names))
-            for schema in schemas
-        ]
-    names, indices = schemas[0].names, []
-    for part, schema in zip(parts, schemas, strict=True):
-        order = order_of(schema.names, names, part.place, parts[0].place)
-        indices.append(np.argsort(order))
-    return names, indices
-
-
-def _refuse_mixture(
-    j: int,
-    names: tuple[str, ...] | None,
-    parts: list[PartDescription],
-    indices: list[np.ndarray],
-) -> NoReturn:
-    """Raise TypeError for a column of categories in one part, and of numbers in another."""
-    owners: dict[bool, str] = {}
-    for part, at in zip(parts, indices, strict=True):
-        for k in np.flatnonzero(at == j).tolist():
-            schema = part.described.schema
-            is_category = schema.kinds[k] == CATEGORY
-            if len(schema.categories[k]) if is_category else part.has_values[k]:
-                owners.setdefault(bool(is_category), part.place)
-    raise TypeError(
-        f"{column_name(names, j)} holds categories in {owners[True]}, but numbers in "
-        f"{owners[False]}; expected a single type"
-    )

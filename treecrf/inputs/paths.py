@@ -23,11 +23,7 @@ LIKE_PATH = re.compile(r"[/*?\[]|\.[A-Za-z]\w*$" + (r"|\\" if os.sep == "\\" els
 def are_paths(X: Any, with_strings: bool) -> bool:
     """Return whether X is a path of a table, or a list of such paths.
 
-    Parameters
-    ----------
-    X : object
-    with_strings : bool
-        Whether strings may be paths. They are if they end like one, or name a folder.
+    Only ``with_strings``, strings may be paths; they are if they end like one, or name a folder.
     """
     if isinstance(X, (list, tuple)):
         return bool(X) and all(_is_path(item, with_strings) for item in X)
@@ -37,12 +33,7 @@ def are_paths(X: Any, with_strings: bool) -> bool:
 def is_path_string(X: Any, are_characters: bool) -> bool:
     """Return whether a single string is meant as a path, which may not exist.
 
-    Parameters
-    ----------
-    X : object
-    are_characters : bool
-        Whether other arguments define sequences of its characters. If they do, only what exists is
-        a path.
+    If other arguments define sequences of its characters, only what exists is a path.
     """
     if not isinstance(X, str) or not LIKE_PATH.search(X):
         return False
@@ -79,14 +70,7 @@ def find_files(X: Any) -> list[str]:
     """Return the files of a path, a pattern, a folder, or a list of them.
 
     The files of a pattern or a folder are sorted by name, with numbers in names as numbers. Hidden
-    files, and those whose names start with an underscore, are left out.
-
-    Raises
-    ------
-    OSError
-        If there is no such file.
-    ValueError
-        If a file has another ending, or a folder has no tables, or tables of several formats.
+    files, and files whose names start with an underscore, are left out.
     """
     items = X if isinstance(X, (list, tuple)) else [X]
     files = [file for item in items for file in _files_of(os.fspath(item))]
@@ -146,11 +130,7 @@ def _in_natural_order(path: str) -> list:
 def refuse_files(X: Any, are_characters: bool = False) -> None:
     """Raise TypeError for files and batches where data in memory are expected.
 
-    Parameters
-    ----------
-    X : object
-    are_characters : bool
-        Whether a single string holds the characters of sequences, unless it is an existing path.
+    If a single string holds the characters of sequences, only an existing path is refused.
     """
     is_path = is_path_string(X, are_characters) or are_paths(X, with_strings=False)
     if is_path or are_batches(X):

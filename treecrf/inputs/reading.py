@@ -30,28 +30,10 @@ def as_sequences(
     segmentation: Segmentation | None = None,
     categorical_features: Any = "from_dtype",
 ) -> Sequences:
-    """Check the sequences passed by the user and convert them.
+    """Check the sequences passed by the user, or one long table of all, and convert them.
 
-    Parameters
-    ----------
-    X : iterable of sequences, one long table of all, or Sequences
-        Sequences that have been converted before are only compared with the schema.
-    schema : InputSchema, optional
-        Schema of the training data.
-    segmentation : Segmentation, optional
-        Sequences of a long table.
-    categorical_features : "from_dtype", None, or list of names or indices or booleans
-        Columns that are categories. Used only without a schema, which defines them.
-
-    Returns
-    -------
-    Sequences
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the sequences have different forms or columns, a sequence is empty where the
-        segmentation does not allow it, or values are infinite or of unsupported types.
+    Sequences that have been converted before are only compared with the schema. The schema of the
+    training data defines the categories; without one, ``categorical_features`` does.
     """
     if isinstance(X, Sequences):
         return X if schema is None else X.for_model(schema)

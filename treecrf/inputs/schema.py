@@ -27,7 +27,6 @@ class InputSchema:
     form : {"symbols", "table"}
     n_features : int
     names : tuple of str, optional
-        Names of the columns.
     kinds : uint8 array (n_features,)
         Indices into `KINDS`.
     categories : dict

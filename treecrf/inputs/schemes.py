@@ -9,13 +9,7 @@ NAMES = (*SCHEMES, *ALIASES)
 
 
 def scheme_named(name: str) -> str:
-    """Return the scheme with a name, one of `SCHEMES`.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Return the scheme with a name, one of `SCHEMES`; ValueError if there is none."""
     lower = name.lower() if isinstance(name, str) else name
     if lower not in NAMES:
         raise ValueError(f"scheme={name!r}; expected None or one of {NAMES}")

@@ -16,15 +16,8 @@ from treecrf.inputs.values import as_list, find_missing, short_repr
 class Segmentation:
     """Sequences of a long table, defined by their lengths or by groups, or no long table.
 
-    Attributes
-    ----------
-    lengths : array-like of shape (n_sequences,), optional
-    groups : array-like of shape (n_positions,) or str, optional
-        A string names a column of a data frame.
-    may_be_empty : bool
-        Whether sequences without positions are allowed.
-    present : bool array (n_sequences,), optional
-        Which sequences of a list have positions, if only those are read.
+    If ``groups`` is a string, it names a column of a data frame. ``present`` marks the sequences of
+    a list that have positions, if only those are read.
     """
 
     lengths: Any = None
@@ -65,20 +58,10 @@ class Segmentation:
         return offsets_of(every)
 
     def offsets(self, n: int, groups: Any = None, name: str = "X") -> np.ndarray:
-        """Return the starts of the sequences among ``n`` positions, and the end of the last.
+        """Return the offsets of the sequences among ``n`` positions.
 
-        Parameters
-        ----------
-        n : int
-        groups : list, optional
-            The values of the column that holds the groups.
-        name : str
-            Name of the long table, or of its labels, in error messages.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If lengths do not add up, or the positions of a group are not contiguous.
+        ``groups`` are the values of the column of groups; ``name`` names the long table, or its
+        labels, in error messages.
         """
         if self.lengths is not None and self.groups is not None:
             raise ValueError("pass either lengths or groups, not both")
@@ -94,25 +77,13 @@ class Segmentation:
         return _offsets_of_groups(self.groups if groups is None else groups, n, name)
 
     def split(self, items: Any, offsets: np.ndarray, name: str) -> list:
-        """Split a long array or list into one for each sequence.
-
-        Raises
-        ------
-        ValueError
-            If the number of items differs from the number of positions.
-        """
+        """Split a long array or list into one for each sequence; ValueError if lengths differ."""
         if len(items) != offsets[-1]:
             raise ValueError(f"X has {offsets[-1]} positions, {name} has {len(items)}")
         return split(items, offsets)
 
     def items(self, argument: Any, offsets: np.ndarray, name: str, expected: str) -> list:
-        """Return one item per sequence, from a list of them or from a long list of all positions.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the argument is not a list, or has the wrong length.
-        """
+        """Return one item per sequence, from a list of them or a long list of all positions."""
         items = as_list(argument, name, expected)
         if self.is_long:
             return self.split(items, offsets, name)
@@ -123,7 +94,7 @@ class Segmentation:
     def join(self, items: list[np.ndarray], *empty: np.ndarray) -> Any:
         """Return the results of all sequences in the form of X: one long array, or a list.
 
-        ``empty`` is that of an empty sequence, in case that there are no others.
+        ``empty`` is the result of an empty sequence, in case that there are no others.
         """
         return np.concatenate([*empty, *items]) if self.is_long else items
 

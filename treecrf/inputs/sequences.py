@@ -165,13 +165,7 @@ class Sequences:
         return RecodedSequences(**_description(self, categories), base=self, tables=tables)
 
     def for_model(self, schema: InputSchema) -> Sequences:
-        """Recode sequences by the categories of a model.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the sequences do not fit the schema of the model.
-        """
+        """Recode sequences by the categories of a model; errors if they do not fit its schema."""
         schema.check_form("symbols" if self.of_symbols else self.form)
         if self.form == "symbols":
             schema.check_symbols(self.dtype)
@@ -190,19 +184,7 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Description:
-    """Schema, form and size of sequences.
-
-    Attributes
-    ----------
-    schema : InputSchema
-    form : {"symbols", "dense", "sparse"}
-        Form of their pieces.
-    is_boolean : bool
-        Whether they are arrays or matrices of booleans only.
-    n_sequences, n_positions : int
-    longest : int
-        Number of positions of the longest sequence.
-    """
+    """Schema, form and size of sequences; ``is_boolean`` if they hold booleans only."""
 
     schema: InputSchema
     form: str
@@ -255,12 +237,10 @@ def _column(table: Any, j: int) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedSequences(Sequences):
-    """An array, string or CSR matrix for each sequence.
+    """An item for each sequence.
 
-    Attributes
-    ----------
-    items : list
-        Symbols: 1-D arrays or strings; dense: 2-D arrays; sparse: CSR matrices.
+    Items of symbols are 1-D arrays or strings, of dense tables 2-D arrays, of sparse ones CSR
+    matrices.
     """
 
     items: list
@@ -287,11 +267,7 @@ class ListedSequences(Sequences):
 class ColumnTable:
     """A table stored as separate columns; its rows are read as floats.
 
-    Parameters
-    ----------
-    columns : list of arrays (n_positions,)
-        Numbers, booleans, or codes of categories (see `treecrf.inputs.values.floats_of_codes`).
-    is_category : bool array (n_columns,)
+    Columns hold numbers, booleans, or codes of categories (see `floats_of_codes`).
     """
 
     def __init__(self, columns: list[np.ndarray], is_category: np.ndarray):
@@ -310,13 +286,8 @@ class ColumnTable:
 class LongSequences(Sequences):
     """Sequences that are rows of one long table.
 
-    Attributes
-    ----------
-    table : 1-D or 2-D array, CSR matrix or ColumnTable
-    starts : int64 array (n_sequences,)
-        First row of each sequence in the table.
-    backward : bool
-        Whether the sequences are read in reverse order.
+    ``starts`` holds the first row of each sequence in the table, which is a 1-D or 2-D array, a CSR
+    matrix or a `ColumnTable`. If ``backward``, the sequences are read in reverse order.
     """
 
     table: Any
@@ -363,11 +334,7 @@ def _row_range(table: Any, first: int, last: int) -> Any:
 class RecodedSequences(Sequences):
     """Sequences with other codes for some categories.
 
-    Attributes
-    ----------
-    base : Sequences
-    tables : dict
-        For each recoded column, an array of the new code for each old code.
+    ``tables`` holds the new code for each old code of each recoded column.
     """
 
     base: Sequences
@@ -403,13 +370,7 @@ class RecodedSequences(Sequences):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredSequences(Sequences):
-    """Sequences with scores of labels, to which those of a model are added.
-
-    Attributes
-    ----------
-    base : Sequences
-    scores : float64 array (n_positions, n_labels)
-    """
+    """Sequences with scores of labels, to which the scores of a model are added."""
 
     base: Sequences
     scores: np.ndarray
@@ -451,14 +412,7 @@ def joined(first: Sequences, second: Sequences) -> Sequences:
 
 
 def cut(sequences: Sequences, offsets: np.ndarray) -> Sequences:
-    """Return the same positions as other, shorter sequences.
-
-    Parameters
-    ----------
-    sequences : Sequences
-    offsets : int64 array (n_pieces + 1,)
-        Start of each piece, and the end of the last one. They include the offsets of the sequences.
-    """
+    """Cut sequences into shorter ones; their offsets include the offsets of the sequences."""
     bounds = np.searchsorted(offsets, sequences.offsets).tolist()
     items = []
     for item, (first, last) in zip(_items(sequences), pairwise(bounds), strict=True):

@@ -28,24 +28,10 @@ def are_plain_strings(items: list) -> bool:
 
 
 def as_symbols(item: Any, where: str) -> Any:
-    """Check the symbols of one sequence.
+    """Check the symbols of one sequence, a string or an array.
 
-    Parameters
-    ----------
-    item : str or array (n_positions,)
-    where : str
-        Name of the sequence in error messages.
-
-    Returns
-    -------
-    str or array
-        The string, an array of strings, an array of int64, or an array of objects in which None
-        marks missing symbols.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If values are neither strings nor whole numbers.
+    Returns a string, an array of strings or int64, or an array of objects in which None marks
+    missing symbols.
     """
     if isinstance(item, str):
         refuse_final_nul(item, lambda t: f"{where}, position {t}: symbol {short_repr(item[t])}")
@@ -82,16 +68,7 @@ def _check_present(array: np.ndarray, where: str) -> np.ndarray:
 
 
 def read_strings(items: list[str], schema: InputSchema | None, categorical: Any) -> Sequences:
-    """Convert strings for which `are_plain_strings` is true.
-
-    Parameters
-    ----------
-    items : list of str
-    schema : InputSchema, optional
-        Schema of the training data.
-    categorical : "from_dtype", None, or list
-        The parameter ``categorical_features``, used without a schema.
-    """
+    """Convert strings for which `are_plain_strings` is true."""
     dtype = np.dtype("U1")
     if schema is not None:
         schema.check_form("symbols")

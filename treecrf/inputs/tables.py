@@ -50,18 +50,9 @@ SAMPLE_ROWS = 1000
 class TableOptions:
     """How to read tables from files.
 
-    Attributes
-    ----------
-    drop : tuple of str
-        Columns to leave out.
-    category : tuple of str
-        Columns of text files whose whole numbers are categories.
-    missing : tuple of str
-        Additional texts that mark a missing value in text files.
-    separator : str, optional
-        Separator between the columns of text files; by default, the ending determines it.
-    encoding : str
-        Encoding of text files.
+    The ending of a text file determines its separator by default. ``drop`` names columns to leave
+    out, ``category`` columns of text files whose whole numbers are categories, and ``missing``
+    additional texts that mark a missing value.
     """
 
     drop: tuple[str, ...] = ()
@@ -134,12 +125,7 @@ class OtherColumns:
 class TableReader:
     """Reader of the pieces of a table.
 
-    Parameters
-    ----------
-    table : ConcatenatedTable
-    columns : OtherColumns
-    bounds : int64 array (n_pieces + 1,)
-        The first row of each piece, and the number of rows.
+    ``bounds`` holds the first row of each piece, and the number of rows.
     """
 
     def __init__(self, table: ConcatenatedTable, columns: OtherColumns, bounds: np.ndarray):
@@ -188,12 +174,9 @@ class TableReader:
 
 
 class ConcatenatedTable:
-    """Some columns of tables, one table after another, with the same types in all.
+    """Some columns of tables, one table after another.
 
-    Attributes
-    ----------
-    convert : callable
-        Converts record batches to the common types.
+    ``convert`` converts record batches to types that are the same in all tables.
     """
 
     def __init__(self, tables: Sequence[Table], names: list[str]):
@@ -248,22 +231,9 @@ class ConcatenatedTable:
 
 
 class GroupBoundaries:
-    """The rows where the groups of a long table begin.
+    """The rows where the groups of a long table begin; ``place_of`` names a row in messages.
 
     Groups are kept as hashes, because there may be as many as half of the rows.
-
-    Parameters
-    ----------
-    converter : ArrowConverter
-    name : str
-        Name of the column of groups.
-    place_of : callable
-        Description of a row in error messages.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows so far.
     """
 
     def __init__(self, converter: ArrowConverter, name: str, place_of: Callable[[int], str]):
@@ -276,15 +246,7 @@ class GroupBoundaries:
         self._hashes = [np.zeros(0, dtype=np.int64)]
 
     def add(self, array: Any) -> list:
-        """Add the groups of some rows, and return the groups that begin there.
-
-        Raises
-        ------
-        ValueError
-            If a group is missing.
-        TypeError
-            If groups have a type that cannot be compared.
-        """
+        """Add the groups of some rows, and return the groups that begin there."""
         try:
             values, indices = self._converter.categories(array)
         except self._converter.pa.ArrowNotImplementedError:
@@ -333,13 +295,7 @@ class GroupBoundaries:
 
 
 class TypeConversion:
-    """Conversion of columns to types that they have in common in all tables.
-
-    Raises
-    ------
-    TypeError
-        If a column has different types that cannot be combined.
-    """
+    """Conversion of columns to types that they have in common in all tables."""
 
     def __init__(self, tables: Sequence[Table], names: list[str]):
         self._pa = import_pyarrow()
@@ -399,24 +355,8 @@ def open_tables(
 ) -> TableReader:
     """Find the types of the columns and the starts of the sequences, in one pass.
 
-    Parameters
-    ----------
-    raw : RawData
-        Paths, batches or an opened table, and names of columns.
-    categorical_features : "from_dtype", None, or list
-        The parameter of estimators.
-    folder : str, optional
-        Folder of temporary files, to which batches that can be read only once are copied.
-    options : TableOptions, optional
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read, or the disk has too little space.
-    ImportError
-        If pyarrow is not installed.
-    ValueError, TypeError
-        If tables or columns are not valid, or rows of a group are not contiguous.
+    The data are paths, batches or an opened table, and names of columns. Batches that can be read
+    only once are copied to a temporary file in the folder.
     """
     if isinstance(raw.X, TableReader):
         return raw.X

@@ -33,10 +33,7 @@ def is_number(kind: type) -> bool:
 def is_frame(item: Any) -> bool:
     """Return whether an object is a data frame, judging by its class.
 
-    Raises
-    ------
-    TypeError
-        If it is a lazy frame of polars or a frame of Dask, which have no rows yet.
+    TypeError for a lazy frame of polars or a frame of Dask, which have no rows yet.
     """
     kind = type(item)
     if kind.__module__.startswith("dask.") and hasattr(kind, "columns"):
@@ -61,21 +58,10 @@ def is_index(name: Any) -> bool:
 
 
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
-    """Convert an argument to a list.
+    """Convert an argument to a list of expected items.
 
-    Parameters
-    ----------
-    items : iterable
-    name : str
-        Name of the argument in error messages.
-    expected : str
-        Description of the items in error messages.
-
-    Raises
-    ------
-    TypeError
-        If it is a string, which would pass for a list of one-letter sequences, or has no order, or
-        is not iterable.
+    TypeError if it is a string, which would pass for a list of one-letter sequences, or has no
+    order, or is not iterable.
     """
     if isinstance(items, str):
         raise TypeError(f"{name} is a string; expected a list of {expected}")
@@ -147,26 +133,15 @@ def characters(text: str) -> np.ndarray:
 
 
 def string_array(strings: list[str]) -> np.ndarray:
-    """Convert strings to an array.
-
-    Raises
-    ------
-    ValueError
-        If a string ends with a NUL character.
-    """
+    """Convert strings to an array; ValueError if one ends with a NUL character."""
     refuse_final_nul(strings, lambda i: short_repr(strings[i]))
     return np.array(strings, dtype=np.str_)
 
 
 def refuse_final_nul(strings: Iterable[str], describe: Callable[[int], str]) -> None:
-    r"""Raise ValueError if a string ends with a NUL character, which NumPy arrays would drop.
+    """Raise ValueError if a string ends with a NUL character, which NumPy arrays would drop.
 
-    Parameters
-    ----------
-    strings : iterable of str
-        A string counts as its characters.
-    describe : callable
-        Position and value of the i-th string for the error message.
+    A string counts as its characters. ``describe`` returns the place and value of the i-th string.
     """
     if "\0" not in (strings if isinstance(strings, str) else "".join(strings)):
         return
@@ -179,14 +154,7 @@ def refuse_final_nul(strings: Iterable[str], describe: Callable[[int], str]) -> 
 
 
 def refuse_infinite(values: np.ndarray, where: Callable[[int], str]) -> None:
-    """Raise ValueError if a number is infinite.
-
-    Parameters
-    ----------
-    values : array
-    where : callable
-        Description of where the i-th value is, in C order, for the error message.
-    """
+    """Raise ValueError if a number is infinite; ``where`` names the i-th value in C order."""
     with np.errstate(**IGNORE_OVERFLOW):
         i = first_infinite(values)
     if i is not None:
@@ -208,21 +176,9 @@ def first_infinite(values: np.ndarray) -> int | None:
 def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
     """Convert a 1-D array of objects to one of strings or numbers.
 
-    Parameters
-    ----------
-    array : array (n_positions,)
-    where, name : str
-        Names of the sequence and of one of its values in error messages.
-
-    Returns
-    -------
-    array (n_positions,)
-        Of kind b, i, u, f or U, or of kind O with booleans, integers and floats.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If values are neither strings nor numbers, if both occur, or if a string ends with NUL.
+    ``where`` and ``name`` are the names of the sequence and of one of its values in error messages.
+    An array of kind O is returned for booleans, integers and floats that no other type holds
+    exactly.
     """
     if array.dtype.kind in "biufU":
         return array
@@ -249,13 +205,7 @@ def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
 
 
 def whole_numbers(array: np.ndarray, where: str, name: str) -> np.ndarray:
-    """Convert numbers to int64.
-
-    Raises
-    ------
-    ValueError
-        If one is not whole or out of range.
-    """
+    """Convert numbers to int64; ValueError if one is not whole or out of range."""
     if array.dtype.kind in "bi":
         return array.astype(np.int64)
     values = array.astype(np.float64) if array.dtype.kind == "f" else array

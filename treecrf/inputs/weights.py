@@ -21,21 +21,9 @@ EXPECTED = "weights, one per sequence, or one array per sequence with a weight p
 def as_weights(
     sample_weight: Any, offsets: np.ndarray, segmentation: Segmentation
 ) -> np.ndarray | None:
-    """Return the weight of each position; float64 array (n_positions,), or None for ones.
+    """Return the weight of each position, or None if all are 1.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_sequences,) or list of array-likes, or None
-        One weight per sequence, or an array of shape (n_positions,) for each. For a long table,
-        one array with a weight per sequence or per position.
-    offsets : int64 array (n_sequences + 1,)
-    segmentation : Segmentation
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the number of weights is wrong, a weight is not a number in the valid range, or all
-        weights are 0. The message names the sequence.
+    There is one weight per sequence, or an array of one per position. ValueError if all are 0.
     """
     weights = read_weights(sample_weight, offsets, segmentation)
     if weights is None:
@@ -124,25 +112,7 @@ MAX_INIT_SCORE = 1000.0
 def as_init_scores(
     init_score: Any, n_labels: int, offsets: np.ndarray, segmentation: Segmentation
 ) -> np.ndarray:
-    """Return the scores of all positions, multiples of ``LEAF_UNIT``.
-
-    Parameters
-    ----------
-    init_score : list of array-likes of shape (n_positions, n_labels)
-        For a long table, one array of all positions.
-    n_labels : int
-    offsets : int64 array (n_sequences + 1,)
-    segmentation : Segmentation
-
-    Returns
-    -------
-    float64 array (n_positions, n_labels)
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the number of sequences, a shape or a score is not valid. The message names the sequence.
-    """
+    """Return the initial scores, float64 (n_positions, n_labels), multiples of ``LEAF_UNIT``."""
     if segmentation.is_long:
         scores = _table(init_score, "init_score", int(offsets[-1]), n_labels)
     else:
