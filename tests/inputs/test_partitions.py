@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.partitions import cut, n_values
+from treecrf.inputs.partitions import n_values, partitioned
 from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 10, 2, 2]
@@ -31,7 +31,7 @@ def test_long_data_frames(n_rows, kind, y, weights):
     X = table if y == "name" else kind(FRAME.drop(columns="tag"))
     y = {"name": "tag", "array": labels.to_numpy(), "list": labels.tolist(), "series": labels}[y]
     w = {"sequences": np.arange(5.0), "positions": np.arange(float(N))}.get(weights)
-    pieces = cut(long(X, y, sample_weight=w, init_score=SCORES), n_rows)
+    pieces = partitioned(long(X, y, sample_weight=w, init_score=SCORES), n_rows)
     assert len(pieces) == {1: 5, 4: 3, 100: 1}[n_rows]
     joined = (pd if kind is pd.DataFrame else pl).concat([piece.X for piece in pieces])
     assert joined.equals(X)
@@ -52,7 +52,7 @@ def test_lists_of_sequences(n_rows):
     X = [np.full((n, 2), i) for i, n in enumerate(LENGTHS)]
     y = [["N"] * n for n in LENGTHS]
     raw = RawData(X, y, Segmentation(), [np.ones(n) for n in LENGTHS])
-    pieces = cut(raw, n_rows)
+    pieces = partitioned(raw, n_rows)
     assert len(pieces) == {1: 5, 4: 3, 100: 1}[n_rows]
     assert (
         pieces[-1].place
@@ -77,7 +77,7 @@ def test_lists_of_sequences(n_rows):
     ],
 )
 def test_other_data_are_one_piece(raw):
-    (piece,) = cut(raw, 1)
+    (piece,) = partitioned(raw, 1)
     assert piece.X is raw.X
     assert piece.y is raw.y
     assert piece.place == ""

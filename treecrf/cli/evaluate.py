@@ -19,7 +19,7 @@ from treecrf.cli.options import (
     known_labels,
     loaded_model,
     missing_labels,
-    named,
+    naming_source,
     reading_of,
 )
 from treecrf.cli.predict import predictions
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if data.labels is None:
         raise ValueError(f"{source.name}: no labels; {missing_labels(data, model)}")
     _check_labels(source, data, model)
-    with named(source):
+    with naming_source(source):
         predicted = [labels for labels, _ in predictions(model, data.sequences)]
     _print_scores(data, predicted, model.classes_, options.digits)
     return 0
@@ -72,14 +72,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_labels(source: Source, data: FileData, model: SequenceClassifier) -> None:
     """Raise ValueError if no label of the file is one of the model."""
-    found, known = known_labels(data.labels), model.classes_.tolist()
-    if found and not found.isdisjoint(known):
+    labels, classes = known_labels(data.labels), model.classes_.tolist()
+    if labels and not labels.isdisjoint(classes):
         return
     where = f"column {data.columns.label!r}" if data.is_table else "the file"
-    examples = short_list(list(map(repr, sorted(found)))) or "no labels"
+    examples = short_list(list(map(repr, sorted(labels)))) or "no labels"
     raise ValueError(
         f"{source.name}: {where} holds {examples}; the labels of the model are "
-        f"{short_list(list(map(repr, known)))}"
+        f"{short_list(list(map(repr, classes)))}"
     )
 
 
@@ -89,11 +89,11 @@ def _print_scores(
     """Print the scores of positions with labels, and of sequences without a missing label."""
     masks = [_known(labels) for labels in data.labels]
     true = [_plain(labels[mask]) for labels, mask in zip(data.labels, masks, strict=True)]
-    found = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
-    some = [i for i, mask in enumerate(masks) if mask.any()]
-    pairs = [[part[i] for i in some] for part in (true, found)]
-    whole = [i for i in some if masks[i].all()]
-    whole_pairs = [[part[i] for i in whole] for part in (true, found)]
+    predicted_labels = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
+    labeled = [i for i, mask in enumerate(masks) if mask.any()]
+    pairs = [[part[i] for i in labeled] for part in (true, predicted_labels)]
+    whole = [i for i in labeled if masks[i].all()]
+    whole_pairs = [[part[i] for i in whole] for part in (true, predicted_labels)]
     print(f"sequences          {len(predicted):,}")
     print(f"positions          {data.sequences.n_positions:,}")
     if data.missing_label is not None:
@@ -120,9 +120,9 @@ def _plain(labels: np.ndarray) -> np.ndarray:
 
 def _are_tags(labels: list[np.ndarray]) -> bool:
     """Return whether labels are tags that mark spans."""
-    found = set(np.unique(np.concatenate(labels)).tolist())
-    return all(isinstance(label, str) and TAG.fullmatch(label) for label in found) and any(
-        label.startswith("B-") for label in found
+    distinct = set(np.unique(np.concatenate(labels)).tolist())
+    return all(isinstance(label, str) and TAG.fullmatch(label) for label in distinct) and any(
+        label.startswith("B-") for label in distinct
     )
 
 

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the model and print its description."""
     model = loaded_model(options)
-    for name, value in _description(model):
+    for name, value in _summary(model):
         print(f"{name:<14} {value}")
     print("parameters")
     defaults = type(model)().get_params(deep=False)
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
+def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     labels, kinds = model.classes_.tolist(), model._schema.kinds
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__

@@ -136,7 +136,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 
 @contextlib.contextmanager
-def named(source: Source) -> Iterator[None]:
+def naming_source(source: Source) -> Iterator[None]:
     """Add the name of a file to errors that its contents cause in a model."""
     try:
         yield

@@ -12,7 +12,7 @@ from typing import TextIO
 import numpy as np
 
 from treecrf.chains.lattice import runs_of_tables
-from treecrf.cli.files import STANDARD, FileData, Source, is_blank, read_file
+from treecrf.cli.files import MAX_COLUMNS, STANDARD, FileData, Source, is_blank, read_file
 from treecrf.cli.options import (
     add_data,
     add_jobs,
@@ -21,7 +21,7 @@ from treecrf.cli.options import (
     input_of,
     loaded_model,
     missing_labels,
-    named,
+    naming_source,
     reading_of,
 )
 from treecrf.cli.outputs import check_output, opened_output
@@ -41,8 +41,6 @@ examples:
   treecrf predict new.csv --model m.treecrf --proba | less
   zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
 """
-# Maximum number of columns that an error message lists.
-MAX_NAMES = 30
 # Approximate size of the scores that are computed at a time.
 BATCH_BYTES = 1 << 27
 
@@ -88,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             return 0
     data = read_file(source, reading, input_of(model))
     copied = _copied_columns(source, data, model, options)
-    with opened_output(options.output) as file, named(source):
+    with opened_output(options.output) as file, naming_source(source):
         results = predictions(model, data.sequences, options.proba)
         if data.is_table:
             _write_table(file, data, copied, results, model.classes_ if options.proba else ())
@@ -114,7 +112,7 @@ def _copied_columns(
         if name not in names:
             raise ValueError(
                 f"{source.name}: --keep names {name!r}; the columns are: "
-                f"{short_list(names, MAX_NAMES)}"
+                f"{short_list(names, MAX_COLUMNS)}"
             )
     if options.reference and data.labels is None:
         raise ValueError(f"{source.name}: --reference needs labels; {missing_labels(data, model)}")

@@ -37,6 +37,7 @@ from treecrf.cli.options import (
     with_settings,
 )
 from treecrf.cli.outputs import check_model_output, save_model
+from treecrf.inputs.csv_types import MAX_WHOLE
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.labels import as_labels
@@ -66,7 +67,6 @@ examples:
 OWN_OPTIONS = ("order", "window", "max_iter", "random_state")
 # Parameters that have their own options, or no meaning on the command line.
 EXCLUDED = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
-MAX_WHOLE = 2**63 - 1
 CONSTANTS = {"true": True, "false": False, "none": None}
 
 
@@ -200,8 +200,8 @@ def _check_missing_labels(learner: SequenceClassifier, source: Source, data: Fil
 
 
 def _learner(options: argparse.Namespace) -> SequenceClassifier:
-    named = [(name, getattr(options, name)) for name in OWN_OPTIONS]
-    settings = [(name, value) for name, value in named if value is not None]
+    own = {name: getattr(options, name) for name in OWN_OPTIONS}
+    settings = [(name, value) for name, value in own.items() if value is not None]
     learner = make_learner(options.learner, [*settings, *options.settings])
     return with_settings(learner, n_jobs=options.jobs, verbose=int(not options.quiet))
 

@@ -16,7 +16,7 @@ from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.parts import named
-from treecrf.inputs.paths import TEXT, are_paths, find_files
+from treecrf.inputs.paths import TEXT_ENDINGS, are_paths, find_files
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.table_sources import import_pyarrow, naming
 from treecrf.inputs.values import closest_name, column_names, require_different_names
@@ -160,7 +160,7 @@ def _files_of_url(url: str) -> list:
     # Whether a page of HTTP is a folder is seen after it is read.
     if "http" not in url.partition("://")[0] and system.isdir(path):
         url = f"{url.rstrip('/')}/**/*.parquet"
-    elif url.lower().endswith(TEXT):
+    elif url.lower().endswith(TEXT_ENDINGS):
         _require_parquet(url)
     elif not any(character in path for character in "*?[") and not system.exists(path):
         raise FileNotFoundError(f"{url}: there is no such file")
@@ -171,7 +171,7 @@ def _files_of_url(url: str) -> list:
 
 
 def _require_parquet(file: str) -> None:
-    if file.lower().endswith(TEXT):
+    if file.lower().endswith(TEXT_ENDINGS):
         raise ValueError(
             f"{file}: expected Parquet files; pass dask.dataframe.read_csv(path) for CSV"
         )

@@ -292,7 +292,7 @@ class ColumnReader:
 
     def _refuse_mixture(self, one: tuple[int, Any], other: tuple[int, Any]) -> NoReturn:
         """Raise TypeError for a string and a number in one column, given with their positions."""
-        (earlier, before), (later, value) = sorted([one, other], key=lambda found: found[0])
+        (earlier, before), (later, value) = sorted([one, other], key=lambda item: item[0])
         kinds = ("a string", "a number")
         here, there = kinds if isinstance(value, str) else reversed(kinds)
         raise TypeError(
@@ -319,12 +319,12 @@ def _mend(value: Any) -> str:
 
 def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any]:
     """Return the index and value of the first value of some types, or of the first present one."""
-    found = (
+    matches = (
         (t, value)
         for t, value in enumerate(values)
         if (value is not None if kinds is None else type(value) in kinds)
     )
-    return next(found, (0, None))
+    return next(matches, (0, None))
 
 
 def _fits_integer(value: Any) -> bool:
@@ -493,8 +493,8 @@ def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
             raise ValueError(f"categorical_features: no column has index {item}; X has {n} columns")
         return item
     if item not in indices:
-        there = f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
-        raise ValueError(f"categorical_features: there is no column {item!r}; {there}")
+        columns = f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
+        raise ValueError(f"categorical_features: there is no column {item!r}; {columns}")
     return indices[item]
 
 
@@ -510,8 +510,8 @@ def order_of(
         raise ValueError(f"{where} lacks {quoted(missing)} of {owner}")
     extra = set(names) - set(expected)
     if extra:
-        found = [name for name in names if name in extra]
-        raise ValueError(f"{where} has {quoted(found)}, not among the columns of {owner}{mend}")
+        listed = quoted([name for name in names if name in extra])
+        raise ValueError(f"{where} has {listed}, not among the columns of {owner}{mend}")
     return [indices[name] for name in expected]
 
 

@@ -17,10 +17,10 @@ MISSING = ("", "?", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "n
 MAX_WHOLE = np.iinfo(np.int64).max
 WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
 # Whole numbers and text are categories, of integers and of strings.
-BOOLEAN, NUMBER, WHOLE, TEXT = "boolean", "number", "whole", "text"
+AS_BOOLEAN, AS_NUMBER, AS_WHOLE, AS_TEXT = "boolean", "number", "whole", "text"
 # A column gets the first kind that fits all of its values.
-FEATURE_KINDS = (BOOLEAN, NUMBER, TEXT)
-CATEGORY_KINDS = (WHOLE, TEXT)
+FEATURE_KINDS = (AS_BOOLEAN, AS_NUMBER, AS_TEXT)
+CATEGORY_KINDS = (AS_WHOLE, AS_TEXT)
 
 
 class ArrowConverter:
@@ -148,15 +148,15 @@ class KindFinder:
 
     def _fits(self, kind: str, array: Any, is_text: bool) -> bool:
         converter = self._converter
-        if kind == WHOLE:
+        if kind == AS_WHOLE:
             whole = converter.is_whole(converter.plain(array).type)
             return converter.are_whole(array) if is_text else whole
-        if kind == TEXT:
+        if kind == AS_TEXT:
             return converter.is_text(converter.plain(array).type)
         if converter.is_text(array.type) and not is_text:
             return False
         try:
-            (converter.booleans if kind == BOOLEAN else converter.numbers)(array)
+            (converter.booleans if kind == AS_BOOLEAN else converter.numbers)(array)
         except ValueError:
             return False
         return True
@@ -191,11 +191,11 @@ class TextConversion:
 
     def _typed(self, name: str, array: Any) -> Any:
         converter, pa, kind = self._converter, self._converter.pa, self._kinds[name]
-        if kind == BOOLEAN:
+        if kind == AS_BOOLEAN:
             values = converter.booleans(array)
             return pa.array(values == 1, mask=np.isnan(values))
-        if kind == NUMBER:
+        if kind == AS_NUMBER:
             return pa.array(converter.numbers(array))
         array = converter.plain(array)
-        array = array if kind == TEXT else array.cast(pa.int64())
+        array = array if kind == AS_TEXT else array.cast(pa.int64())
         return array.dictionary_encode() if name in self._categories else array

@@ -191,15 +191,15 @@ def warn_of_unknown(sequences: Sequences, schema: InputSchema, X: Any, is_long: 
 
     Numbers are never unknown. The sequences were read from X with the schema.
     """
-    found = None
+    unknown = None
     if sequences.form == "symbols":
-        found = _find_symbols(sequences, schema)
+        unknown = _find_symbols(sequences, schema)
     elif sequences.form == "sparse" and sequences.names is not None:
-        found = _find_dicts(sequences, schema, X, is_long)
+        unknown = _find_dicts(sequences, schema, X, is_long)
     elif schema.is_categorical and sequences.form == "dense":
-        found = _find_categories(sequences, schema)
-    if found is not None:
-        i, what = found
+        unknown = _find_categories(sequences, schema)
+    if unknown is not None:
+        i, what = unknown
         warn(
             f"nothing in sequence {i} is known: {what} did not occur in training; check how X was "
             "made, such as the case of its letters"
@@ -258,12 +258,12 @@ def _find_dicts(
 def _unknown_name(rows: Any, schema: InputSchema) -> str | None:
     """Return an unknown attribute of dicts, or of lists of attributes; None if any is known."""
     index = {name: j for j, name in enumerate(schema.names)}
-    found = None
+    unknown = None
     for row in rows:
         for key, value in (row if isinstance(row, Mapping) else dict.fromkeys(row, True)).items():
             j = index.get(key)
             is_category = j is not None and schema.kinds[j] == CATEGORY
             if j is not None and not (is_category and value not in schema.categories[j]):
                 return None
-            found = found or (short_repr(key) if j is None else f"{key!r}: {short_repr(value)}")
-    return found
+            unknown = unknown or (short_repr(key) if j is None else f"{key!r}: {short_repr(value)}")
+    return unknown

@@ -69,10 +69,10 @@ def are_empty_rows(items: list) -> bool:
 def _first_row(items: list) -> Any:
     """Return the first item of a sequence that is not an empty list."""
     lists = [item for item in items if isinstance(item, (list, tuple))]
-    return next((row for row in chain.from_iterable(lists) if not _is_empty(row)), None)
+    return next((row for row in chain.from_iterable(lists) if not _is_empty_row(row)), None)
 
 
-def _is_empty(row: Any) -> bool:
+def _is_empty_row(row: Any) -> bool:
     return isinstance(row, ROWS) and not row
 
 
@@ -109,12 +109,12 @@ def read_dicts(
     categories = {} if schema is None else dict(schema.categories)
     if schema is None:
         categories = _sort_categories(entries, np.flatnonzero((kinds == CATEGORY) & ~by_reader))
-    for j, found in _entries_of(entries, by_reader):
-        positions = np.searchsorted(entries.starts, found, side="right") - 1
+    for j, of_column in _entries_of(entries, by_reader):
+        positions = np.searchsorted(entries.starts, of_column, side="right") - 1
         reader = ColumnReader(specs[j], CellNames(offsets, column_name(names, j), positions))
         reader.add_objects([rows[t][names[j]] for t in positions.tolist()])
         column = reader.finish()
-        entries.values[found], kinds[j] = column.as_floats(), column.kind
+        entries.values[of_column], kinds[j] = column.as_floats(), column.kind
         if column.kind == CATEGORY:
             categories[j] = column.values
     table = sparse.csr_array(
@@ -202,9 +202,9 @@ def _entries_of(entries: Entries, chosen: np.ndarray) -> Iterator[tuple[int, np.
     """Yield the chosen columns, and the indices of their entries."""
     if not chosen.any():
         return
-    found = np.flatnonzero(chosen[entries.columns])
-    columns = entries.columns[found]
-    found = found[np.argsort(columns, kind="stable")]
+    of_chosen = np.flatnonzero(chosen[entries.columns])
+    columns = entries.columns[of_chosen]
+    of_chosen = of_chosen[np.argsort(columns, kind="stable")]
     starts = offsets_of(np.bincount(columns, minlength=len(chosen)))
     for j in np.flatnonzero(chosen).tolist():
-        yield j, found[starts[j] : starts[j + 1]]
+        yield j, of_chosen[starts[j] : starts[j + 1]]

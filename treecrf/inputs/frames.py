@@ -36,10 +36,10 @@ def column_of(X: Any, name: str) -> list:
         )
     import narwhals.stable.v2 as narwhals
 
-    return _groups_of(_wrap(X, "X", narwhals), name)
+    return _group_column(_wrap(X, "X", narwhals), name)
 
 
-def _groups_of(frame: Any, name: str) -> list:
+def _group_column(frame: Any, name: str) -> list:
     if name not in frame.columns:
         raise ValueError(f"groups={name!r} is not a column of X{closest_name(name, frame.columns)}")
     return frame.get_column(name).to_list()
@@ -55,7 +55,7 @@ def rows_of(X: Any, bounds: list[tuple[int, int]], without: str | None = None) -
     return [frame[i:j].to_native() for i, j in bounds]
 
 
-def joined(frames: list) -> Any:
+def concatenated(frames: list) -> Any:
     """Return one long data frame of several ones, with the columns in the order of the first."""
     import narwhals.stable.v2 as narwhals
 
@@ -83,7 +83,7 @@ def read_frames(
 
     wheres = segmentation.item_names(len(frames))
     wrapped = [_wrap(frame, where, narwhals) for frame, where in zip(frames, wheres, strict=True)]
-    offsets = _offsets(wrapped, segmentation)
+    offsets = _offsets_of_frames(wrapped, segmentation)
     warn_of_time(frames, offsets)
     columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
     names = _names_of(columns[0], wheres[0])
@@ -119,11 +119,11 @@ def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
         ) from None
 
 
-def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
+def _offsets_of_frames(frames: list, segmentation: Segmentation) -> np.ndarray:
     if not segmentation.is_long:
         return segmentation.offsets_of_items([len(frame) for frame in frames])
     name = segmentation.column
-    groups = None if name is None else _groups_of(frames[0], name)
+    groups = None if name is None else _group_column(frames[0], name)
     _refuse_columns(segmentation.groups, frames[0])
     return segmentation.offsets(len(frames[0]), groups)
 
@@ -168,18 +168,18 @@ def _match(
     used = "*model.feature_names_in_" + ("" if groups is None else f", {groups!r}")
     mend = "" if schema is None else f"; pass {{}}[[{used}]]"
     orders = []
-    for here, where in zip(columns, wheres, strict=True):
-        own, indices = _names_of(here, where), list(here.values())
+    for own_columns, where in zip(columns, wheres, strict=True):
+        own, indices = _names_of(own_columns, where), list(own_columns.values())
         if (own is None) != (names is None):
             named, other = (wheres[0], where) if own is None else (where, wheres[0])
             raise ValueError(f"{named} has column names, {other} does not")
         if own is None or expected is None:
-            check_width(len(here), where, len(columns[0]), schema)
+            check_width(len(own_columns), where, len(columns[0]), schema)
             orders.append(indices)
         else:
             frame = "X" if where == "X" else where.replace("sequence ", "X[") + "]"
-            found = order_of(own, expected, where, owner, mend.format(frame))
-            orders.append([indices[k] for k in found])
+            order = order_of(own, expected, where, owner, mend.format(frame))
+            orders.append([indices[k] for k in order])
     return orders
 
 
@@ -195,7 +195,7 @@ def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> Col
         reader.spec = replace(reader.spec, is_category=True)
     for series in parts:
         if _is_plain(series, narwhals) and not reader.spec.is_category:
-            reader.add_numbers(_as_array(series, narwhals))
+            reader.add_numbers(_numbers_of(series, narwhals))
             continue
         for start in range(0, len(series), CHUNK):
             reader.add_objects(series[start : start + CHUNK].to_list())
@@ -209,7 +209,7 @@ def _is_plain(series: Any, narwhals: ModuleType) -> bool:
     return series.dtype.is_numeric()
 
 
-def _as_array(series: Any, narwhals: ModuleType) -> np.ndarray:
+def _numbers_of(series: Any, narwhals: ModuleType) -> np.ndarray:
     large = (narwhals.Decimal, narwhals.Int128, narwhals.UInt128)
     return (series.cast(narwhals.Float64) if series.dtype in large else series).to_numpy()
 
@@ -229,8 +229,8 @@ def as_groups(items: Any, name: str) -> Any:
         parts = [part for _, part in items]
         if not parts or not is_frame(parts[0]):
             return parts
-        there = [name for name in _names_of_keys(items) if name in parts[0].columns]
-        return [part.drop(columns=there) for part in parts]
+        keys = [name for name in _names_of_keys(items) if name in parts[0].columns]
+        return [part.drop(columns=keys) for part in parts]
     if kind.__module__.startswith("polars") and kind.__name__ == "GroupBy":
         raise TypeError(
             f"{name} is a polars GroupBy, whose groups have no fixed order; pass the data frame "
@@ -287,9 +287,9 @@ def without_columns(X: Any, names: set[str]) -> Any:
 
 
 def _without(frame: Any, names: set[str]) -> Any:
-    there = names.intersection(column_names(frame))
-    if not there:
+    dropped = names.intersection(column_names(frame))
+    if not dropped:
         return frame
     import narwhals.stable.v2 as narwhals
 
-    return narwhals.from_native(frame, eager_only=True).drop(*there).to_native()
+    return narwhals.from_native(frame, eager_only=True).drop(*dropped).to_native()

@@ -291,8 +291,8 @@ def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
     """Raise ValueError if labels are strings and those of the model are numbers, or the reverse."""
     if label_kind(arrays[0]) != label_kind(classes):
         types = {"str": "strings", "number": "integers"}
-        here, there = (types[label_kind(array)] for array in (arrays[0], classes))
-        raise ValueError(f"y holds {here}, but the labels of the model are {there}")
+        kind, known_kind = (types[label_kind(array)] for array in (arrays[0], classes))
+        raise ValueError(f"y holds {kind}, but the labels of the model are {known_kind}")
 
 
 def find_classes(labels: Labels) -> np.ndarray:

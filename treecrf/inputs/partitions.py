@@ -34,17 +34,17 @@ def fleet_of(
         return LocalFleet.reading(pieces.loads(), files)
     if files is None:
         return None
-    parts = cut(raw, piece_rows(VALUE_BYTES * n_values(raw)))
+    parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))
     return LocalFleet.reading([partial(itself, part) for part in parts], files)
 
 
-def cut(raw: RawData, n_rows: int) -> list[RawData]:
+def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
     """Cut a list of sequences, or a data frame with groups, into runs of whole sequences.
 
     Runs have at most ``n_rows`` positions, unless a single sequence has more. Other data, and data
     that the arguments do not match, are one piece.
     """
-    offsets = _offsets(raw)
+    offsets = _known_offsets(raw)
     arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
     if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
         return [raw]
@@ -53,7 +53,7 @@ def cut(raw: RawData, n_rows: int) -> list[RawData]:
         tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
     else:
         tables = [raw.X[i:j] for i, j in bounds]
-    columns = {name: _sliceable(value) for name, value in arguments.items()}
+    columns = {name: _sliceable_argument(value) for name, value in arguments.items()}
     return [
         replace(
             raw,
@@ -72,7 +72,7 @@ def n_values(raw: RawData) -> int:
     return int(shape[1]) if len(shape) == 2 else 1
 
 
-def _offsets(raw: RawData) -> np.ndarray | None:
+def _known_offsets(raw: RawData) -> np.ndarray | None:
     """Return the starts of the sequences, and the end of the last one; None for other data."""
     X, name = raw.X, raw.segmentation.column
     if raw.segmentation.is_long:
@@ -105,7 +105,7 @@ def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
     return len(argument) in expected
 
 
-def _sliceable(argument: Any) -> Any:
+def _sliceable_argument(argument: Any) -> Any:
     if argument is None or isinstance(argument, (str, list, tuple, np.ndarray)):
         return argument
     return np.asarray(argument, dtype=None if hasattr(argument, "dtype") else object)

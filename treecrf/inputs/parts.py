@@ -27,7 +27,7 @@ from treecrf.inputs.sequences import Description, Sequences, codes_among
 from treecrf.inputs.values import short_repr
 from treecrf.inputs.weights import read_weights
 
-FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
+NAMES_OF_FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
 KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
 # A part of which all dicts, or all lists of attributes, are empty.
 EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
@@ -109,14 +109,14 @@ def describe_part(
     The part must match the schema of an earlier model. With ``as_attributes``, lists of strings are
     attributes, although all have one length in this part.
     """
-    if _is_empty(raw):
+    if _has_no_positions(raw):
         return None
     with named(raw.place):
         raw = raw.resolved()
         sequences = _read(raw, categorical, schema, as_attributes)
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
         weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
-        groups = _groups_of(raw, sequences.offsets)
+        groups = _names_of_groups(raw, sequences.offsets)
     return PartDescription(
         place=raw.place,
         described=Description.of(sequences),
@@ -125,7 +125,7 @@ def describe_part(
         labels=_distinct(labels.present()),
         groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
         kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),
-        widths=widths_of_strings(_listed(raw)),
+        widths=widths_of_strings(_items_of(raw)),
         is_weighted=weights is not None and bool((weights != 1).any()),
         has_weight=weights is None or bool(weights.any()),
         has_init_score=raw.init_score is not None,
@@ -148,7 +148,7 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
 def _read(
     raw: RawData, categorical: Any, schema: InputSchema | None, as_attributes: bool
 ) -> Sequences:
-    items = _listed(raw)
+    items = _items_of(raw)
     if are_empty_rows(items):
         dicts = [[{} for _ in item] for item in items]
         return read_dicts(dicts, raw.segmentation, schema or EMPTY_ROWS, None)
@@ -157,14 +157,14 @@ def _read(
     return as_sequences(raw.X, schema, raw.segmentation, categorical)
 
 
-def _listed(raw: RawData) -> list:
+def _items_of(raw: RawData) -> list:
     """Return the items of X; one for a long table."""
     if raw.segmentation.is_long:
         return [raw.X]
     return raw.X if isinstance(raw.X, (list, tuple)) else []
 
 
-def _is_empty(raw: RawData) -> bool:
+def _has_no_positions(raw: RawData) -> bool:
     return is_empty(raw.X) if raw.segmentation.is_long else is_empty_list(raw.X)
 
 
@@ -180,17 +180,17 @@ def _as_categories(sequences: Sequences, symbols: np.ndarray) -> Sequences:
 
 def _find_values(sequences: Sequences) -> np.ndarray:
     """Mark the columns that hold any value."""
-    found = np.zeros(sequences.n_features, dtype=bool)
+    has_values = np.zeros(sequences.n_features, dtype=bool)
     if sequences.form == "symbols":
-        return ~found
+        return ~has_values
     for _, _, piece in sequences.pieces():
         if sparse.issparse(piece):
-            found[piece.indices[~np.isnan(piece.data)]] = True
+            has_values[piece.indices[~np.isnan(piece.data)]] = True
         elif piece.dtype.kind == "f":
-            found |= ~np.isnan(piece).all(axis=0)
+            has_values |= ~np.isnan(piece).all(axis=0)
         else:
-            return ~np.zeros_like(found)
-    return found
+            return ~np.zeros_like(has_values)
+    return has_values
 
 
 # Merging
@@ -221,7 +221,7 @@ def merged(
         raise ValueError("X holds no sequences in any partition")
     _refuse_different(
         [(part.place, part.form) for part in present],
-        lambda form, place: f"{place} holds {FORMS[form]}",
+        lambda form, place: f"{place} holds {NAMES_OF_FORMS[form]}",
         "sequences of the same form",
         ValueError,
     )
@@ -406,15 +406,15 @@ def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
 
 def group_of_hash(raw: RawData, hashed: int) -> str | None:
     """Write the group with this hash, if it is in a part."""
-    if _is_empty(raw):
+    if _has_no_positions(raw):
         return None
     raw = raw.resolved()
     offsets = as_sequences(raw.X, None, raw.segmentation).offsets
-    groups = _groups_of(raw, offsets) or []
+    groups = _names_of_groups(raw, offsets) or []
     return next((short_repr(group) for group in groups if _hash(group) == hashed), None)
 
 
-def _groups_of(raw: RawData, offsets: np.ndarray) -> list | None:
+def _names_of_groups(raw: RawData, offsets: np.ndarray) -> list | None:
     """Return the name of each sequence, if there are names."""
     groups, column = raw.segmentation.groups, raw.segmentation.column
     if groups is None:

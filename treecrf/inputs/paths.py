@@ -12,10 +12,10 @@ from treecrf.inputs.table_sources import are_batches
 from treecrf.inputs.values import short_list, short_repr
 
 PARQUET = (".parquet", ".pq")
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-TEXT = (*SEPARATORS, *(f"{ending}.gz" for ending in SEPARATORS))
-ENDINGS = (*PARQUET, *TEXT)
-EXPECTED = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+SEPARATOR_OF_ENDING = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+TEXT_ENDINGS = (*SEPARATOR_OF_ENDING, *(f"{ending}.gz" for ending in SEPARATOR_OF_ENDING))
+ENDINGS = (*PARQUET, *TEXT_ENDINGS)
+EXPECTED_ENDINGS = f"expected a file with one of the endings {', '.join(ENDINGS)}"
 # What strings that are meant as paths contain: a separator, a character of patterns, or an ending.
 LIKE_PATH = re.compile(r"[/*?\[]|\.[A-Za-z]\w*$" + (r"|\\" if os.sep == "\\" else ""))
 
@@ -76,7 +76,7 @@ def find_files(X: Any) -> list[str]:
     files = [file for item in items for file in _files_of(os.fspath(item))]
     for file in files:
         if not file.lower().endswith(ENDINGS):
-            raise ValueError(f"{file}: the ending is not that of a table; {EXPECTED}")
+            raise ValueError(f"{file}: the ending is not that of a table; {EXPECTED_ENDINGS}")
     is_parquet = [file.lower().endswith(PARQUET) for file in files]
     if len(set(is_parquet)) > 1:
         raise ValueError(
@@ -93,10 +93,10 @@ def _files_of(path: str) -> list[str]:
         return [path]
     if not glob.has_magic(path):
         raise FileNotFoundError(f"{path}: there is no such file or folder")
-    found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
-    if not found:
+    files = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+    if not files:
         raise FileNotFoundError(f"{path}: no file matches this pattern")
-    return sorted(found, key=_in_natural_order)
+    return sorted(files, key=_in_natural_order)
 
 
 def _files_in(folder: str) -> list[str]:
@@ -109,8 +109,8 @@ def _files_in(folder: str) -> list[str]:
     ]
     if not tables:
         names = sorted(map(str, inside))
-        found = f"; it contains {short_list(names)}" if names else ", and is empty"
-        raise ValueError(f"{folder}: the folder holds no tables{found}; {EXPECTED}")
+        content = f"; it contains {short_list(names)}" if names else ", and is empty"
+        raise ValueError(f"{folder}: the folder holds no tables{content}; {EXPECTED_ENDINGS}")
     for path in tables:
         if any("=" in part for part in path.parts[:-1]):
             raise ValueError(

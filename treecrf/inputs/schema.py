@@ -70,11 +70,11 @@ class InputSchema:
 
     def check_form(self, form: str) -> None:
         """Raise TypeError for symbols if the model was trained on tables, or the reverse."""
-        here = "symbols" if form == "symbols" else "table"
-        if here != self.form:
+        form_of_x = "symbols" if form == "symbols" else "table"
+        if form_of_x != self.form:
             plural = {"symbols": "symbols", "table": "tables"}
             raise TypeError(
-                f"X holds {plural[here]}, but the model was trained on {plural[self.form]}"
+                f"X holds {plural[form_of_x]}, but the model was trained on {plural[self.form]}"
             )
 
     def check_symbols(self, dtype: np.dtype) -> None:

@@ -47,7 +47,7 @@ class Segmentation:
         if self.present is None:
             return items
         read = iter(items)
-        return [next(read) if here else items[0][:0] for here in self.present.tolist()]
+        return [next(read) if is_present else items[0][:0] for is_present in self.present.tolist()]
 
     def offsets_of_items(self, lengths: list[int]) -> np.ndarray:
         """Return the starts of the sequences in a list, given the lengths of those to read."""

@@ -148,9 +148,9 @@ class Sequences:
         used = {j: np.zeros(len(values) + 1, bool) for j, values in self.categories.items()}
         for _, _, piece in self.pieces():
             table = sparse.csc_array(piece) if sparse.issparse(piece) else piece
-            for j, found in used.items():
+            for j, is_used in used.items():
                 codes = _column(table, j)
-                found[codes[~np.isnan(codes)].astype(np.intp)] = True
+                is_used[codes[~np.isnan(codes)].astype(np.intp)] = True
         categories = {j: values[used[j][1:]] for j, values in self.categories.items()}
         return self.with_categories(categories)
 
@@ -175,8 +175,8 @@ class Sequences:
             return self
         kinds = self.column_kinds
         for j in np.flatnonzero((kinds == CATEGORY) != (schema.kinds == CATEGORY)):
-            here, there = (KINDS[k[j]] for k in (kinds, schema.kinds))
-            raise TypeError(f"{schema.column(j)} was a {there} in training, but is a {here} in X")
+            now, before = (KINDS[k[j]] for k in (kinds, schema.kinds))
+            raise TypeError(f"{schema.column(j)} was a {before} in training, but is a {now} in X")
         for j, values in self.categories.items():
             _check_types(values, schema.categories[j], schema.column(j))
         return self.with_categories(schema.categories)

@@ -36,7 +36,7 @@ LINES_IN_BLOCK = 32
 BATCH_ROWS = 1 << 14
 PARQUET_BUFFER = 1 << 16
 # Maximum length of an error message of the parser, which quotes whole rows.
-MAX_MESSAGE = 200
+MAX_PARSER_MESSAGE = 200
 
 
 def import_pyarrow() -> ModuleType:
@@ -71,7 +71,7 @@ def _shortened(error: Exception) -> str:
     if "straddling" in str(error):
         return "a row is too long; a closing quotation mark may be missing"
     text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
-    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
+    return text if len(text) <= MAX_PARSER_MESSAGE else f"{text[:MAX_PARSER_MESSAGE]} ..."
 
 
 class Source:
@@ -183,7 +183,7 @@ def _from_row(first: int, batches: Iterable[Any]) -> Iterator[Any]:
         first = max(0, first - batch.num_rows)
 
 
-def _names_of(schema: Any) -> list[str]:
+def _names_without_index(schema: Any) -> list[str]:
     return [name for name in schema.names if not is_index(name)]
 
 
@@ -303,7 +303,7 @@ class ParquetFile(TableFile):
     def _read_names(self) -> None:
         with self._open() as file:
             self.schema = file.schema_arrow
-        self.names = _names_of(self.schema)
+        self.names = _names_without_index(self.schema)
 
 
 class ArrowTable(Table):
@@ -313,7 +313,7 @@ class ArrowTable(Table):
 
     def __init__(self, table: Any):
         self.schema = table.schema
-        self.names = _names_of(table.schema)
+        self.names = _names_without_index(table.schema)
         self._table = table
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
@@ -333,7 +333,7 @@ class CopiedBatches(Table):
 
     def __init__(self, reader: Any, folder: str | None = None):
         self.schema = reader.schema
-        self.names = _names_of(reader.schema)
+        self.names = _names_without_index(reader.schema)
         pa = self._pa = import_pyarrow()
         folder = folder or tempfile.gettempdir()
         self._full: OSError | None = None

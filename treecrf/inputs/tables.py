@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from treecrf.inputs.columns import selected_columns
-from treecrf.inputs.csv_types import NUMBER, TEXT, ArrowConverter, KindFinder, TextConversion
+from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFinder, TextConversion
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.paths import (
     PARQUET,
-    SEPARATORS,
+    SEPARATOR_OF_ENDING,
     are_path_strings,
     are_paths,
     find_files,
@@ -40,7 +40,7 @@ from treecrf.inputs.values import (
 )
 
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
-PIECE_BYTES = 1 << 24
+READ_BYTES = 1 << 24
 MAX_PIECE_ROWS = 1 << 18
 # Number of rows from which the size of a row is estimated.
 SAMPLE_ROWS = 1000
@@ -365,8 +365,8 @@ def open_tables(
     tables = [_open(path, options) for path in files] or [table_of_batches(raw.X, folder)]
     _check_same_names(tables)
     for argument, name in columns.by_argument.items():
-        _check_names(tables[0], [name], argument)
-    _check_names(tables[0], options.drop, "drop")
+        _check_columns(tables[0], [name], argument)
+    _check_columns(tables[0], options.drop, "drop")
     names = [name for name in tables[0].names if name not in options.drop]
     others = columns.by_argument.values()
     features = [name for name in names if name not in others]
@@ -381,7 +381,7 @@ def open_tables(
         for source, batch in table.scan(names):
             finder.add(batch, source)
             groups.add(batch.column(columns.group))
-        kinds = dict.fromkeys(others, NUMBER) | {columns.group: TEXT} | finder.kinds()
+        kinds = dict.fromkeys(others, AS_NUMBER) | {columns.group: AS_TEXT} | finder.kinds()
         kinds = {name: kinds[name] for name in names}
         table.convert = TextConversion(converter, kinds, categories)
     else:
@@ -398,11 +398,13 @@ def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
     lower = path.lower()
     if lower.endswith(PARQUET):
         return ParquetFile(Source(path))
-    ending = next(ending for ending in SEPARATORS if lower.removesuffix(".gz").endswith(ending))
-    return CsvFile(Source(path), options.separator or SEPARATORS[ending], options.encoding)
+    ending = next(
+        ending for ending in SEPARATOR_OF_ENDING if lower.removesuffix(".gz").endswith(ending)
+    )
+    return CsvFile(Source(path), options.separator or SEPARATOR_OF_ENDING[ending], options.encoding)
 
 
-def _check_names(table: Table, names: Sequence[str], argument: str) -> None:
+def _check_columns(table: Table, names: Sequence[str], argument: str) -> None:
     """Raise ValueError if a column is not in the table."""
     for name in names:
         if name not in table.names:
@@ -438,7 +440,7 @@ def _bounds_of_pieces(table: ConcatenatedTable, offsets: np.ndarray) -> np.ndarr
 
 def piece_rows(row_bytes: float) -> int:
     """Return the maximum number of rows of a piece."""
-    return max(1, min(MAX_PIECE_ROWS, int(PIECE_BYTES / max(1, row_bytes))))
+    return max(1, min(MAX_PIECE_ROWS, int(READ_BYTES / max(1, row_bytes))))
 
 
 def in_memory(raw: RawData, categorical_features: Any = "from_dtype") -> RawData:

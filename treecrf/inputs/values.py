@@ -84,8 +84,8 @@ def find_missing(values: Sequence) -> np.ndarray | None:
     floats = {kind for kind in kinds if issubclass(kind, FLOATS)}
     if not missing and not floats:
         return None
-    found = [type(v) in missing or (type(v) in floats and v != v) for v in values]
-    return np.array(found) if any(found) else None
+    are_missing = [type(v) in missing or (type(v) in floats and v != v) for v in values]
+    return np.array(are_missing) if any(are_missing) else None
 
 
 def floats_of_codes(codes: np.ndarray) -> np.ndarray:
@@ -218,7 +218,7 @@ def whole_numbers(array: np.ndarray, where: str, name: str) -> np.ndarray:
     return values.astype(np.int64)
 
 
-def _refuse(found: np.ndarray, problem: str, array: np.ndarray, where: str, name: str) -> None:
-    if found.any():
-        t = int(np.argmax(found))
+def _refuse(invalid: np.ndarray, problem: str, array: np.ndarray, where: str, name: str) -> None:
+    if invalid.any():
+        t = int(np.argmax(invalid))
         raise ValueError(f"{where}, position {t}: {name} {short_repr(array[t])} {problem}")

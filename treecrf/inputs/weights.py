@@ -15,7 +15,7 @@ from treecrf.utils.exact import rounded_leaves
 MAX_WEIGHT = 1e6
 RANGE = f"0, or a number from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 ONLY_ZEROS = "sample_weight holds only zeros; expected at least one positive weight"
-EXPECTED = "weights, one per sequence, or one array per sequence with a weight per position"
+EXPECTED_WEIGHTS = "weights, one per sequence, or one array per sequence with a weight per position"
 
 
 def as_weights(
@@ -70,7 +70,7 @@ def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]
     lengths = np.diff(offsets)
     is_flat = hasattr(sample_weight, "dtype") and np.ndim(sample_weight) == 1
     is_flat = is_flat and sample_weight.dtype.kind in "biuf"
-    items = sample_weight if is_flat else as_list(sample_weight, "sample_weight", EXPECTED)
+    items = sample_weight if is_flat else as_list(sample_weight, "sample_weight", EXPECTED_WEIGHTS)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, sample_weight has {len(items)}")
     is_array = [] if is_flat else [np.ndim(item) > 0 for item in items]
@@ -80,7 +80,7 @@ def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]
         i = is_array.index(False)
         raise TypeError(
             f"sample_weight: sequence {i} has one weight, and sequence {is_array.index(True)} a "
-            f"list of weights; expected {EXPECTED}"
+            f"list of weights; expected {EXPECTED_WEIGHTS}"
         )
     arrays = [_numbers(item, f"sample_weight: sequence {i}") for i, item in enumerate(items)]
     for i, (array, length) in enumerate(zip(arrays, lengths, strict=True)):

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.arrays import describe
-from treecrf.inputs.frames import joined
+from treecrf.inputs.frames import concatenated
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.values import is_frame
@@ -282,7 +282,7 @@ def _concatenated(items: list) -> Any:
                 "form"
             )
     if is_frame(tables[0]):
-        return joined(tables)
+        return concatenated(tables)
     if sparse.issparse(tables[0]):
         return sparse.vstack(tables, format="csr")
     if isinstance(tables[0], np.ndarray):

@@ -118,19 +118,19 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
     missing = None
     with source.open() as file:
         for rows in words_of(Lines(file, reading.encoding)):
-            found = [label_of(row, column) for row in rows]
-            if missing is None and None in found:
-                missing = f"sequence {len(lengths)}, position {found.index(None)}"
+            of_sequence = [label_of(row, column) for row in rows]
+            if missing is None and None in of_sequence:
+                missing = f"sequence {len(lengths)}, position {of_sequence.index(None)}"
             words.extend(row[NAMES.index(WORD)] for row in rows)
-            labels.append(found)
+            labels.append(of_sequence)
             lengths.append(len(rows))
     _check_not_empty(source, lengths)
-    kept = [other for other in NAMES if other != name]
+    others = [other for other in NAMES if other != name]
     return FileData(
         table_of([words.finish()], offsets_of(lengths), (WORD,)),
         _known_labels(labels),
         missing_label=missing,
-        text=FileText(kept, lambda chosen: _conllu_text(source, reading, chosen)),
+        text=FileText(others, lambda chosen: _conllu_text(source, reading, chosen)),
     )
 
 

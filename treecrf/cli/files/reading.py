@@ -54,7 +54,7 @@ LABELS = {
     "crfsuite": "has the label first",
     "sparse": "has the label first",
 }
-ENDINGS = {f".{name}": name for name in FORMATS} | {".pq": "parquet", ".tab": "tsv"}
+FORMAT_OF_ENDING = {f".{name}": name for name in FORMATS} | {".pq": "parquet", ".tab": "tsv"}
 
 
 def read_file(source: Source, reading: Reading, model: ModelInput | None = None) -> FileData:
@@ -117,7 +117,7 @@ def is_blank(source: Source, reading: Reading) -> bool:
 
 def _format_of_ending(source: Source) -> str | None:
     endings = [ending for ending in source.suffixes if ending != ".gz"]
-    return ENDINGS.get(endings[-1].lower()) if endings else None
+    return FORMAT_OF_ENDING.get(endings[-1].lower()) if endings else None
 
 
 def _refuse_table_options(name: str, reading: Reading) -> None:

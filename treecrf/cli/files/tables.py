@@ -12,7 +12,14 @@ import numpy as np
 
 from treecrf.cli.files.data import NO_SEQUENCES, FileData, FileText, ModelInput, Reading
 from treecrf.inputs.columns import CategoryEncoder
-from treecrf.inputs.csv_types import BOOLEAN, NUMBER, TEXT, WHOLE, ArrowConverter, KindFinder
+from treecrf.inputs.csv_types import (
+    AS_BOOLEAN,
+    AS_NUMBER,
+    AS_TEXT,
+    AS_WHOLE,
+    ArrowConverter,
+    KindFinder,
+)
 from treecrf.inputs.dataset import ColumnNames
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import CATEGORY, KINDS
@@ -21,9 +28,10 @@ from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temp
 from treecrf.inputs.tables import GroupBoundaries
 from treecrf.inputs.values import refuse_infinite, short_list, string_array
 
-MAX_NAMES = 30
+# Maximum number of columns that an error message lists.
+MAX_COLUMNS = 30
 # Characters that separate columns in files named .csv, and how they are written as an option.
-SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
+OTHER_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
 
 
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
@@ -58,7 +66,7 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
             if groups:
                 names += groups.add(converter.text(batch.column(reading.group)))
             rows.append([column.read(batch.column(column.name), row) for column in columns])
-    found = FileData(
+    empty = FileData(
         NO_SEQUENCES,
         [] if label else None,
         names if groups else None,
@@ -68,14 +76,14 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     )
     if not rows.n_rows:
         if reading.may_be_empty:
-            return found
+            return empty
         raise ValueError(f"{file.name}: the table has no rows")
     offsets = groups.offsets() if groups else np.array([0, rows.n_rows])
     with naming(file.name):
         if groups:
             groups.check(dict(zip(offsets.tolist(), names, strict=False)).__getitem__)
         return replace(
-            found,
+            empty,
             sequences=_sequences(rows, columns, offsets),
             labels=split(label.labels(), offsets) if label else None,
             missing_label=label.missing if label else None,
@@ -108,12 +116,12 @@ def _others(file: TableFile, model: ModelInput) -> set[str]:
 def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> list[str]:
     """Return the names of the columns that are features."""
     named = [reading.label, reading.group, *reading.drop, *reading.category]
-    _check_names(file, [name for name in named if name is not None])
+    _require_columns(file, [name for name in named if name is not None])
     if reading.label is not None and reading.label == reading.group:
         raise ValueError(f"--label and --group both name {reading.label!r}; expected two columns")
     others = {reading.label, reading.group, *reading.drop}
     if model is not None and model.schema.names is not None:
-        _check_names(file, model.schema.names)
+        _require_columns(file, model.schema.names)
         if reading.label is not None and reading.label not in _others(file, model):
             stored = model.columns.label
             hint = "" if stored is None else f"; the labels of its training data were in {stored!r}"
@@ -139,7 +147,7 @@ def _copied(
         yield from zip(*columns, strict=True)
 
 
-def _check_names(file: TableFile, names: Iterable[str]) -> None:
+def _require_columns(file: TableFile, names: Iterable[str]) -> None:
     known = set(file.names)
     for name in names:
         if name not in known:
@@ -150,10 +158,10 @@ def _check_names(file: TableFile, names: Iterable[str]) -> None:
 
 def _columns(file: TableFile) -> str:
     if len(file.names) == 1:
-        for separator, option in SEPARATORS.items():
+        for separator, option in OTHER_SEPARATORS.items():
             if separator in file.names[0]:
                 return f"the only column is {file.names[0]!r}; try --separator '{option}'"
-    return f"the columns are: {short_list(file.names, MAX_NAMES)}"
+    return f"the columns are: {short_list(file.names, MAX_COLUMNS)}"
 
 
 def _kinds(
@@ -171,10 +179,10 @@ def _kinds(
     for j, name in enumerate(features):
         kind = KINDS[model.schema.kinds[j]]
         if kind == "category":
-            kind = WHOLE if model.schema.categories[j].dtype.kind == "i" else TEXT
+            kind = AS_WHOLE if model.schema.categories[j].dtype.kind == "i" else AS_TEXT
         kinds[name] = kind
     if reading.label is not None:
-        kinds[reading.label] = TEXT if model.classes.dtype.kind == "U" else WHOLE
+        kinds[reading.label] = AS_TEXT if model.classes.dtype.kind == "U" else AS_WHOLE
     return kinds
 
 
@@ -183,10 +191,10 @@ class _Column:
 
     def __init__(self, converter: ArrowConverter, kind: str, name: str):
         self.name = name
-        self.is_category = kind in (WHOLE, TEXT)
+        self.is_category = kind in (AS_WHOLE, AS_TEXT)
         self.kind = CATEGORY if self.is_category else KINDS.index(kind)
         # Half floats can represent 0, 1 and NaN.
-        types = {BOOLEAN: np.float16, NUMBER: np.float64}
+        types = {AS_BOOLEAN: np.float16, AS_NUMBER: np.float64}
         self.dtype = np.dtype(types.get(kind, np.int32))
         self._converter = converter
         self._kind = kind
@@ -209,14 +217,14 @@ class _Column:
         return values
 
     def _converted(self, array: Any) -> np.ndarray:
-        if self._kind == NUMBER:
+        if self._kind == AS_NUMBER:
             return self._converter.numbers(array)
-        if self._kind == BOOLEAN:
+        if self._kind == AS_BOOLEAN:
             return self._booleans(array)
-        if self._kind == WHOLE and not self._converter.are_whole(array):
+        if self._kind == AS_WHOLE and not self._converter.are_whole(array):
             raise ValueError("not whole")
         values, indices = self._converter.categories(array)
-        kind = int if self._kind == WHOLE else str
+        kind = int if self._kind == AS_WHOLE else str
         return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
 
     def _booleans(self, array: Any) -> np.ndarray:
@@ -234,16 +242,20 @@ class _Column:
                 self._converted(array.slice(i, 1))
             except ValueError:
                 break
-        expected = {NUMBER: "a number", BOOLEAN: "true, false, 0 or 1", WHOLE: "a whole number"}
+        expected = {
+            AS_NUMBER: "a number",
+            AS_BOOLEAN: "true, false, 0 or 1",
+            AS_WHOLE: "a whole number",
+        }
         value, problem = array[i].as_py(), f"not {expected[self._kind]}"
-        if self._kind == WHOLE and isinstance(value, int):
+        if self._kind == AS_WHOLE and isinstance(value, int):
             problem = "larger than 64 bits"
         return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
 
     def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
         values, ranks = self._encoder.ranks()
-        whole = self._kind == WHOLE
+        whole = self._kind == AS_WHOLE
         return np.array(values, np.int64) if whole else string_array(values), ranks
 
 
