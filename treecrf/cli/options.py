@@ -6,6 +6,7 @@ import argparse
 import codecs
 import contextlib
 from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
 
@@ -36,13 +37,7 @@ def add_required(parser: argparse.ArgumentParser, option: str, text: str) -> Non
 
 
 def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
-    """Load the model.
-
-    Raises
-    ------
-    OSError, ValueError
-        If the file cannot be read, or is not a model.
-    """
+    """Load the model, and set its number of threads."""
     path = options.model
     if path == STANDARD:
         if getattr(options, "data", None) == STANDARD:
@@ -110,18 +105,10 @@ def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> Non
 
 def reading_of(options: argparse.Namespace, with_labels: bool = True) -> Reading:
     """Return the options for reading a file."""
-    return Reading(
-        format=options.format,
-        label=options.label,
-        group=options.group,
-        no_group=getattr(options, "no_group", False),
-        with_labels=with_labels,
-        drop=tuple(options.drop),
-        category=tuple(getattr(options, "category", ())),
-        missing=tuple(options.missing),
-        separator=options.separator,
-        encoding=options.encoding,
-    )
+    names = {field.name for field in fields(Reading)} & vars(options).keys()
+    values = {name: getattr(options, name) for name in names}
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    return Reading(with_labels=with_labels, **values)
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:

@@ -21,17 +21,7 @@ from treecrf.utils.model_file import MAGIC
 def check_output(path: str, inputs: Iterable[str | None]) -> None:
     """Check before any work that an output does not replace an input or a model.
 
-    Parameters
-    ----------
-    path : str
-        The file to write. Another existing file will be overwritten.
-    inputs : iterable of str or None
-        The files to read.
-
-    Raises
-    ------
-    ValueError
-        If the output is one of the inputs, also by another path or link, or is a model.
+    Raises ValueError if it is one of the inputs, also by another path or link, or a model.
     """
     _refuse_inputs(path, inputs)
     if _is_model(path):
@@ -39,13 +29,7 @@ def check_output(path: str, inputs: Iterable[str | None]) -> None:
 
 
 def check_model_output(path: str, inputs: Iterable[str | None]) -> None:
-    """Check before any work that a model can be written, and replaces nothing but a model.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written, is one of the inputs, or exists and is not a model.
-    """
+    """Check before any work that a model can be written, and replaces nothing but a model."""
     if path == STANDARD:
         if sys.stdout.isatty():
             raise ValueError("--model: a model is not written to a terminal; redirect the output")

@@ -98,13 +98,7 @@ def run(options: argparse.Namespace) -> int:
 def _copied_columns(
     source: Source, data: FileData, model: SequenceClassifier, options: argparse.Namespace
 ) -> list[str]:
-    """Return the names of the columns to write in addition to the predictions.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or there are no labels to write.
-    """
+    """Return the names of the columns to write in addition to the predictions."""
     names = data.text.names
     if (options.keep_all or options.keep) and not names:
         raise ValueError(f"{source.name}: the format has no columns to keep")

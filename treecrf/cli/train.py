@@ -42,7 +42,7 @@ from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.tables import TableOptions, TableReader, open_tables
+from treecrf.inputs.tables import TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
@@ -261,13 +261,7 @@ def are_pieces(options: argparse.Namespace) -> bool:
 
 
 def fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> None:
-    """Train on the tables of a folder, a pattern or a file.
-
-    Raises
-    ------
-    OSError, ImportError, TypeError, ValueError
-        If a file cannot be read, or is invalid; options are missing or do not fit.
-    """
+    """Train on the tables of a folder, a pattern or a file, which are read in pieces."""
     if not isinstance(learner, SequenceLearner):
         raise TypeError(f"{type(learner).__name__} does not read tables in pieces; name one file")
     if STANDARD in (options.data, options.validation):
@@ -288,35 +282,15 @@ def fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> None
 def _opened(path: str, options: argparse.Namespace) -> TableReader:
     if options.format not in (None, "csv", "tsv", "parquet"):
         raise ValueError(f"--format {options.format} is not that of tables in pieces")
-    table_options = TableOptions(
-        drop=tuple(options.drop),
-        category=tuple(options.category),
-        missing=tuple(options.missing),
-        separator=options.separator,
-        encoding=options.encoding,
-    )
     raw = RawData(path, options.label, Segmentation(groups=options.group))
-    return open_tables(raw, folder=options.scratch, options=table_options)
+    return open_tables(raw, folder=options.scratch, options=reading_of(options))
 
 
 # Parameters of learners
 
 
 def make_learner(name: str, settings: Iterable[tuple[str, Any]]) -> SequenceClassifier:
-    """Make an estimator.
-
-    Parameters
-    ----------
-    name : str
-        One of `LEARNERS`.
-    settings : iterable of (str, object)
-        Names and values of parameters.
-
-    Raises
-    ------
-    ValueError
-        If the learner has no such parameter, or a value is invalid.
-    """
+    """Make an estimator, given the names and values of parameters."""
     learner = LEARNERS[name]()
     known = parameters_of(name)
     for parameter, value in settings:
@@ -338,13 +312,7 @@ def parameters_of(name: str) -> dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Parse ``name=value`` into a parameter and its value.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no equals sign, or a whole number is out of range.
-    """
+    """Parse ``name=value`` into a parameter and its value."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE")

@@ -138,7 +138,7 @@ class ColumnReader:
         # Kind, first position and array of each part; the kind is None if all values are missing.
         self.parts: list[tuple[int | None, int, np.ndarray]] = []
         self.n = 0
-        self.coder = CategoryEncoder(None if spec.known is None else spec.known.tolist())
+        self.encoder = CategoryEncoder(None if spec.known is None else spec.known.tolist())
         # Position and value of the first string and the first number among categories.
         self.seen: dict[bool, tuple[int, Any]] = {}
 
@@ -202,7 +202,7 @@ class ColumnReader:
             self._check_category(t, value)
             if not isinstance(value, str):
                 self._refuse_fractions(values)
-        self._add(CATEGORY, self.coder.codes(values, len(values)))
+        self._add(CATEGORY, self.encoder.codes(values, len(values)))
 
     def _check_category(self, t: int, value: Any) -> None:
         """Raise TypeError for a string or a number if the column holds the other."""
@@ -233,7 +233,7 @@ class ColumnReader:
         if self.spec.known is not None:
             return ColumnValues(CATEGORY, codes, self.spec.known)
         self._refuse_final_nul(codes)
-        values, ranks = self.coder.ranks()
+        values, ranks = self.encoder.ranks()
         dtype = np.int64 if values and not isinstance(values[0], str) else np.str_
         return ColumnValues(CATEGORY, ranks[codes], np.array(values, dtype=dtype))
 
@@ -251,7 +251,7 @@ class ColumnReader:
         return _joined(codes)
 
     def _refuse_final_nul(self, codes: np.ndarray) -> None:
-        values = self.coder.values
+        values = self.encoder.values
         if values and isinstance(values[0], str):
             refuse_final_nul(
                 values,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.offsets import position_name, split
-from treecrf.inputs.schema import CATEGORY, InputSchema, column_name
+from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import (
     ColumnTable,
     Description,
@@ -37,21 +37,16 @@ _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
-def doubtful_columns(sequences: Sequences) -> Iterator[tuple[int, str]]:
+def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, str]]:
     """Yield the categories that are probably something else: their indices, and descriptions.
 
     Doubtful are strings of numbers and dates and, in dense tables, columns with many values that
     occur only once.
     """
-    if sequences.form != "symbols" and not sequences.of_symbols:
-        is_dense = sequences.form == "dense"
-        yield from _doubtful(sequences.categories, is_dense, sequences.n_positions)
-
-
-def _doubtful(
-    categories: dict[int, np.ndarray], is_dense: bool, n_positions: int
-) -> Iterator[tuple[int, str]]:
-    for j, values in categories.items():
+    if data.form == "symbols" or data.schema.form == "symbols":
+        return
+    n_positions = data.n_positions
+    for j, values in data.schema.categories.items():
         sample = _sample(values) if values.dtype.kind == "U" else []
         n = len(values)
         dates = [value for value in sample if _DATE.fullmatch(value)]
@@ -60,7 +55,7 @@ def _doubtful(
             yield j, f"holds dates as strings, such as {dates[-1]!r}"
         elif len(numerals) >= FRACTION * len(sample) and _are_numbers(numerals, n):
             yield j, f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}"
-        elif is_dense and n > max(n_positions / 2, MAX_DISTINCT):
+        elif data.form == "dense" and n > max(n_positions / 2, MAX_DISTINCT):
             yield j, f"has {n:,} distinct values at {n_positions:,} positions"
 
 
@@ -74,23 +69,10 @@ def _are_numbers(numerals: list[str], n: int) -> bool:
     return bool(numerals) and (n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals)))
 
 
-def warn_of_columns(sequences: Sequences, categorical_features: Any) -> None:
+def warn_of_columns(data: Sequences | Description, categorical_features: Any) -> None:
     """Warn of categories that are probably something else, unless the user has chosen them."""
-    if isinstance(categorical_features, str):
-        _warn_of(doubtful_columns(sequences), sequences.names)
-
-
-def warn_of_described_columns(described: Description, categorical_features: Any) -> None:
-    """Warn of the same columns, given the description of parts of the data."""
-    schema = described.schema
-    if isinstance(categorical_features, str) and schema.form != "symbols":
-        is_dense = described.form == "dense"
-        _warn_of(_doubtful(schema.categories, is_dense, described.n_positions), schema.names)
-
-
-def _warn_of(doubts: Iterator[tuple[int, str]], names: tuple[str, ...] | None) -> None:
-    for j, doubt in doubts:
-        column = column_name(names, j)
+    for j, doubt in doubtful_columns(data) if isinstance(categorical_features, str) else ():
+        column = data.schema.column(j)
         mend = "leave it out"
         if "dates" in doubt:
             mend = "leave it out, and add the parts that matter, such as the hour or the weekday"

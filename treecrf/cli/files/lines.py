@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -31,16 +32,16 @@ class CodedStrings:
     """Strings stored as codes."""
 
     def __init__(self) -> None:
-        self._coder = CategoryEncoder()
+        self._encoder = CategoryEncoder()
         self._codes = array("i")
 
     def extend(self, strings: Iterable[str]) -> None:
         """Append strings."""
-        self._codes.extend(self._coder.lookup(strings))
+        self._codes.extend(self._encoder.lookup(strings))
 
     def finish(self) -> ColumnValues:
         """Return all strings as a category; raises ValueError if one ends with NUL."""
-        values, ranks = self._coder.ranks()
+        values, ranks = self._encoder.ranks()
         return ColumnValues(CATEGORY, ranks[np.array(self._codes)], string_array(values))
 
     def split(self, offsets: np.ndarray) -> list[np.ndarray]:
@@ -74,7 +75,8 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
     if missing is not None:
         labels = [np.where(array == "", None, array.astype(object)) for array in labels]
     names = tuple(f"x{j}" for j in range(len(columns)))
-    text = FileText(list(names), lambda chosen: _conll_text(source, reading, names, chosen))
+    rows_of = partial(_conll_rows, reading=reading)
+    text = _text_of(source, reading, rows_of, names, names)
     sequences = table_of([column.finish() for column in columns], offsets, names)
     return FileData(sequences, labels, missing_label=missing, text=text)
 
@@ -84,15 +86,22 @@ def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
     return split_rows(lines, splitter(reading.separator), None, (DOCUMENT,), hint)
 
 
-def _conll_text(
-    source: Source, reading: Reading, names: tuple[str, ...], chosen: Sequence[str]
-) -> Iterator[Sequence[str]]:
-    """Yield some columns of each position."""
-    indices = [names.index(name) for name in chosen]
-    with source.open() as file:
-        lines = Lines(file, reading.encoding)
-        for rows in _conll_rows(lines, reading):
-            yield from ([row[j] for j in indices] for row in rows)
+def _text_of(
+    source: Source,
+    reading: Reading,
+    read: Callable[[Lines], Iterator[list]],
+    columns: Sequence[str],
+    names: Sequence[str],
+) -> FileText:
+    """Return some of the columns as text, which are read again."""
+
+    def rows(chosen: Sequence[str]) -> Iterator[Sequence[str]]:
+        indices = list(map(columns.index, chosen))
+        with source.open() as file:
+            for rows in read(Lines(file, reading.encoding)):
+                yield from ([row[j] for j in indices] for row in rows)
+
+    return FileText(list(names), rows)
 
 
 def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
@@ -130,7 +139,7 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
         table_of([words.finish()], offsets_of(lengths), (WORD,)),
         _known_labels(labels),
         missing_label=missing,
-        text=FileText(others, lambda chosen: _conllu_text(source, reading, chosen)),
+        text=_text_of(source, reading, words_of, NAMES, others),
     )
 
 
@@ -142,34 +151,21 @@ def _known_labels(labels: list[list[str | None]]) -> list[np.ndarray] | None:
     return [np.array(items, dtype=object if any(unknown) else str) for items in labels]
 
 
-def _conllu_text(
-    source: Source, reading: Reading, chosen: Sequence[str]
-) -> Iterator[Sequence[str]]:
-    """Yield some columns of each word."""
-    indices = [NAMES.index(name) for name in chosen]
-    with source.open() as file:
-        for words in words_of(Lines(file, reading.encoding)):
-            yield from ([word[j] for j in indices] for word in words)
-
-
 class AttributeTable:
     """Rows of a sparse table with one column per attribute.
 
-    Parameters
-    ----------
-    names : tuple of str, optional
-        The columns of a model; other attributes are ignored.
+    With the names of the columns of a model, other attributes are ignored.
     """
 
     def __init__(self, names: tuple[str, ...] | None):
         self.names = names
-        self._coder = CategoryEncoder(names)
+        self._encoder = CategoryEncoder(names)
         self._codes, self._values, self._ends = array("i"), array("d"), array("q", [0])
 
     def append(self, attributes: dict[str, float]) -> None:
         """Append a row. An attribute with value 0 is the same as no attribute."""
         present = {name: value for name, value in attributes.items() if value}
-        self._codes.extend(self._coder.lookup(present))
+        self._codes.extend(self._encoder.lookup(present))
         self._values.extend(present.values())
         self._ends.append(len(self._codes))
 
@@ -177,7 +173,7 @@ class AttributeTable:
         """Return the names of the columns, sorted or as in the model, and the table."""
         names, codes = self.names, np.array(self._codes)
         if names is None:
-            values, ranks = self._coder.ranks()
+            values, ranks = self._encoder.ranks()
             names, codes = tuple(string_array(values).tolist()), ranks[codes]
         known = codes > 0
         ends = np.append(0, np.cumsum(known))[np.array(self._ends)]

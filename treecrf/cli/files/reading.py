@@ -58,18 +58,7 @@ FORMAT_OF_ENDING = {f".{name}": name for name in FORMATS} | {".pq": "parquet", "
 
 
 def read_file(source: Source, reading: Reading, model: ModelInput | None = None) -> FileData:
-    """Read sequences, and labels if the file has them.
-
-    Parameters
-    ----------
-    source : Source
-    reading : Reading
-    model : ModelInput, optional
-        Requirements of a trained model.
-
-    Returns
-    -------
-    FileData
+    """Read sequences, and labels if the file has them, as a trained model requires.
 
     Raises
     ------
@@ -89,13 +78,7 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
 
 
 def format_of(source: Source) -> str:
-    """Return the format that the extension of a file determines, or else its content.
-
-    Raises
-    ------
-    ValueError
-        If neither does.
-    """
+    """Return the format that the extension of a file determines, or else its content."""
     name = _format_of_ending(source)
     if name is None:
         head = source.head()
@@ -132,17 +115,10 @@ def _refuse_table_options(name: str, reading: Reading) -> None:
 def format_of_content(head: bytes, is_whole: bool) -> str | None:
     """Return the format that the first bytes of a file have, or None if it is not certain.
 
-    Parameters
-    ----------
-    head : bytes
-    is_whole : bool
-        Whether these are all bytes of the file; otherwise, the last line is ignored.
-
-    Notes
-    -----
-    A table has the same separators in all lines, and no blank lines. CoNLL files have the same
-    number of columns in all lines, CoNLL-U has ten and comments, and CRFsuite's have tabs and
-    different numbers of attributes.
+    Unless these are all bytes of the file, the last line is ignored. A table has the same
+    separators in all lines, and no blank lines. CoNLL files have the same number of columns in all
+    lines, CoNLL-U files have ten and comments, and CRFsuite's have tabs and different numbers of
+    attributes.
     """
     if head.startswith(PARQUET_MAGIC):
         return "parquet"

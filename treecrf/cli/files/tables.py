@@ -201,13 +201,7 @@ class _Column:
         self._encoder = CategoryEncoder()
 
     def read(self, array: Any, row: int) -> np.ndarray:
-        """Convert an array, given the number of its first row.
-
-        Raises
-        ------
-        ValueError
-            If a value does not fit the kind of the column, or is infinite.
-        """
+        """Convert an array that begins at a row; ValueError if a value does not fit."""
         try:
             values = self._converted(array)
         except ValueError:
@@ -293,10 +287,7 @@ class _LabelColumn(_Column):
 class _TemporaryRows:
     """Rows of columns of several types in a temporary file.
 
-    Attributes
-    ----------
-    ranks : dict
-        For columns of codes, an array of the value of each code.
+    For columns of codes, ``ranks`` holds the value of each code.
     """
 
     def __init__(self, types: Sequence[np.dtype]):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.data_warnings import warn_of_described_columns
+from treecrf.inputs.data_warnings import warn_of_columns
 from treecrf.inputs.parts import PartDescription, merged, merged_labels
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Description, Sequences
@@ -165,7 +165,7 @@ class Preparation:
         parts = describe(raws, estimator.categorical_features, schema)
         described, seed = merged(parts, schema), estimator._seed_of(earlier)
         if schema is None:
-            warn_of_described_columns(described, estimator.categorical_features)
+            warn_of_columns(described, estimator.categorical_features)
         n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
         estimator._note_unlabeled(n_unlabeled, described.n_positions)
         classes = earlier["classes_"] if earlier else merged_labels(parts)
