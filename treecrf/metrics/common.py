@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, overload
 
@@ -78,12 +77,12 @@ class SpanScore(Protocol):
 
 
 def token_score(function: Callable[..., Any]) -> TokenScore:
-    """Declare the type of a function."""
+    """Declare the types of a function, which needs no annotations of its own."""
     return function
 
 
 def span_score(function: Callable[..., Any]) -> SpanScore:
-    """Declare the type of a function."""
+    """Declare the types of a function, which needs no annotations of its own."""
     return function
 
 
@@ -141,30 +140,20 @@ def _plain(labels: Any, name: str) -> Any:
     return list(labels) if isinstance(labels, Iterator) else labels
 
 
-@dataclass(frozen=True)
-class _Form:
-    """Form of an argument, by the types of its items."""
-
-    is_empty: bool
-    holds_strings: bool
-    holds_sequences: bool
-
-
 def _are_flat(y_true: Any, y_pred: Any) -> bool:
     """Return whether both arguments hold one label per position, instead of one item per sequence.
 
     A string is a label. Only in `y_true`, in which it may be passed as to `fit`, it stands for its
     characters if `y_pred` is a list of sequences, as returned by `predict`.
     """
-    true, pred = _form_of(y_true, "y_true"), _form_of(y_pred, "y_pred")
-    if true.is_empty and pred.is_empty:
+    true, pred = _forms(y_true, "y_true"), _forms(y_pred, "y_pred")
+    if not true | pred:
         raise ValueError("y_true and y_pred are empty; expected at least one label")
-    are_flat = not (true.holds_sequences or pred.holds_sequences)
-    if are_flat or true.is_empty or pred.is_empty:
-        return are_flat
-    if not true.holds_sequences and not true.holds_strings:
+    if "sequence" not in true | pred:
+        return True
+    if true == {"label"}:
         raise TypeError(_two_forms("y_true", "y_pred"))
-    if not pred.holds_sequences:
+    if pred and "sequence" not in pred:
         raise TypeError(_two_forms("y_pred", "y_true"))
     return False
 
@@ -176,13 +165,19 @@ def _two_forms(flat: str, listed: str) -> str:
     )
 
 
-def _form_of(labels: Any, name: str) -> _Form:
+def _forms(labels: Any, name: str) -> set[str]:
+    """Return what the items are, by their types: "label", "string" and "sequence"."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind != "O":
-        return _Form(not labels.size, labels.dtype.kind in "UT", holds_sequences=False)
-    kinds = set(map(type, as_list(labels, name)))
-    strings = {kind for kind in kinds if issubclass(kind, str)}
-    listed = any(hasattr(kind, "__len__") for kind in kinds - strings - {bytes, np.bytes_})
-    return _Form(not kinds, bool(strings), listed)
+        kinds = {labels.dtype.type} if labels.size else set()
+    else:
+        kinds = set(map(type, as_list(labels, name)))
+    return {_form(kind) for kind in kinds}
+
+
+def _form(kind: type) -> str:
+    if issubclass(kind, str):
+        return "string"
+    return "sequence" if hasattr(kind, "__len__") and not issubclass(kind, bytes) else "label"
 
 
 # Checks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -156,21 +156,20 @@ class LogLikelihoodScorer(Scorer):
 def _given(estimator: Any, X: Any, lengths: Any, groups: Any) -> dict[str, Any]:
     """Return the arguments that are given; by default, the groups are those of training."""
     if lengths is None and groups is None and is_frame(X):
-        find = getattr(_last(estimator), "_group_column", None)
+        *_, last = _opened(estimator)
+        find = getattr(last, "_group_column", None)
         groups = None if find is None else find(X)
     arguments = {"lengths": lengths, "groups": groups}
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _last(estimator: Any) -> Any:
-    """Return the last estimator of a pipeline or search."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-        else:
-            return estimator
+def _opened(estimator: Any) -> Iterator[Any]:
+    """Yield the best estimators of searches and the last steps of pipelines inside each other."""
+    yield estimator
+    while hasattr(estimator, "best_estimator_") or isinstance(estimator, Pipeline):
+        is_search = hasattr(estimator, "best_estimator_")
+        estimator = estimator.best_estimator_ if is_search else estimator[-1]
+        yield estimator
 
 
 def _with_values(given: dict[str, Any], X: Any) -> dict[str, Any]:
@@ -184,15 +183,10 @@ def _final(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Any]:
 
     Pipelines have no ``predict_log_likelihood``, and a search passes no metadata to ``predict``.
     """
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            if len(estimator) > 1:
-                X = _transformed(estimator[:-1], X, given)
-            estimator = estimator[-1]
-        else:
-            return estimator, X
+    for last in _opened(estimator):
+        if isinstance(last, Pipeline) and len(last) > 1:
+            X = _transformed(last[:-1], X, given)
+    return last, X
 
 
 def _transformed(steps: Pipeline, X: Any, given: dict[str, Any]) -> Any:

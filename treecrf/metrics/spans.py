@@ -83,34 +83,24 @@ def _span_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,
     segmentation: Segmentation,
-    *,
     average: str | None,
-    scheme: str | None,
-    mode: str | None,
-    zero_division: float,
+    options: tuple[str | None, str | None, float],
 ) -> float | np.ndarray:
     check_average(average)
-    metrics, options = _span_options(scheme, mode, zero_division)
-    true, pred = _span_labels(y_true, y_pred, segmentation, scheme)
+    metrics, keywords = _span_options(*options)
+    true, pred = _span_labels(y_true, y_pred, segmentation, options[0])
     score = getattr(metrics, metric)
     # Without any span, seqeval's macro average alone would be the mean of an empty array.
-    if average == "macro" and not len(score(true, pred, average=None, **options)):
-        return float(zero_division)
-    return scalar_or_array(score(true, pred, average=average, **options))
+    if average == "macro" and not len(score(true, pred, average=None, **keywords)):
+        return float(keywords["zero_division"])
+    return scalar_or_array(score(true, pred, average=average, **keywords))
 
 
 @span_score
 def span_precision_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    *,
-    average: str | None = "micro",
-    scheme: str | None = None,
-    mode: str | None = None,
-    zero_division: float = 0.0,
-    lengths: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> float | np.ndarray:
+    y_true, y_pred, *, average="micro", scheme=None, mode=None, zero_division=0.0, lengths=None,
+    groups=None,
+):  # fmt: skip
     """Compute the fraction of predicted spans that are correct: same type, first and last position.
 
     Parameters
@@ -139,30 +129,15 @@ def span_precision_score(
     >>> span_precision_score(y_true, y_pred)
     1.0
     """
-    return _span_score(
-        "precision_score",
-        y_true,
-        y_pred,
-        Segmentation(lengths, groups),
-        average=average,
-        scheme=scheme,
-        mode=mode,
-        zero_division=zero_division,
-    )
+    cuts, options = Segmentation(lengths, groups), (scheme, mode, zero_division)
+    return _span_score("precision_score", y_true, y_pred, cuts, average, options)
 
 
 @span_score
 def span_recall_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    *,
-    average: str | None = "micro",
-    scheme: str | None = None,
-    mode: str | None = None,
-    zero_division: float = 0.0,
-    lengths: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> float | np.ndarray:
+    y_true, y_pred, *, average="micro", scheme=None, mode=None, zero_division=0.0, lengths=None,
+    groups=None,
+):  # fmt: skip
     """Compute the fraction of true spans that are predicted: same type, first and last position.
 
     Parameters
@@ -191,30 +166,15 @@ def span_recall_score(
     >>> span_recall_score(y_true, y_pred)
     0.5
     """
-    return _span_score(
-        "recall_score",
-        y_true,
-        y_pred,
-        Segmentation(lengths, groups),
-        average=average,
-        scheme=scheme,
-        mode=mode,
-        zero_division=zero_division,
-    )
+    cuts, options = Segmentation(lengths, groups), (scheme, mode, zero_division)
+    return _span_score("recall_score", y_true, y_pred, cuts, average, options)
 
 
 @span_score
 def span_f1_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    *,
-    average: str | None = "micro",
-    scheme: str | None = None,
-    mode: str | None = None,
-    zero_division: float = 0.0,
-    lengths: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> float | np.ndarray:
+    y_true, y_pred, *, average="micro", scheme=None, mode=None, zero_division=0.0, lengths=None,
+    groups=None,
+):  # fmt: skip
     """Compute F1 over spans, the harmonic mean of span precision and span recall.
 
     A predicted span is right if a true span of the same type has the same first and last position.
@@ -275,16 +235,8 @@ def span_f1_score(
     >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]], scheme="iob2")
     0.0
     """
-    return _span_score(
-        "f1_score",
-        y_true,
-        y_pred,
-        Segmentation(lengths, groups),
-        average=average,
-        scheme=scheme,
-        mode=mode,
-        zero_division=zero_division,
-    )
+    cuts, options = Segmentation(lengths, groups), (scheme, mode, zero_division)
+    return _span_score("f1_score", y_true, y_pred, cuts, average, options)
 
 
 def span_classification_report(

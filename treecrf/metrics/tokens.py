@@ -8,7 +8,10 @@ from sklearn.metrics import (
     accuracy_score,
     classification_report,
     confusion_matrix,
+    f1_score,
     precision_recall_fscore_support,
+    precision_score,
+    recall_score,
 )
 
 from treecrf.inputs.segmentation import Segmentation
@@ -154,14 +157,7 @@ def token_precision_recall_fscore(
 
 
 @token_score
-def token_precision_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    *,
-    labels: ArrayLike | None = None,
-    average: str | None = "macro",
-    zero_division: float | str = 0.0,
-) -> float | np.ndarray:
+def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute precision over all positions, averaged over the labels.
 
     Parameters
@@ -188,21 +184,13 @@ def token_precision_score(
     >>> token_precision_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
     0.875
     """
-    scores = token_precision_recall_fscore(
-        y_true, y_pred, labels=labels, average=average, zero_division=zero_division
-    )
-    return scalar_or_array(scores[0])
+    check_average(average)
+    options = {"labels": labels, "average": average, "zero_division": zero_division}
+    return scalar_or_array(precision_score(*positions(y_true, y_pred), **options))
 
 
 @token_score
-def token_recall_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    *,
-    labels: ArrayLike | None = None,
-    average: str | None = "macro",
-    zero_division: float | str = 0.0,
-) -> float | np.ndarray:
+def token_recall_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute recall over all positions, averaged over the labels.
 
     Parameters
@@ -229,21 +217,13 @@ def token_recall_score(
     >>> token_recall_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
     0.75
     """
-    scores = token_precision_recall_fscore(
-        y_true, y_pred, labels=labels, average=average, zero_division=zero_division
-    )
-    return scalar_or_array(scores[1])
+    check_average(average)
+    options = {"labels": labels, "average": average, "zero_division": zero_division}
+    return scalar_or_array(recall_score(*positions(y_true, y_pred), **options))
 
 
 @token_score
-def token_f1_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    *,
-    labels: ArrayLike | None = None,
-    average: str | None = "macro",
-    zero_division: float | str = 0.0,
-) -> float | np.ndarray:
+def token_f1_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute F1, the harmonic mean of precision and recall, averaged over the labels.
 
     Parameters
@@ -271,10 +251,9 @@ def token_f1_score(
     >>> round(token_f1_score([list("aabb"), ["b"]], [list("abbb"), ["b"]]), 4)
     0.7619
     """
-    scores = token_precision_recall_fscore(
-        y_true, y_pred, labels=labels, average=average, zero_division=zero_division
-    )
-    return scalar_or_array(scores[2])
+    check_average(average)
+    options = {"labels": labels, "average": average, "zero_division": zero_division}
+    return scalar_or_array(f1_score(*positions(y_true, y_pred), **options))
 
 
 def token_classification_report(
