@@ -15,7 +15,7 @@ REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["bu
 .PHONY: demo test test-all test-exhaustive test-oldest fuzz soak sanitize docs lint wheel platforms clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python -m treecrf demo
+	$(BIN)/python examples/plot_syntax_highlighting.py
 
 # All tests but those that take long.
 test: $(VENV)/.test

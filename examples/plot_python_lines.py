@@ -8,8 +8,8 @@ and the opening quotes may be far outside any window. The data is the standard l
 current Python interpreter, so nothing has to be downloaded.
 
 The example has the steps of most projects: describe each position by features, train, compare with
-baselines, look into the model, and look at its mistakes. The command ``treecrf demo`` solves the
-same problem with more features.
+baselines, look into the model, and look at its mistakes. :doc:`plot_syntax_highlighting` labels the
+characters of such files, without any features.
 """
 
 # %%

@@ -609,9 +609,7 @@ def test_invalid_usage(words, capsys):
     assert capsys.readouterr().err.startswith("usage: treecrf")
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["train", "--help"], ["demo", "--help"], ["--version"]]
-)
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["--version"]])
 def test_help(words, capsys):
     with pytest.raises(SystemExit) as caught:
         main(words)
@@ -619,7 +617,7 @@ def test_help(words, capsys):
     assert "treecrf" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["evaluate"], ["info"], ["demo"]])
+@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["evaluate"], ["info"]])
 def test_help_has_examples_that_can_be_parsed(words, capsys):
     with pytest.raises(SystemExit):
         main([*words, "--help"])

@@ -88,7 +88,6 @@ def test_models_are_not_overwritten_with_predictions(folder, run, trained):
         refused(run("predict", "data.csv", "--model", "m", "--output", other), message)
     message = "other: the file is a treecrf model and is not overwritten"
     refused(run("predict", "data.csv", "--model", "m", "--output", "other"), message)
-    refused(run("demo", "--output", "other"), message)
     assert (folder / "m").read_bytes() == (folder / "other").read_bytes() == trained
 
 
@@ -118,12 +117,6 @@ def test_other_outputs_are_overwritten_and_compressed(folder, run):
         assert run("predict", "data.csv", "--model", "m", "--output", name) == (0, "", "")
     assert (folder / "out.csv").read_text() == expected
     assert gzip.decompress((folder / "out.csv.gz").read_bytes()).decode() == expected
-
-
-def test_a_picture_is_not_a_page(folder, capsys):
-    with pytest.raises(SystemExit):
-        main(["demo", "--output", "demo.png"])
-    assert "expected a page such as demo.html" in capsys.readouterr().err
 
 
 def test_a_redirected_input_is_not_overwritten(folder, run, monkeypatch):

@@ -1,4 +1,4 @@
-"""Command line: ``treecrf train``, ``predict``, ``evaluate``, ``info`` and ``demo``.
+"""Command line: ``treecrf train``, ``predict``, ``evaluate`` and ``info``.
 
 This module and the package import nothing else before the command is known, so that ``--help`` is
 quick and an interrupt at any time is handled.
@@ -19,13 +19,12 @@ from collections.abc import Iterator, Sequence
 
 from treecrf._version import __version__
 
-# The modules of the commands, and what they do.
+# The commands, each in a module of its name, and what they do.
 COMMANDS = {
-    "train": ("train", "train a model on a file and save it"),
-    "predict": ("predict", "label the sequences of a file"),
-    "evaluate": ("evaluate", "compare predictions with the labels in a file"),
-    "info": ("info", "describe a model file"),
-    "demo": ("demo.command", "run a demonstration on Python source files"),
+    "train": "train a model on a file and save it",
+    "predict": "label the sequences of a file",
+    "evaluate": "compare predictions with the labels in a file",
+    "info": "describe a model file",
 }
 EPILOG = """\
 examples:
@@ -90,13 +89,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"treecrf {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, (module_name, title) in COMMANDS.items():
+    for name, title in COMMANDS.items():
         command = commands.add_parser(
             name, help=title, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if name in words:
             with _interrupts_afterwards():
-                module = importlib.import_module(f"treecrf.cli.{module_name}")
+                module = importlib.import_module(f"treecrf.cli.{name}")
             command.description = textwrap.fill(module.DESCRIPTION, WIDTH)
             command.epilog = module.EXAMPLES
             module.add_arguments(command)
