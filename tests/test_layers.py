@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 # that "+" joins a package and its module at a fixed path.
 LAYERS = [
     "_version", "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
-    "trees.growing+_tree", "trees.scoring", "trees", "learners", "learners.boosted",
-    "learners.future", "learners.flat", "learners.linear", "learners.structured",
+    "trees.growing+_tree", "trees.scoring", "trees", "learners", "learners.linear",
+    "learners.boosted", "learners.future", "learners.flat", "learners.structured",
     "learners.structured.perceptron+learners.structured._perceptron "
     "learners.structured.max_margin learners.structured.sequence_boosting",
     "learners.registry", "inspection", "plotting", "dask", "cli",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import importlib
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -81,20 +79,6 @@ class SequenceLearner(SequenceClassifier):
     early_stopping: bool = False
     warm_start: bool = False
     random_state: Any = None
-
-    @classmethod
-    def _class_named(cls, name: str) -> type[SequenceLearner]:
-        """Return the estimator of this package with this base class and this name."""
-        # A process that got an estimator by pickle may not have imported the others.
-        importlib.import_module("treecrf.learners.registry")
-        for kind in cls.__subclasses__():
-            # Base classes define no constructor.
-            is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
-            if kind.__name__ == name and is_estimator:
-                return kind
-            with contextlib.suppress(KeyError):
-                return kind._class_named(name)
-        raise KeyError(name)
 
     def fit(
         self,

@@ -19,16 +19,6 @@ from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.schema import InputSchema
-from treecrf.learners.boosted.evaluation import (
-    NEG_LOG_LOSS,
-    OBJECTIVES,
-    SCORINGS,
-    Evaluations,
-    LabelScore,
-    Scored,
-    TrueLabels,
-    metric_of,
-)
 from treecrf.learners.boosted.loop import (
     Booster,
     IterationWeights,
@@ -49,6 +39,16 @@ from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
 from treecrf.learners.class_weights import count_labels, label_weights, multiplied_weights
 from treecrf.learners.effects import Needs
+from treecrf.learners.evaluation import (
+    NEG_LOG_LOSS,
+    OBJECTIVES,
+    SCORINGS,
+    Evaluations,
+    LabelScore,
+    Scored,
+    TrueLabels,
+    metric_of,
+)
 from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks, IterationInfo
 from treecrf.learners.stopping import History, Stopping
 from treecrf.learners.training_data import (

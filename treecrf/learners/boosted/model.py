@@ -17,8 +17,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.evaluation import scoring_of
 from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
+from treecrf.learners.evaluation import scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file

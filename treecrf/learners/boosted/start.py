@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 
-# The class of linear models. It is found by name, because its package depends on this one.
-LINEAR = "LinearCRF"
 # Penalties hold up to a number of positions, and grow in proportion beyond it.
 POSITIONS_OF_PENALTY = 10_000
 # Because trees follow, some iterations of L-BFGS are enough or, with as many positions, some passes
@@ -86,7 +84,7 @@ class LinearStart:
         share = 1.0
         if isinstance(given, OwnStart):
             share, solver = given.share, _solver(given.penalty, data.training)
-            given = _class_of_linear_models()(**settings, **solver)
+            given = LinearCRF(**settings, **solver)
             given._is_start = True
         if given.transition_features:
             raise ValueError("init: transition_features=True; expected a LinearCRF without them")
@@ -128,7 +126,7 @@ class LinearStart:
     ) -> LinearStart:
         """Restore an object from its `state`; raises ValueError if parts do not fit together."""
         parameters = model_file.restored_parameters(values["parameters"])
-        restored = _class_of_linear_models()(**parameters)
+        restored = LinearCRF(**parameters)
         restored._restore(values, ChainMap({"classes": classes}, arrays))
         checks.require(not values["transition_features"], "start")
         return cls(restored)
@@ -188,8 +186,4 @@ def _solver(penalty: float, data: LabeledSequences) -> dict[str, Any]:
 
 def is_linear(init: Any) -> bool:
     """Return whether the parameter ``init`` stands for a linear start."""
-    return init == "linear" or isinstance(init, _class_of_linear_models())
-
-
-def _class_of_linear_models() -> type[SequenceLearner]:
-    return SequenceLearner._class_named(LINEAR)
+    return init == "linear" or isinstance(init, LinearCRF)

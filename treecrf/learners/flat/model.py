@@ -8,14 +8,17 @@ import sys
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints
-from treecrf.chains.lattice import Lattice
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.crf import TreeCRF
+from treecrf.learners.boosted.memm import TreeMEMM
+from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
+from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat import pruning
 from treecrf.learners.flat.export import WeightExports
@@ -23,16 +26,34 @@ from treecrf.learners.flat.forest import FlatForest
 from treecrf.learners.flat.pruning import NOTHING, Pruned
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.learners.flat.transformer import ConjunctionTransformer
+from treecrf.learners.future.memm import FutureFeatureMEMM
+from treecrf.learners.linear.attributes import SOURCES
 from treecrf.learners.stream import Stream
 from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
-from treecrf.utils.threads import Threads
 from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions
 from treecrf.utils.validation import Interval, StrOptions
 
 # Parameters of prediction, which can be set after training.
 PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
+
+# Models that can be flattened, by the names in saved models.
+KINDS: dict[str, type[BoostedSequenceClassifier]] = {
+    kind.__name__: kind
+    for kind in (
+        TreeCRF,
+        TreeMEMM,
+        FutureFeatureMEMM,
+        SlidingWindowClassifier,
+        RecurrentSlidingWindowClassifier,
+    )
+}
+
+
+def _of_predictor(name: str) -> property:
+    """Make a method that is that of the flattened model, whose class knows how to predict."""
+    return property(lambda self: getattr(self._predictor(), name))
 
 
 class FlatModel(
@@ -201,48 +222,27 @@ class FlatModel(
         """
         predictor = copy.copy(self._model)
         names = vars(predictor).keys() & PREDICTION_PARAMETERS
-        return predictor.set_params(**{name: getattr(self, name) for name in names})
+        vars(predictor).update({name: getattr(self, name) for name in names})
+        return predictor
 
-    @property
-    def _schema(self) -> InputSchema:
-        return self._model._schema
-
-    @property
-    def _trained_order(self) -> int:
-        return self._model._trained_order
-
-    @property
-    def _trained_backward(self) -> bool:
-        return self._model._trained_backward
-
-    def _reach(self) -> tuple[int, int]:
-        return self._predictor()._reach()
+    _schema = property(lambda self: self._model._schema)
+    _trained_order = property(lambda self: self._model._trained_order)
+    _trained_backward = property(lambda self: self._model._trained_backward)
+    _reach = _of_predictor("_reach")
+    _scores_of = _of_predictor("_scores_of")
+    _labels = _of_predictor("_labels")
+    _decoded = _of_predictor("_decoded")
+    _lattice_of = _of_predictor("_lattice_of")
+    _log_likelihoods = _of_predictor("_log_likelihoods")
 
     def stream(self, lag: int = 0) -> Stream:
         """Label a sequence online; see `TreeCRF.stream`."""
         check_is_fitted(self, "classes_")
         return self._predictor().stream(lag)
 
-    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        return self._model._scores_of(sequences, threads)
-
-    def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        return self._predictor()._labels(sequences, masks)
-
-    def _decoded(
-        self, sequences: Sequences, masks: np.ndarray | None
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        return self._predictor()._decoded(sequences, masks)
-
-    def _lattice_of(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice:
-        return self._predictor()._lattice_of(sequences, constraints, threads)
-
-    def _log_likelihoods(
-        self, sequences: Sequences, codes: np.ndarray, threads: Threads
-    ) -> np.ndarray:
-        return self._predictor()._log_likelihoods(sequences, codes, threads)
+    def _as_attributes(self) -> FlatAttributes:
+        """Return the source of attributes for linear learners."""
+        return FlatAttributes(self)
 
     def prune(self, tolerance: float) -> FlatModel:
         """Remove small weights, and conjunctions without any other weights.
@@ -299,14 +299,75 @@ class FlatModel(
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> FlatModel:
         """Restore a saved model; the conjunctions are derived from its trees."""
         self._validate_params()
-        kind = BoostedSequenceClassifier._class_named(values["model"])
-        model = kind(**model_file.restored_parameters(values["model_parameters"]))
+        model = KINDS[values["model"]](**model_file.restored_parameters(values["model_parameters"]))
         model._restore(values, arrays)
         pruned = Pruned(**values["pruned"])
         checks.check_counts(pruned.n_weights, pruned.n_conjunctions)
         changes = (pruned.score_change, pruned.log_probability_change)
         checks.require(all(type(c) is float and 0 <= c < np.inf for c in changes), "bounds")
         return self._adopt(model, model._forest, pruned)
+
+
+class FlatAttributes:
+    """A source of attributes for linear learners: the conjunctions of a flat model."""
+
+    kind: ClassVar[str] = "flat"
+
+    # The tests of the conjunctions contain the window.
+    window = (0, 0)
+
+    def __init__(self, flat: FlatModel):
+        self.flat = flat
+
+    @property
+    def schema(self) -> InputSchema:
+        """Description of the training data, which all other data must match."""
+        return self.flat._schema
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes."""
+        return self.flat.n_conjunctions_
+
+    def fit(self, sequences: Sequences) -> FlatAttributes:
+        """Do nothing; the conjunctions are those of the flat model."""
+        return self
+
+    def rows(self, sequences: Sequences) -> sparse.csr_array:
+        """Compute the attributes of all positions; float64 array (n_positions, n_attributes)."""
+        return self.flat.matrix(sequences)
+
+    def reach(self) -> tuple[int, int]:
+        """Return the number of positions to the left and to the right that attributes depend on."""
+        return self.flat._reach()
+
+    def names_at(self, offset: int) -> list[str]:
+        """Return the names of the conjunctions."""
+        return self.flat.get_feature_names_out().tolist()
+
+    def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
+        """Return the weights of the flat model, or None if they do not fit these labels.
+
+        They fit if the flat model has the same labels, reads from left to right, has order 0 or 1
+        and no linear start.
+        """
+        flat = self.flat
+        if flat._trained_order > 1 or flat._trained_backward or flat._model._start is not None:
+            return None
+        return flat.weights() if np.array_equal(flat.classes_, classes) else None
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model: values for JSON, and arrays."""
+        values, arrays = self.flat._state()
+        return values, arrays | {"classes": self.flat.classes_}
+
+    @classmethod
+    def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FlatAttributes:
+        """Restore an object from its `state`; raises ValueError if the state is invalid."""
+        return cls(FlatModel()._restore(values, arrays))
+
+
+SOURCES[FlatAttributes.kind] = FlatAttributes
 
 
 def flatten(model: BoostedSequenceClassifier) -> FlatModel:

@@ -38,7 +38,7 @@ class Attributes(Protocol):
     Attributes
     ----------
     kind : str
-        Name in saved models, see `treecrf.learners.linear.base.SOURCES`.
+        Name in saved models, see `SOURCES`.
     window : (int, int)
         Number of positions to the left and to the right whose attributes a position has.
     schema : InputSchema or None
@@ -193,6 +193,10 @@ class WindowAttributes:
         sizes = self._sizes
         return int(np.where(sizes >= 0, sizes, 1).sum())
 
+    def reach(self) -> tuple[int, int]:
+        """Return the number of positions to the left and to the right that attributes depend on."""
+        return self.window
+
     @property
     def features(self) -> np.ndarray:
         """Feature of each attribute, int64 array (n_attributes,)."""
@@ -259,6 +263,10 @@ class WindowAttributes:
         restored.kept = arrays["kept"]
         checks.check_indices(restored.kept, restored._n_all(), "attributes")
         return restored
+
+
+# Sources in saved models by their kinds; packages above this one add theirs.
+SOURCES: dict[str, type[Attributes]] = {WindowAttributes.kind: WindowAttributes}
 
 
 def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:

@@ -23,11 +23,9 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.class_weights import position_weights
 from treecrf.learners.effects import Needs
-from treecrf.learners.flat.attributes import FlatAttributes
-from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
 from treecrf.learners.learner import SequenceLearner
-from treecrf.learners.linear.attributes import Attributes, WindowAttributes
+from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
@@ -41,9 +39,6 @@ from treecrf.learners.training_data import (
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
-
-# Sources of attributes by the name that saved models store.
-SOURCES: dict[str, type] = {kind.kind: kind for kind in (WindowAttributes, FlatAttributes)}
 
 
 @dataclass(frozen=True)
@@ -262,8 +257,8 @@ class LinearSequenceClassifier(SequenceLearner):
                 f"window={self.window!r} has no effect with attributes, which define the "
                 "window; expected 0"
             )
-        is_flat = isinstance(self.attributes, FlatModel)
-        return FlatAttributes(self.attributes) if is_flat else self.attributes
+        source = self.attributes
+        return source._as_attributes() if hasattr(source, "_as_attributes") else source
 
     def _starting_attributes(self, earlier: dict) -> Attributes:
         return earlier["_attributes"] if earlier else self._source()
@@ -331,14 +326,12 @@ class LinearSequenceClassifier(SequenceLearner):
         return self.order
 
     def _reach(self) -> tuple[int, int]:
-        if isinstance(self._attributes, FlatAttributes):
-            return self._attributes.flat._reach()
-        if not isinstance(self._attributes, WindowAttributes):
+        if not hasattr(self._attributes, "reach"):
             raise TypeError(
                 f"the window of {type(self._attributes).__name__} is unknown; expected the "
                 "attributes of a window"
             )
-        return tuple(self._attributes.window)
+        return self._attributes.reach()
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.inputs.labels import Labels
-from treecrf.learners.boosted.evaluation import (
+from treecrf.learners.evaluation import (
     NEG_LOG_LOSS,
     SCORINGS,
     TrueLabels,

@@ -9,16 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf.chains.sampling import KEEP_NONE, PROBABLE_DECREASE, guess_for, probable_decrease
-from treecrf.learners.boosted.evaluation import (
-    MEANS,
-    OBJECTIVES,
-    Evaluations,
-    LabelScore,
-    Scored,
-    TrueLabels,
-    metric_of,
-    no_known_labels,
-)
 from treecrf.learners.boosted.parted.choices import IterationChoices
 from treecrf.learners.boosted.parted.growing import ListGrowing
 from treecrf.learners.boosted.parted.shard import Shard, true_labels
@@ -31,6 +21,16 @@ from treecrf.learners.boosted.parted.steps import (
     Step,
 )
 from treecrf.learners.boosted.selection import Choice
+from treecrf.learners.evaluation import (
+    MEANS,
+    OBJECTIVES,
+    Evaluations,
+    LabelScore,
+    Scored,
+    TrueLabels,
+    metric_of,
+    no_known_labels,
+)
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput

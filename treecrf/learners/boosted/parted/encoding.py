@@ -10,10 +10,10 @@ import numpy as np
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.evaluation import OBJECTIVES
 from treecrf.learners.boosted.parted.labeled import recode, take_some
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.start import LinearStart, starting_parts
+from treecrf.learners.evaluation import OBJECTIVES
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils.fleet import Each, Fleet, View
 from treecrf.utils.threads import Threads

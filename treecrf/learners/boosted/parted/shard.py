@@ -15,7 +15,6 @@ import numpy as np
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import LocalObjective
 from treecrf.chains.weighted_mean import MeanSums, WholeValue
-from treecrf.learners.boosted.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.parted.steps import (
     Behind,
@@ -27,6 +26,7 @@ from treecrf.learners.boosted.parted.steps import (
     Step,
     total,
 )
+from treecrf.learners.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.scratch import Allocate, relocated

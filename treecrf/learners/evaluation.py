@@ -1,4 +1,4 @@
-"""Scores of boosted models on validation sequences after each iteration."""
+"""Scores of models on validation sequences after each iteration."""
 
 from __future__ import annotations
 
