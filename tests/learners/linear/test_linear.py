@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.objectives import ChainLabels, make_objective
-from treecrf.learners.linear.likelihood import ScoreLikelihood
-from treecrf.learners.linear.training import Loss
+from treecrf.learners.linear.likelihood import Loss, ScoreLikelihood
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
 WORDS = ["abca", "b", "ca", "bbcab", "ac"]
@@ -39,7 +38,7 @@ def loss_of(model, X, y, **given):
     caught = []
 
     class Catching(LinearCRF):
-        def _learn(self, training, held_out, start, rng, run):
+        def _learn(self, training, held_out, start, run):
             caught.append(Loss(self._likelihood(training), self.l2_regularization))
             raise Stopped
 
@@ -298,7 +297,7 @@ def test_bad_validation_data_are_named(letters):
 
 @pytest.mark.parametrize("transition_features", [False, True])
 def test_threads_find_the_same_weights(transition_features, letters, monkeypatch):
-    monkeypatch.setattr("treecrf.learners.linear.table.PART_POSITIONS", 64)
+    monkeypatch.setattr("treecrf.learners.linear.scores.PART_POSITIONS", 64)
     X, y = letters
     one, two = (
         LinearCRF(window=2, transition_features=transition_features, n_jobs=n).fit(X, y)
@@ -446,7 +445,7 @@ def test_saved_models_hold_their_attributes(tables, tmp_path, monkeypatch):
             )
             return restored
 
-    monkeypatch.setitem(treecrf.learners.linear.base.SOURCES, "doubled", Saved)
+    monkeypatch.setitem(treecrf.learners.linear.attributes.SOURCES, "doubled", Saved)
     crf = LinearCRF(attributes=Saved()).fit(X, y)
     crf.save(tmp_path / "model")
     again = treecrf.load(tmp_path / "model")

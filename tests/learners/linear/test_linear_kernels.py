@@ -12,8 +12,7 @@ from support.oracles import brute_force
 from treecrf import _inference
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
-from treecrf.learners.linear.scores import LinearScores
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.scores import LinearScores, Table
 from treecrf.utils.threads import Threads
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -96,7 +95,7 @@ def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
     lengths = np.random.default_rng(0).integers(1, 9, 150).tolist()
     found = []
     for n_jobs, size in ((1, 256), (2, 256), (2, 256), (1, 50)):
-        monkeypatch.setattr("treecrf.learners.linear.table.PART_POSITIONS", size)
+        monkeypatch.setattr("treecrf.learners.linear.scores.PART_POSITIONS", size)
         case = Case(np.random.default_rng(1), (2, 1), 3, pairs, lengths, n_jobs)
         scores = case.scores.scores(case.weights)
         found.append((scores, case.scores.gradient(np.sin(scores)).vector))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from treecrf.learners.linear.solvers import minimize
+from treecrf.learners.linear.lbfgs import minimize
 
 
 def logistic(rng, n=80, d=30, scale=1.0):

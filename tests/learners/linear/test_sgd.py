@@ -13,7 +13,7 @@ import treecrf
 from treecrf import LinearCRF
 from treecrf.learners.linear import sgd
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
-from treecrf.learners.linear.training import Loss
+from treecrf.learners.linear.likelihood import Loss
 from treecrf.utils.hashing import mix
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
@@ -33,7 +33,7 @@ def data_of(model, X, y, **given):
     caught = []
 
     class Catching(LinearCRF):
-        def _learn(self, training, held_out, start, rng, run):
+        def _learn(self, training, held_out, start, run):
             caught.append((training, Loss(self._likelihood(training), self.l2_regularization)))
             raise Stopped
 
@@ -193,7 +193,7 @@ def assert_equal_models(one, other):
 
 
 def test_the_seed_determines_the_weights(letters, monkeypatch):
-    monkeypatch.setattr("treecrf.learners.linear.table.PART_POSITIONS", 64)
+    monkeypatch.setattr("treecrf.learners.linear.scores.PART_POSITIONS", 64)
     held_out = [part[::5] for part in letters]
     one = clone(SGD).fit(*letters, *held_out)
     assert_equal_models(one, clone(SGD).set_params(n_jobs=2).fit(*letters, *held_out))

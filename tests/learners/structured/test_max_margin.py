@@ -20,7 +20,7 @@ from treecrf import StructuredSVM
 from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.reading import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.scores import Table
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, gamma_of
 
 # One word occurs twice, with different labels.

@@ -31,7 +31,7 @@ def rounds_of(model, X, y):
     caught = []
 
     class Catching(SequenceBoostingClassifier):
-        def _learn(self, training, held_out, start, rng, run):
+        def _learn(self, training, held_out, start, run):
             caught.append(Rounds(training, start, self._bound(), self.max_step, self.piece_length))
             raise Stopped
 

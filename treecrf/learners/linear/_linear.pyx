@@ -1,9 +1,8 @@
 """Scores as sums of attributes times weights, and the transposed product, their gradient.
 
-Attributes come in rows. Each position has a row, and boundary rows lie between and around the
-sequences; `treecrf.learners.linear.table` makes them. A block of weights or scores has ``width``
-numbers: one per label and, with transition features, one per pair of labels after these, (u, v) at
-``n_labels + u * n_labels + v``.
+Attributes come in rows, see `treecrf.learners.linear.scores.Table`. A block of
+weights or scores has ``width`` numbers: one per label and, with transition features, one per pair
+of labels after these, (u, v) at ``n_labels + u * n_labels + v``.
 
 The functions release the global interpreter lock and write only to the given range of rows,
 attributes or sequences, so that threads can share the work.
@@ -25,9 +24,8 @@ def score_rows(by_row, window, const double[:, :, ::1] weights, Py_ssize_t first
                double[:, ::1] out):
     """Write the scores of rows ``first`` to ``last - 1`` to ``out``, which has only these rows.
 
-    ``by_row`` holds the start of each row's entries, and their attributes and values. With
-    ``window = (left, right)``, ``weights[a, j]`` is the block that attribute a at row s contributes
-    to row ``s - right + j``. The scores of boundary rows have no meaning.
+    With ``window = (left, right)``, ``weights[a, j]`` is the block that attribute a at row s
+    contributes to row ``s - right + j``. The scores of boundary rows have no meaning.
     """
     cdef const int64_t[::1] starts = by_row[0]
     cdef const int32_t[::1] attributes = by_row[1]
@@ -47,10 +45,8 @@ def sum_rows(by_attribute, const double[:, ::1] deltas, Py_ssize_t first, Py_ssi
              double[:, :, ::1] out):
     """Write the gradient of attributes ``first`` to ``last - 1`` to ``out``.
 
-    ``by_attribute`` holds the start of each attribute's entries, and their rows and values.
     ``deltas`` holds the derivatives with respect to the scores of all rows, 0 for boundary rows,
-    with ``right`` rows of zeros in front and ``left`` rows of zeros at the end, where
-    ``(left, right)`` is the window.
+    with ``right`` rows of zeros in front and ``left`` at the end, if (left, right) is the window.
     """
     cdef const int64_t[::1] starts = by_attribute[0]
     cdef const int32_t[::1] rows = by_attribute[1]
@@ -67,8 +63,7 @@ def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
                  double[:, :, ::1] out):
     """Write the scores that inference reads, ``out[v, t, u]`` for label v at t after label u.
 
-    ``part`` is a range of sequences, and ``rows`` starts with the first row of the range.
-    ``transitions`` has a row for each previous label and a last row for first positions. At the
+    ``part`` is a range of sequences, and ``rows`` starts with the first row of the range. At the
     first position of a sequence the only context is 0.
     """
     cdef Py_ssize_t first = part[0], last = part[1], origin = first_rows[first]

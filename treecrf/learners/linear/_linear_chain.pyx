@@ -147,20 +147,11 @@ cdef class StateChains:
     """Sequences of rows of scores; forbidden labels and transitions have the score -inf.
 
     The methods work on the sequences ``first`` to ``last - 1``, release the global interpreter lock
-    and write only to the parts that belong to these sequences. ``transitions`` has a row for each
-    previous label and a last row for first positions.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    first_rows : int64 array (n_sequences,)
-        Row of the first position of each sequence.
-    labels : int32 array (n_positions,), optional
-        True labels; `marginals` does not need them.
+    and write only to the parts that belong to these sequences.
     """
 
     cdef const int64_t[::1] offsets, first_rows
-    cdef const int32_t[::1] labels
+    cdef const int32_t[::1] labels  # the true ones, which `marginals` does not need
 
     def __init__(self, offsets, first_rows, labels=None):
         self.offsets = offsets
@@ -186,19 +177,9 @@ cdef class StateChains:
                   double[:, ::1] summed, double[::1] out):
         """Replace scores by derivatives of the log-likelihood.
 
-        Parameters
-        ----------
-        rows : float64 array (n_rows, n_labels)
-            Scores, replaced by ``weight * (I(label) - P(label))``; boundary rows between sequences
-            become 0.
-        transitions : float64 array (n_labels + 1, n_labels)
-        weights : float64 array (n_sequences,)
-            Weight of each sequence.
-        first, last : int
-        summed : float64 array (n_labels + 1, n_labels)
-            Receives the derivatives with respect to the transitions, summed over the sequences.
-        out : float64 array (n_sequences,)
-            Receives log P(labels) of each sequence, without its weight.
+        ``rows`` receives ``weight * (I(label) - P(label))``, 0 in boundary rows between sequences;
+        ``summed`` the derivatives with respect to the transitions, summed over the sequences; and
+        ``out`` log P(labels) of each sequence, without its weight.
         """
         cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
         cdef Py_ssize_t i, length

@@ -60,38 +60,18 @@ cdef class StepSizes:
 cdef class LinearSteps:
     """Weights of a linear chain, and the steps that change them.
 
-    Parameters
-    ----------
-    by_row : (int64 array, int32 array, float64 array)
-        Start of each row's entries, and the attributes and values of the entries.
-    window : (int, int)
-    offsets, first_rows : int64 arrays
-        Starts of the sequences and the end of the last, and the row of each first position.
-    codes : int32 array (n_positions,)
-        True labels.
-    weights : float64 array (n_sequences,)
-        Weights of the sequences.
-    rates : float64 array (n_attributes,)
-        Factors of the penalty on the weights of each attribute.
-    blocks : float32 array (n_attributes, n_offsets, n_labels)
-        Weights of the attributes. They are changed.
-    transitions : float64 array (n_labels + 1, n_labels)
-        Weights of previous label and label, and in the last row of first labels. They are changed.
-    barriers : float64 array (n_labels + 1, n_labels)
-        Minus infinity for transitions that are forbidden, and 0 for all others.
-    allowed : uint8 array (n_positions, n_labels) or None
-        Which labels are allowed at each position; None if all are.
-    candidates : uint8 array (n_positions, n_labels) or None
-        Which labels may be the true one; None if all labels are known.
+    ``blocks`` and ``transitions`` are changed.
     """
 
     cdef const int64_t[::1] starts, offsets, first_rows
     cdef const int32_t[::1] attributes, codes
-    cdef const double[::1] values, weights, rates
-    cdef float[:, :, ::1] blocks
+    cdef const double[::1] values
+    cdef const double[::1] weights          # of sequences
+    cdef const double[::1] rates            # factors of the penalty on the weights of an attribute
+    cdef float[:, :, ::1] blocks            # weights [attribute, offset, label]
     cdef double[::1] bases
     cdef double[:, ::1] transitions
-    cdef const double[:, ::1] barriers
+    cdef const double[:, ::1] barriers      # -inf for forbidden transitions, else 0
     cdef const uint8_t[:, ::1] allowed, candidates
     cdef Py_ssize_t left, right
     cdef double log_decay
@@ -138,21 +118,12 @@ cdef class LinearSteps:
             double decay, double smallest, double[::1] out):
         """Make a step for each of some sequences.
 
-        Parameters
-        ----------
-        order : int64 array
-            The sequences, in the order of the steps.
-        numbers : uint64 array (n_sequences,)
-            A random number for each sequence.
-        sizes : StepSizes
-        decay : float
-            A step of size s multiplies the weights by exp(-s * decay).
-        smallest : float
-            If all residuals of a position are smaller than this number, the position is kept with
-            a probability in proportion to the largest one, and its residuals are divided by this
-            probability. Its expected step is then the same.
-        out : float64 array (n_sequences,)
-            Receives log P(labels) of each sequence before its step.
+        ``order`` holds the sequences in the order of the steps, and ``numbers`` a random number for
+        each sequence. A step of size s multiplies the weights by exp(-s * decay). If all residuals
+        of a position are smaller than ``smallest``, the position is kept with a probability in
+        proportion to the largest one, and its residuals are divided by this probability: its
+        expected step is then the same. ``out`` receives log P(labels) of each sequence before its
+        step.
         """
         cdef Py_ssize_t j, i, longest = 1, n = self.transitions.shape[1]
         cdef sparse_rows rows = self._rows()

@@ -79,25 +79,11 @@ class Attributes(Protocol):
 
 
 class WindowAttributes:
-    """The values in a window of the input.
+    """The values in a window of the input; the parameters are those of `LinearCRF`.
 
     A categorical feature is one-hot encoded, with an attribute for each value. Booleans and numbers
-    are attributes themselves. Absent values are 0.
-
-    Parameters
-    ----------
-    max_window : (int, int)
-        Maximum number of positions to the left and to the right whose attributes a position has.
-        The window is cut to the length of the training sequences, see `window_within`.
-    missing : {"indicator", "impute"}
-        ``"indicator"`` sets all attributes of a missing category to 0, replaces missing numbers and
-        booleans by their training mean, and, if the column has missing values in training, adds an
-        attribute that marks them. ``"impute"`` fills in the mean of numbers and the most common
-        value of all others.
-    min_count : int
-        Attributes that are non-zero at fewer training positions are dropped.
-    standardized : bool, default=False
-        Whether numbers are standardized, see `Standardization`.
+    are attributes themselves, ``standardized`` or not. Absent values are 0. The window is cut to
+    the length of the training sequences, see `window_within`.
     """
 
     kind: ClassVar[str] = "window"
@@ -106,8 +92,7 @@ class WindowAttributes:
     schema: InputSchema | None = None
     imputation: Imputation
     standardization: Standardization | None = None
-    # Indices of the attributes that are not dropped.
-    kept: np.ndarray
+    kept: np.ndarray  # indices of the attributes that are not dropped
 
     def __init__(
         self,
@@ -149,13 +134,7 @@ class WindowAttributes:
         return other
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """Compute the attributes of all positions; float64 array (n_positions, n_attributes).
-
-        Raises
-        ------
-        ValueError
-            If a number is so large that its products with weights might not be finite.
-        """
+        """Compute the attributes of all positions; raises ValueError for numbers too large."""
         pieces = list(self._pieces(sequences))
         rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
         refuse_large(rows, sequences.offsets)
@@ -222,7 +201,7 @@ class WindowAttributes:
         """Return None: training starts from zeros."""
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model."""
         schema = self.schema
         values = {name: getattr(self, name) for name in ("missing", "min_count", "standardized")}
         values |= {name: getattr(schema, name) for name in ("form", "n_features")}
@@ -237,7 +216,7 @@ class WindowAttributes:
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> WindowAttributes:
-        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
+        """Restore an object from its `state`."""
         kinds = arrays["kinds"]
         categories = {j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)}
         names = None if values["names"] is None else tuple(values["names"])
@@ -270,13 +249,7 @@ SOURCES: dict[str, type[Attributes]] = {WindowAttributes.kind: WindowAttributes}
 
 
 def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
-    """Check that products of numbers and weights stay finite.
-
-    Raises
-    ------
-    ValueError
-        If a number is too large; the message names the first one.
-    """
+    """Raise ValueError for numbers whose products with weights might not be finite."""
     large = np.abs(rows.data) > MAX_NUMBER
     if large.any():
         k = int(np.argmax(large))

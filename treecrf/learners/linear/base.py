@@ -6,9 +6,6 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections import ChainMap
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,124 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
-from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.class_weights import position_weights
 from treecrf.learners.effects import Needs
-from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
+from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.scores import LinearScores
-from treecrf.learners.linear.state_lattice import StateLattice
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.scores import LinearScores, StateLattice, Table
+from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Layout, Weights, are_weights
-from treecrf.learners.stopping import History
-from treecrf.learners.training_data import (
-    FitArguments,
-    LabeledSequences,
-    TrainingInput,
-)
+from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.utils import checks, model_file
+from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """Training or validation data of a linear learner.
-
-    Attributes
-    ----------
-    scores : LinearScores
-        Scores of all positions as a function of the weights.
-    codes : int32 array (n_positions,)
-        True labels, as indices into ``classes``.
-    classes : array (n_labels,)
-    constraints : Constraints
-        Which labels are possible; the scores of all others must be minus infinity.
-    weights : float64 array (n_sequences,)
-        Weight of each sequence in training: the mean over its positions of the sample weight times
-        the weight of the label.
-    sample_weights : float64 array (n_positions,) or None
-        Sample weights, for scores; None stands for ones.
-    candidates : bool array (n_positions, n_labels) or None
-        Labels among which the true one is; None if all labels are known.
-    """
-
-    scores: LinearScores
-    codes: np.ndarray
-    classes: np.ndarray
-    constraints: Constraints
-    weights: np.ndarray
-    sample_weights: np.ndarray | None = None
-    candidates: np.ndarray | None = None
-
-    @cached_property
-    def mean(self) -> WeightedMean:
-        """The mean per position of values of the sequences."""
-        return WeightedMean(self.sample_weights, self.offsets)
-
-    def repeated_weights(self) -> np.ndarray | None:
-        """Return the weight in training of the sequence of each position; None for ones."""
-        if (self.weights == 1).all():
-            return None
-        return np.repeat(self.weights, np.diff(self.offsets))
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Start of each sequence, and the end of the last."""
-        return self.scores.table.offsets
-
-    @property
-    def layout(self) -> Layout:
-        """Number and order of the weights."""
-        return self.scores.layout
-
-
-@dataclass(frozen=True)
-class Run:
-    """The callbacks of a training run.
-
-    Attributes
-    ----------
-    estimator : str
-        Name of the class.
-    max_iter : int
-    callbacks : Callbacks
-    model : callable
-        Returns a fitted estimator, given the weights and the results of training.
-    """
-
-    estimator: str
-    max_iter: int
-    callbacks: Callbacks
-    model: Callable[[Weights, dict], Any]
-
-    def start(self) -> None:
-        """Call the callbacks before the first iteration."""
-        self.callbacks.start(self._info(0, History(), self._refuse_model))
-
-    def after(
-        self, n_iter: int, history: History, state: Callable[[], tuple[Weights, dict]]
-    ) -> bool:
-        """Call the callbacks after an iteration; return whether one of them stops training.
-
-        Parameters
-        ----------
-        n_iter : int
-        history : History
-        state : callable
-            Returns the present weights, which training must not change, and results.
-        """
-        return self.callbacks.after(self._info(n_iter, history, lambda: self.model(*state())))
-
-    def _info(self, n_iter: int, history: History, model: Callable[[], Any]) -> IterationInfo:
-        return IterationInfo(self.estimator, n_iter, self.max_iter, history, model)
-
-    def _refuse_model(self) -> None:
-        raise ValueError(f"{self.estimator} has no model before its first iteration")
 
 
 class LinearSequenceClassifier(SequenceLearner):
@@ -171,43 +66,19 @@ class LinearSequenceClassifier(SequenceLearner):
     # Results of training that saved models store: numbers and arrays of numbers.
     _results: ClassVar[tuple[str, ...]] = ("n_iter_",)
 
-    # Implemented by subclasses
-
     @abstractmethod
     def _learn(
-        self,
-        training: TrainingData,
-        held_out: TrainingData | None,
-        start: Weights,
-        rng: np.random.Generator,
-        run: Run,
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        """Find the weights.
+        """Find the weights; return them and the fitted attributes, those of `_results` among them.
 
-        Parameters
-        ----------
-        training : TrainingData
-        held_out : TrainingData or None
-            Validation data, with the same attributes.
-        start : Weights
-            Weights to start from: those of the previous fit with ``warm_start``, those that the
-            source of attributes provides, or zeros. They may be changed in place.
-        rng : numpy random generator
-            Seeded by ``random_state``.
-        run : Run
-            Its ``start`` and ``after`` call the callbacks.
-
-        Returns
-        -------
-        weights : Weights
-        results : dict
-            The fitted attributes named in `_results`, among others.
+        ``start`` holds the weights of the previous fit with ``warm_start``, those that the source
+        of attributes provides, or zeros. They may be changed in place.
         """
 
     # Training
 
     def _train(self, arguments: FitArguments) -> dict:
-        """Train and return the fitted attributes; the estimator itself does not change."""
         if arguments.eval_sets:
             raise ValueError(
                 f"eval_set: {type(self).__name__} scores one set of validation sequences; pass it "
@@ -220,32 +91,38 @@ class LinearSequenceClassifier(SequenceLearner):
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
         check_order(len(classes), self.order, "give fewer labels")
         attributes = self._fitted_attributes(earlier, training.sequences)
-        with Threads(self.n_jobs) as threads:
+        name = type(self).__name__
+
+        def fitted(weights: Weights, results: dict) -> dict:
+            if not are_weights(weights.vector):
+                raise ValueError("the weights are not finite; standardize the features")
+            schema = attributes.schema
+            return self._feature_names(schema.names) | results | {
+                "classes_": classes,
+                "n_features_in_": schema.n_features,
+                "_attributes": attributes,
+                "_weights": weights,
+            }  # fmt: skip
+
+        with (
+            Threads(self.n_jobs) as threads,
+            Progress(self.verbose, 0, self.max_iter, name) as progress,
+        ):
             data, held_out = (
                 None if part is None else self._training_data(attributes, part, classes, threads)
                 for part in (training, prepared.held_out)
             )
             start = self._start(attributes, classes, data.layout, earlier)
-
-            def fitted(weights: Weights, results: dict) -> dict:
-                if not are_weights(weights.vector):
-                    raise ValueError("the weights are not finite; standardize the features")
-                schema = attributes.schema
-                return self._feature_names(schema.names) | results | {
-                    "classes_": classes,
-                    "n_features_in_": schema.n_features,
-                    "_attributes": attributes,
-                    "_weights": weights,
-                }  # fmt: skip
-
             run = Run(
-                type(self).__name__,
-                self.max_iter,
-                callbacks,
-                lambda *state: self._fitted_copy(fitted(*state)),
+                estimator=name,
+                max_iter=self.max_iter,
+                rng=np.random.default_rng(prepared.seed),
+                callbacks=callbacks,
+                stopping=self._stopping(),
+                progress=progress,
+                model=lambda *state: self._fitted_copy(fitted(*state)),
             )
-            rng = np.random.default_rng(prepared.seed)
-            return fitted(*self._learn(data, held_out, start, rng, run))
+            return fitted(*self._learn(data, held_out, start, run))
 
     def _source(self) -> Attributes:
         """Return the source of attributes, not fitted."""
@@ -425,7 +302,6 @@ class LinearSequenceClassifier(SequenceLearner):
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of a saved model: values for JSON, and arrays."""
         source, arrays = self._attributes.state()
         results = {name: getattr(self, name) for name in self._results}
         values = {
@@ -440,7 +316,6 @@ class LinearSequenceClassifier(SequenceLearner):
         return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearSequenceClassifier:
-        """Restore the state of a saved model, after checking that its parts fit together."""
         self._validate_params()
         self.classes_ = arrays["classes"]
         checks.check_classes(self.classes_)

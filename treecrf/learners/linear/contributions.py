@@ -12,7 +12,7 @@ from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.scores import Table
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import Players
 
@@ -23,32 +23,12 @@ class LinearExplainer:
     An absent feature has attributes of 0, and an absent previous label stands for the mean over all
     labels. The contribution of a feature is the sum of its attributes, multiplied by their weights.
     Where a weight also depends on the previous label, the two share what they add together.
-
-    Parameters
-    ----------
-    model : LinearSequenceClassifier
-        A fitted model with the attributes of a window.
-    codes : list of int
-        The labels whose scores to explain.
-
-    Attributes
-    ----------
-    players : Players
-        Those that have weights other than 0.
-    base_values : float64 array (n_codes,)
-        The scores if all attributes are 0, as means over previous labels.
-
-    Raises
-    ------
-    TypeError
-        If the model has other attributes, or a kernel instead of weights.
     """
 
     def __init__(self, model: LinearSequenceClassifier, codes: list[int]):
-        check_weights(model)
         check_window(model)
         self.model = model
-        self.codes = codes
+        self.codes = codes  # the labels whose scores to explain
         self._features = attribute_features(model)
         self.players = self._players()
         weights = model._weights.transitions
@@ -56,6 +36,7 @@ class LinearExplainer:
         tables = np.zeros((2, n_labels, n_labels))
         tables[0, :, 0], tables[1] = weights[-1], weights[:-1].T
         self._tables = tables
+        # The scores if all attributes are 0, as means over previous labels.
         self.base_values = tables[1].mean(axis=1)[codes]
 
     @property
@@ -65,6 +46,7 @@ class LinearExplainer:
         return np.arange(right, -left - 1, -1)
 
     def _players(self) -> Players:
+        """Return the players that have weights other than 0."""
         attributes = self.model._weights.attributes
         a, j = np.nonzero((attributes != 0).any(axis=2))
         pairs = np.append(self._features[a], LABEL), np.append(self._offsets[j], 1)
@@ -80,16 +62,9 @@ class LinearExplainer:
     ) -> None:
         """Add the contributions to the scores of all labels at all positions, or at one.
 
-        Parameters
-        ----------
-        sequences : Sequences
-        previous : uint8 array (order, n_positions)
-            The label at each lag before each position, ``n_labels`` for none; only the first lag
-            matters.
-        players : Players
-            The players of ``values``, among which are those of this model.
-        values : float64 array (n_positions, n_codes, n_players), changed in place
-        position : int, optional
+        ``previous`` is the label at each lag before each position, ``n_labels`` for none; only the
+        first lag matters. ``players`` are those of ``values``, (n_positions, n_codes, n_players),
+        among them those of this model.
         """
         weights, table = self.model._weights, Table.of(self.model._attributes, sequences)
         rows_of_positions = table.layout.rows
@@ -123,27 +98,19 @@ class LinearExplainer:
         pairs = self.model._weights.pairs[:, j, :, code]
         mean = pairs.mean(axis=1)
         for label in np.unique(previous):
-            here = np.flatnonzero(previous == label)
+            positions = np.flatnonzero(previous == label)
             # First positions have no weights of pairs.
             of_label = pairs[:, label] if label < pairs.shape[1] else np.zeros(len(mean))
-            half, some = (of_label - mean) / 2, values[here]
-            add_by_player(some, rows[here], mean + half, columns)
-            some[:, before] += rows[here] @ half
-            values[here] = some
+            half, changed = (of_label - mean) / 2, values[positions]
+            add_by_player(changed, rows[positions], mean + half, columns)
+            changed[:, before] += rows[positions] @ half
+            values[positions] = changed
 
 
 def add_by_player(
     values: np.ndarray, rows: sparse.csr_array, weights: np.ndarray, columns: np.ndarray
 ) -> None:
-    """Add attributes multiplied by weights to the columns of their players.
-
-    Parameters
-    ----------
-    values : float64 array (n_positions, n_players), changed in place
-    rows : CSR array (n_positions, n_attributes)
-    weights : float64 array (n_attributes,)
-    columns : int array (n_attributes,)
-    """
+    """Add attributes times weights to ``values``, in the column of the player of each attribute."""
     shape = len(weights), values.shape[1]
     used = np.flatnonzero(weights)
     spread = sparse.csr_array((weights[used], (used, columns[used])), shape=shape)
@@ -171,29 +138,10 @@ def without_feature(
 ) -> tuple[LinearSequenceClassifier, np.ndarray, np.ndarray]:
     """Separate the scores of one value of a feature from those of all other features.
 
-    Parameters
-    ----------
-    model : LinearSequenceClassifier
-        A fitted model with the attributes of a window.
-    feature, offset : int
-    value : array
-        One row of input with this value: an array of one symbol, or a table.
-
-    Returns
-    -------
-    model : LinearSequenceClassifier
-        A copy without the weights of the feature at the offset.
-    labels : float64 array (n_labels,)
-        Scores of the value for each label.
-    pairs : float64 array (n_labels, n_labels)
-        Scores of the value for each previous label and label, wherever there is a previous label.
-
-    Raises
-    ------
-    TypeError
-        If the model has other attributes, or a kernel instead of weights.
+    ``value`` is one row of input. Returns a copy of the model without the weights of the feature at
+    the offset, and the scores of the value for each label, (n_labels,), and for each previous label
+    and label, (n_labels, n_labels), wherever there is a previous label.
     """
-    check_weights(model)
     check_window(model)
     weights = model._weights
     copied, rest = copy.copy(model), weights.copy()
@@ -213,7 +161,8 @@ def without_feature(
 
 
 def check_window(model: LinearSequenceClassifier) -> None:
-    """Raise TypeError unless the attributes of a model are the values in a window."""
+    """Raise TypeError unless a model has weights of the values in a window."""
+    check_weights(model)
     if not isinstance(model._attributes, WindowAttributes):
         raise TypeError(
             f"the attributes of the {type(model).__name__} are conjunctions or those of a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,20 +19,14 @@ from treecrf.learners.evaluation import (
     metric_of,
     scoring_of,
 )
-from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
-from treecrf.learners.linear.likelihood import (
-    LabelScore,
-    Likelihood,
-    ScoreLikelihood,
-    StateLikelihood,
-)
-from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
-from treecrf.learners.linear.solvers import dot, minimize
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.lbfgs import Descent
+from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood, StateLikelihood
+from treecrf.learners.linear.sgd import Epochs, StochasticSolver
 from treecrf.learners.linear.start import LinearStartMixin
-from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
+from treecrf.learners.linear.training import Run, TrainingData, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.utils import checks
-from treecrf.utils.progress import Progress
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -279,62 +274,29 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         self.verbose = verbose
 
     def _learn(
-        self,
-        training: TrainingData,
-        held_out: TrainingData | None,
-        start: Weights,
-        rng: np.random.Generator,
-        run: Run,
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
+        self._check_solver()
+        validation = None if held_out is None else self._validation_score(held_out)
         if self.solver == "sgd":
-            return self._learn_by_steps(training, held_out, start, rng, run)
-        loss = Loss(self._likelihood(training), self.l2_regularization)
-        validation = self._scored(held_out)
-        scale = scale_of(training, self.l2_regularization)
-        penalties = self.l1_regularization * scale
-        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            monitor = TrainingMonitor(
-                loss, validation, self.tol, self._stopping(), progress, scale, run
-            )
-            run.start()
-            monitor.start(start.vector, dot(penalties, np.abs(start.vector / scale)))
-            penalties = penalties if self.l1_regularization else None
-            _, ended = minimize(
-                monitor.scaled, start.vector / scale, self.max_iter, monitor, penalties
-            )
-        if not ended and not self._is_start:
+            seed = int(run.rng.integers(np.iinfo(np.int64).max))
+            solver = StochasticSolver(data, self.l2_regularization, start, seed)
+            return Epochs(solver, self.l2_regularization, validation, self.tol, run).run_all()
+        loss = Loss(self._likelihood(data), self.l2_regularization)
+        scale = scale_of(data, self.l2_regularization)
+        descent = Descent(loss, scale, validation, self.tol, run)
+        if not descent.minimize(start, self.l1_regularization) and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
                 "raise max_iter or tol, or standardize numeric features",
                 ConvergenceWarning,
             )
-        return training.layout.weights(monitor.best), monitor.results()
-
-    def _learn_by_steps(
-        self,
-        training: TrainingData,
-        held_out: TrainingData | None,
-        start: Weights,
-        rng: np.random.Generator,
-        run: Run,
-    ) -> tuple[Weights, dict]:
-        """Find the weights by stochastic gradient descent."""
-        self._check_solver()
-        solver = StochasticSolver(
-            training, self.l2_regularization, start, int(rng.integers(np.iinfo(np.int64).max))
-        )
-        validation = self._scored(held_out)
-        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            stopping = self._stopping()
-            monitor = EpochMonitor(
-                solver, self.l2_regularization, validation, self.tol, stopping, progress, run
-            )
-            run.start()
-            monitor.run_epochs(self.max_iter)
-        return monitor.results()
+        return descent.best, descent.results()
 
     def _check_solver(self) -> None:
         """Raise ValueError for settings that only L-BFGS supports."""
+        if self.solver == "lbfgs":
+            return
         refused = {
             "transition_features": self.transition_features,
             "objective": self.objective != "log",
@@ -351,7 +313,6 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         pass
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
-        """Restore the state of a saved model, after checking that its parts fit together."""
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
         super()._restore(values, arrays)
@@ -359,20 +320,19 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         return self
 
-    def _scored(self, data: TrainingData | None) -> Likelihood | None:
-        """Return the score of the validation data."""
-        if data is None:
-            return None
+    def _validation_score(self, data: TrainingData) -> Callable[[Weights], float]:
+        """Return the score of the validation data as a function of the weights."""
         scoring = scoring_of(self.scoring)
         if scoring == "loss":
-            return self._likelihood(data)
+            return self._likelihood(data).mean
         if scoring == "log_likelihood":
-            return self._likelihood(data, "log")
+            return self._likelihood(data, "log").mean
         true = TrueLabels(data.codes, data.offsets, data.candidates, data.sample_weights)
         metric = metric_of(scoring, true, data.classes)
-        if scoring == NEG_LOG_LOSS:
-            return LabelScore(data, metric, Lattice.marginals)
-        return LabelScore(data, metric, self._fitted_copy({"classes_": data.classes})._best_codes)
+        predict = Lattice.marginals
+        if scoring != NEG_LOG_LOSS:
+            predict = self._fitted_copy({"classes_": data.classes})._best_codes
+        return lambda weights: metric(predict(data.lattice(weights)))
 
     def _likelihood(self, data: TrainingData, name: str | None = None) -> Likelihood:
         """Return an objective, by default that of training, in its fastest implementation."""
@@ -392,4 +352,4 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             data.candidates,
             data.repeated_weights(),
         )
-        return ScoreLikelihood(data, make_objective(name, chains, data.scores.threads))
+        return ScoreLikelihood(data, make_objective(name, chains, data.threads))

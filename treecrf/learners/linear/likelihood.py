@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 
-from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import LogLikelihood, Objective
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.layout import rows_of_positions
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
-from treecrf.learners.linear.base import TrainingData
-from treecrf.learners.linear.solvers import dot
-from treecrf.learners.linear.weights import Weights
+from treecrf.learners.linear.training import TrainingData
+from treecrf.learners.linear.weights import Weights, dot
 
 
 class Likelihood(ABC):
-    """Objective to maximize, before regularization: a sum over sequences.
-
-    Parameters
-    ----------
-    data : TrainingData
-    """
+    """Objective to maximize, before regularization: a sum over sequences."""
 
     def __init__(self, data: TrainingData):
         self.data = data
@@ -41,6 +33,22 @@ class Likelihood(ABC):
         """Compute the mean per position, without ``class_weight``."""
 
 
+class Loss:
+    """The loss to minimize, without the L1 penalty."""
+
+    def __init__(self, likelihood: Likelihood, l2: float):
+        self.likelihood = likelihood
+        self.l2 = l2
+        self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
+
+    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Compute the value and the gradient."""
+        weights = self.likelihood.data.layout.weights(vector)
+        total, self.mean, gradient = self.likelihood.gradient(weights)
+        value = self.l2 * dot(vector, vector) - total
+        return value, 2.0 * self.l2 * vector - gradient.vector
+
+
 class StateLikelihood(Likelihood):
     """Log-likelihood without transition features."""
 
@@ -48,39 +56,36 @@ class StateLikelihood(Likelihood):
         super().__init__(data)
         self._rows = data.scores.new_rows()
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
-        table = data.scores.table
-        first_rows = table.first_rows + table.window[1]
+        self._parts = data.table.parts
+        first_rows = data.table.first_rows + data.table.window[1]
         self._row_of_position = rows_of_positions(data.offsets, first_rows)
         self._chains = StateChains(data.offsets, first_rows, data.codes)
         n_labels = data.layout.n_labels
-        self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
-        self._known: dict[int, KnownLabels] = {}
+        self._transitions = np.zeros((len(self._parts), n_labels + 1, n_labels))
+        self._partly_labeled: dict[int, PartlyLabeled] = {}
         if data.candidates is not None:
-            self._known = {
-                k: KnownLabels(data, self._row_of_position, *part)
-                for k, part in enumerate(table.parts)
+            self._partly_labeled = {
+                k: PartlyLabeled(data, self._row_of_position, *part)
+                for k, part in enumerate(self._parts)
             }
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, mean per position, and gradient.
-
-        ``class_weight`` does not count in the mean.
-        """
+        """Return the weighted sum over sequences, mean per position, and gradient."""
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(k: int) -> None:
-            part = data.scores.table.parts[k]
-            self._fill_rows(weights, *part)
-            given = self._known[k].residuals(self._rows, transitions) if self._known else None
+            results = self._rows, self._transitions[k], self._log_likelihoods
+            self._fill_rows(weights, *self._parts[k])
+            # The scores in the rows become residuals.
+            partly = self._partly_labeled.get(k)
+            of_known = partly and partly.residuals(self._rows, transitions)
             self._chains.residuals(
-                self._rows, transitions, data.weights, *part, self._transitions[k],
-                self._log_likelihoods,
-            )  # fmt: skip
-            if given is not None:
-                results = self._rows, self._transitions[k], self._log_likelihoods
-                self._known[k].subtract(given, results)
+                self._rows, transitions, data.weights, *self._parts[k], *results[1:]
+            )
+            if partly is not None:
+                partly.subtract(of_known, results)
 
-        data.scores.threads.map(fill, range(len(data.scores.table.parts)))
+        data.threads.map(fill, range(len(self._parts)))
         gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
         mean = data.mean(self._log_likelihoods)
         return dot(self._log_likelihoods, data.weights), mean, gradient
@@ -91,17 +96,19 @@ class StateLikelihood(Likelihood):
 
     def values(self, weights: Weights) -> np.ndarray:
         """Compute log P of the labels of each sequence, without its weight."""
-        data, transitions = self.data, self.data.constraints.limited(weights.transitions)
+        transitions = self.data.constraints.limited(weights.transitions)
 
         def fill(k: int) -> None:
-            part = data.scores.table.parts[k]
-            self._fill_rows(weights, *part)
-            given = self._known[k].log_likelihoods(self._rows, transitions) if self._known else None
-            self._chains.log_likelihoods(self._rows, transitions, *part, self._log_likelihoods)
-            if given is not None:
-                self._log_likelihoods[self._known[k].numbers] -= given
+            self._fill_rows(weights, *self._parts[k])
+            partly = self._partly_labeled.get(k)
+            of_known = partly and partly.log_likelihoods(self._rows, transitions)
+            self._chains.log_likelihoods(
+                self._rows, transitions, *self._parts[k], self._log_likelihoods
+            )
+            if partly is not None:
+                self._log_likelihoods[partly.numbers] -= of_known
 
-        data.scores.threads.map(fill, range(len(data.scores.table.parts)))
+        self.data.threads.map(fill, range(len(self._parts)))
         return self._log_likelihoods
 
     def _fill_rows(self, weights: Weights, first: int, last: int) -> None:
@@ -114,31 +121,19 @@ class StateLikelihood(Likelihood):
             self._rows[rows] = np.where(allowed[positions], self._rows[rows], -np.inf)
 
 
-class KnownLabels:
-    """Those of some sequences whose labels are not all known, given the known labels.
+class PartlyLabeled:
+    """The sequences from ``first`` to ``last - 1`` whose labels are not all known.
 
-    Their likelihoods and residuals are subtracted from those of the codes, see
-    `treecrf.chains.partial_labels`.
-
-    Parameters
-    ----------
-    data : TrainingData
-    row_of_position : int64 array (n_positions,)
-    first, last : int
-        The sequences from ``first`` to ``last - 1``.
-
-    Attributes
-    ----------
-    numbers : int64 array (n,)
-        Indices of the sequences.
+    Their likelihoods and residuals given the known labels are subtracted from those of the codes,
+    see `treecrf.chains.partial_labels`.
     """
 
     def __init__(self, data: TrainingData, row_of_position: np.ndarray, first: int, last: int):
         offsets = data.offsets[first : last + 1]
         unknown = unknown_labels(data.candidates[offsets[0] : offsets[-1]])
-        some = np.logical_or.reduceat(unknown, offsets[:-1] - offsets[0])
-        self.numbers = first + np.flatnonzero(some)
-        positions = offsets[0] + np.flatnonzero(np.repeat(some, np.diff(offsets)))
+        has_unknown = np.logical_or.reduceat(unknown, offsets[:-1] - offsets[0])
+        self.numbers = first + np.flatnonzero(has_unknown)  # indices of the sequences
+        positions = offsets[0] + np.flatnonzero(np.repeat(has_unknown, np.diff(offsets)))
         self._rows = row_of_position[positions]
         self._candidates = data.candidates[positions]
         self._weights = data.weights[self.numbers]
@@ -146,26 +141,24 @@ class KnownLabels:
         self._chains = StateChains(starts, starts[:-1], data.codes[positions])
 
     def log_likelihoods(self, rows: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-        """Compute log P of the codes of each sequence."""
-        found = np.zeros(len(self.numbers))
-        scores = self._scores(rows)
-        self._chains.log_likelihoods(scores, transitions, 0, len(found), found)
-        return found
+        """Compute log P of the codes of each sequence, given the known labels."""
+        out = np.zeros(len(self.numbers))
+        self._chains.log_likelihoods(self._scores(rows), transitions, 0, len(out), out)
+        return out
 
     def residuals(self, rows: np.ndarray, transitions: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return residuals of the rows and of the transitions, and log-likelihoods of the codes."""
-        found, residuals = np.zeros(len(self.numbers)), self._scores(rows)
+        out, residuals = np.zeros(len(self.numbers)), self._scores(rows)
         of_transitions = np.zeros(transitions.shape)
         self._chains.residuals(
-            residuals, transitions, self._weights, 0, len(found), of_transitions, found
+            residuals, transitions, self._weights, 0, len(out), of_transitions, out
         )
-        return residuals, of_transitions, found
+        return residuals, of_transitions, out
 
-    def subtract(self, given: tuple[np.ndarray, ...], results: tuple[np.ndarray, ...]) -> None:
+    def subtract(self, of_known: tuple[np.ndarray, ...], results: tuple[np.ndarray, ...]) -> None:
         """Subtract the results of `residuals` from those of all sequences, in place."""
-        for result, part, where in zip(
-            results, given, (self._rows, ..., self.numbers), strict=True
-        ):
+        places = (self._rows, ..., self.numbers)
+        for result, part, where in zip(results, of_known, places, strict=True):
             result[where] -= part
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
@@ -174,25 +167,15 @@ class KnownLabels:
 
 
 class ScoreLikelihood(Likelihood):
-    """Any objective that is a function of the scores of labels after labels.
-
-    Parameters
-    ----------
-    data : TrainingData
-    objective : Objective
-        Its weights are those of the sequences in training.
-    """
+    """Any objective that is a function of the scores of labels after labels."""
 
     def __init__(self, data: TrainingData, objective: Objective):
         super().__init__(data)
-        self.objective = objective
+        self.objective = objective  # with the weights in training
         self._position_weights = data.repeated_weights()
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, mean per position, and gradient.
-
-        ``class_weight`` does not count in the mean.
-        """
+        """Return the weighted sum over sequences, mean per position, and gradient."""
         residuals, _, value = self.objective.examples(self._scores(weights), 0)
         total = value * len(self.data.codes)
         if self._position_weights is not None:
@@ -213,37 +196,3 @@ class ScoreLikelihood(Likelihood):
         scores = self.data.scores.scores(weights)
         self.objective.constrain(scores)
         return scores
-
-
-class LabelScore(Likelihood):
-    """A metric of predictions in place of the mean of the objective.
-
-    Parameters
-    ----------
-    data : TrainingData
-    metric : callable
-        Score of the predictions for all positions.
-    predict : callable
-        Returns the predictions from a lattice.
-    """
-
-    def __init__(
-        self,
-        data: TrainingData,
-        metric: Callable[[np.ndarray], float],
-        predict: Callable[[Lattice], np.ndarray],
-    ):
-        super().__init__(data)
-        self.metric = metric
-        self.predict = predict
-
-    def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Metrics have no gradient."""
-        raise NotImplementedError
-
-    def mean(self, weights: Weights) -> float:
-        """Compute the metric."""
-        scores = self.data.scores.scores(weights)
-        self.data.constraints.forbid(scores, self.data.offsets)
-        lattice = Lattice(scores, self.data.offsets, 1, self.data.scores.threads)
-        return self.metric(self.predict(lattice))

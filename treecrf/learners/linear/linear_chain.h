@@ -84,9 +84,9 @@ TREECRF_TEMPLATE double forward_chain_n(const double *factors, ptrdiff_t length,
     return log_z + log_of(total);
 }
 
-/* Returns log Z of a sequence, or -inf if it underflows. `factors` are the exponentials of its scores, and `transitions` those
- * of the transitions. `forward` receives the weights of each position, and `scale` the factors that
- * the weights were multiplied by. */
+/* Returns log Z of a sequence, or -inf if it underflows. `factors` are the exponentials of its scores,
+ * and `transitions` those of the transitions. `forward` receives the weights of each position, and
+ * `scale` the factors that the weights were multiplied by. */
 TREECRF_WIDEST static double forward_chain(const double *factors, ptrdiff_t length,
                                            const double *transitions, ptrdiff_t n_labels,
                                            double *forward, double *scale)

@@ -1,26 +1,148 @@
-"""Scores as a linear function of the weights, and the gradient of a function of the scores."""
+"""Scores of linear models: sums of attributes times weights, and their transpose, gradients."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+from scipy import sparse
+
+from treecrf.chains.lattice import Lattice
+from treecrf.encoding.layout import RowLayout, rows_of_positions
+from treecrf.inputs.offsets import runs
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear._linear_chain import StateChains
+from treecrf.learners.linear.attributes import Attributes
 from treecrf.learners.linear.weights import Layout, Weights
 from treecrf.utils.threads import Threads
 
+# Sequences and attributes are processed in parts of about this many positions or values. The size
+# does not depend on the number of threads, and so neither do sums over the parts.
+PART_POSITIONS = 4096
+
+# Start of each row's entries (or each column's), and the indices and values of the entries.
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Attributes of sequences: one row per position, and boundary rows between and around them.
+
+    With a window there is one more attribute, "outside", the last one. Boundary rows have only this
+    attribute. The window of a position is therefore the range of rows around its own row.
+    """
+
+    layout: RowLayout
+    by_row: Entries
+    n_attributes: int  # including "outside"
+
+    @classmethod
+    def of(cls, attributes: Attributes, sequences: Sequences) -> Table:
+        """Make the rows; raises ValueError if a source's rows have another shape than it says."""
+        rows, offsets = attributes.rows(sequences), sequences.offsets
+        # Kernels do not check bounds.
+        if rows.shape != (offsets[-1], attributes.n_attributes):
+            raise ValueError(
+                f"{type(attributes).__name__} returns rows of shape {rows.shape}; expected "
+                f"({offsets[-1]}, {attributes.n_attributes})"
+            )
+        layout = RowLayout(offsets, tuple(attributes.window))
+        if not any(layout.window):
+            return cls(layout, _entries(rows.indptr, rows.indices, rows.data), rows.shape[1])
+        return cls(layout, _with_boundary_rows(rows, layout), rows.shape[1] + 1)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Start of each sequence, and the end of the last."""
+        return self.layout.offsets
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Number of positions to the left and to the right."""
+        return self.layout.window
+
+    @cached_property
+    def first_rows(self) -> np.ndarray:
+        """Row of the first position of each sequence."""
+        return self.layout.first_rows
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.by_row[0]) - 1
+
+    @property
+    def n_offsets(self) -> int:
+        """Number of positions of a window."""
+        return sum(self.window) + 1
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """The rows as a matrix, float64 CSR array (n_rows, n_attributes)."""
+        starts, indices, data = self.by_row
+        return sparse.csr_array((data, indices, starts), shape=(self.n_rows, self.n_attributes))
+
+    @cached_property
+    def by_attribute(self) -> Entries:
+        """The entries of each attribute, with ascending rows."""
+        columns = sparse.csc_array(self.matrix)
+        return _entries(columns.indptr, columns.indices, columns.data)
+
+    @cached_property
+    def parts(self) -> list[tuple[int, int]]:
+        """Ranges of sequences that threads work on."""
+        return list(runs(self.offsets, PART_POSITIONS))
+
+    @cached_property
+    def attribute_parts(self) -> list[tuple[int, int]]:
+        """Ranges of attributes that threads work on."""
+        return list(runs(self.by_attribute[0] + np.arange(self.n_attributes + 1), PART_POSITIONS))
+
+    def rows_of(self, first: int, last: int) -> tuple[int, int]:
+        """Return the range of rows of the sequences ``first`` to ``last - 1``."""
+        length = int(self.offsets[last] - self.offsets[last - 1])
+        return int(self.first_rows[first]), int(self.first_rows[last - 1]) + length
+
+    def within(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return offsets and first rows of some sequences, counted from the first of them."""
+        offsets, first_rows = self.offsets[first : last + 1], self.first_rows[first:last]
+        return offsets - offsets[0], first_rows - first_rows[0]
+
+
+def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Entries:
+    """Convert the arrays of a sparse matrix to the dtypes that kernels take."""
+    starts, indices = starts.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    return starts, indices, np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _with_boundary_rows(rows: sparse.csr_array, layout: RowLayout) -> Entries:
+    """Return the entries of all rows; boundary rows have "outside"."""
+    position_rows = layout.rows
+    is_boundary = np.ones(layout.n_rows, dtype=bool)
+    is_boundary[position_rows] = False
+    counts = np.ones(layout.n_rows, dtype=np.int64)
+    counts[position_rows] = np.diff(rows.indptr)
+    starts = np.zeros(layout.n_rows + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    of_positions = np.repeat(~is_boundary, counts)
+    attributes = np.full(starts[-1], rows.shape[1], dtype=np.int32)
+    attributes[of_positions] = rows.indices
+    values = np.ones(starts[-1])
+    values[of_positions] = rows.data
+    return starts, attributes, values
+
 
 class LinearScores:
-    """Scores of some sequences as a linear function of the weights, and its transpose.
+    """Scores of sequences as a linear function of the weights, and its transpose.
 
     Results do not depend on the number of threads.
-
-    Parameters
-    ----------
-    table : Table
-    n_labels : int
-    transition_features : bool
-    threads : Threads
     """
 
     def __init__(self, table: Table, n_labels: int, transition_features: bool, threads: Threads):
@@ -36,25 +158,30 @@ class LinearScores:
         ``[v, t, u]`` is for label v at position t after label u; at first positions only
         ``[v, t, 0]`` is used.
         """
-        n_labels = self.layout.n_labels
-        out = np.empty((n_labels, self.table.n_positions, n_labels))
-        self.threads.map(lambda part: self._fill_scores(weights, *part, out), self.table.parts)
+        table, n_labels = self.table, self.layout.n_labels
+        out = np.empty((n_labels, table.n_positions, n_labels))
+
+        def fill(part: tuple[int, int]) -> None:
+            rows = self.part_rows(weights, *part)
+            _linear.chain_scores(
+                rows, weights.transitions, table.offsets, table.first_rows, part, out
+            )
+
+        self.threads.map(fill, table.parts)
         return out
 
     def gradient(self, residuals: np.ndarray) -> Weights:
         """Convert derivatives with respect to the scores to those with respect to the weights."""
-        rows = self.new_rows()
-        _, right = self.table.window
-        first_rows = self.table.first_rows + right
-        transitions = np.empty((len(self.table.parts), *self.layout.weights().transitions.shape))
+        table, rows = self.table, self.new_rows()
+        first_rows = table.first_rows + table.window[1]
+        transitions = np.empty((len(table.parts), *self.layout.weights().transitions.shape))
 
         def collect(k: int) -> None:
             _linear.chain_residuals(
-                residuals, self.table.offsets, first_rows, self.table.parts[k], rows,
-                transitions[k],
-            )  # fmt: skip
+                residuals, table.offsets, first_rows, table.parts[k], rows, transitions[k]
+            )
 
-        self.threads.map(collect, range(len(self.table.parts)))
+        self.threads.map(collect, range(len(table.parts)))
         return self.gradient_of_rows(rows, transitions)
 
     # Scores of labels in rows, without the transitions
@@ -67,7 +194,7 @@ class LinearScores:
     def fill_rows(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
         """Write the scores of some sequences to an array from `new_rows`."""
         start, stop = self.table.rows_of(first, last)
-        _, right = self.table.window
+        right = self.table.window[1]
         self._score(weights, start, stop, out[right + start : right + stop])
 
     def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
@@ -80,12 +207,8 @@ class LinearScores:
     def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
         """Compute the derivatives with respect to the weights.
 
-        Parameters
-        ----------
-        rows : float64 array, from `new_rows`
-            Derivatives with respect to the scores in rows; 0 for boundary rows.
-        transitions : float64 array (n_parts, n_labels + 1, n_labels)
-            Derivatives with respect to the transitions, which are summed over the parts.
+        ``rows``, from `new_rows`, holds derivatives with respect to the scores, 0 for boundary
+        rows; ``transitions`` those with respect to the transitions, one array for each part.
         """
         out = self.layout.weights(np.empty(self.layout.size))
         out.transitions[:] = transitions.sum(axis=0)
@@ -96,12 +219,76 @@ class LinearScores:
         )
         return out
 
-    def _fill_scores(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
-        table, rows = self.table, self.part_rows(weights, first, last)
-        _linear.chain_scores(
-            rows, weights.transitions, table.offsets, table.first_rows, (first, last), out
-        )
-
     def _score(self, weights: Weights, start: int, stop: int, out: np.ndarray) -> None:
         table = self.table
         _linear.score_rows(table.by_row, table.window, weights.attributes, start, stop, out)
+
+
+@dataclass(frozen=True)
+class StateLattice:
+    """A `Lattice` of a model without transition features, with faster inference.
+
+    Most predictions need the probabilities of labels only, and these do not need the scores of all
+    pairs of labels at all positions. For everything else a `Lattice` is built.
+    """
+
+    linear: LinearScores
+    weights: Weights
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Start of each sequence, and the end of the last."""
+        return self.linear.table.offsets
+
+    @cached_property
+    def whole(self) -> Lattice:
+        """The scores of all pairs of labels."""
+        scores = self.linear.scores(self.weights)
+        return Lattice(scores, self.offsets, order=1, threads=self.linear.threads)
+
+    def marginals(self) -> np.ndarray:
+        """Return P(label) at every position, (n_positions, n_labels)."""
+        table = self.linear.table
+        out = np.empty((table.n_positions, self.linear.layout.n_labels))
+
+        def fill(part: tuple[int, int]) -> None:
+            first, last = part
+            rows, layout = self.linear.part_rows(self.weights, *part), table.within(*part)
+            StateChains(*layout).marginals(rows, self.weights.transitions, 0, last - first)
+            out[self.offsets[first] : self.offsets[last]] = rows[rows_of_positions(*layout)]
+
+        self.linear.threads.map(fill, table.parts)
+        return out
+
+    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Return the log-probability of a label sequence for each sequence."""
+        table, out = self.linear.table, np.empty(len(self.offsets) - 1)
+
+        def fill(part: tuple[int, int]) -> None:
+            first, last = part
+            rows = self.linear.part_rows(self.weights, *part)
+            of_part = codes[self.offsets[first] : self.offsets[last]]
+            chains = StateChains(*table.within(*part), of_part)
+            chains.log_likelihoods(rows, self.weights.transitions, 0, last - first, out[first:last])
+
+        self.linear.threads.map(fill, table.parts)
+        return out
+
+    def pairwise(self) -> np.ndarray:
+        """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
+        return self.whole.pairwise()
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes and the log-probability of the best label sequence of each sequence."""
+        codes = self.whole.best_codes()
+        return codes, self.log_likelihoods(codes)
+
+    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
+        paths = self.whole.n_best(n)
+        # The same numbers as from `log_likelihoods`: large scores round differently there.
+        best = self.log_likelihoods(np.concatenate([codes[0] for codes, _ in paths]))
+        return [
+            (codes, values + (value - values[0]))
+            for (codes, values), value in zip(paths, best, strict=True)
+        ]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
 
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
-from treecrf.learners.linear.base import Run, TrainingData
-from treecrf.learners.linear.likelihood import Likelihood, StateLikelihood
-from treecrf.learners.linear.solvers import dot
-from treecrf.learners.linear.training import PERIOD, scale_of
-from treecrf.learners.linear.weights import Weights
-from treecrf.learners.stopping import History, Stopping
+from treecrf.learners.linear.likelihood import StateLikelihood
+from treecrf.learners.linear.training import Run, TrainingData, has_converged, scale_of
+from treecrf.learners.linear.weights import Weights, dot
 from treecrf.utils.hashing import mix
-from treecrf.utils.progress import Progress
 
 # Positions with smaller residuals are sampled.
 SMALLEST_RESIDUAL = 0.03
@@ -24,7 +19,7 @@ SMALLEST_RESIDUAL = 0.03
 AVERAGING = 3
 # Step sizes fall at least as fast as with this L2 penalty, so that they also fall without one.
 MIN_PENALTY = 0.5
-# The first step size is chosen among powers of 2, on so many positions.
+# The first step size is chosen among powers of 2, on this many positions.
 FIRST_GUESS = 2.0**-5
 MAX_TRIALS = 20
 SAMPLE_POSITIONS = 20_000
@@ -42,15 +37,6 @@ class StochasticSolver:
     size is chosen on a sample of the sequences, as in CRFsuite. Weights of numbers are rescaled as
     for L-BFGS, see `scale_of`.
 
-    Parameters
-    ----------
-    training : TrainingData
-        Without transition features.
-    l2 : float
-        Coefficient of the sum of squared weights.
-    start : Weights
-    seed : int
-
     References
     ----------
     .. [1] L. Bottou, "Stochastic gradient descent tricks", in Neural Networks: Tricks of the Trade,
@@ -59,13 +45,15 @@ class StochasticSolver:
        2013. The average of the iterates.
     """
 
-    def __init__(self, training: TrainingData, l2: float, start: Weights, seed: int):
-        self.training = training
-        self.layout = training.layout
+    def __init__(self, data: TrainingData, l2: float, start: Weights, seed: int):
+        self.data = data
         self.seed = seed
-        self.scale = _powers_of_2(self.layout.weights(scale_of(training, l2)))
+        # A power of 2 for each attribute, so that scaling is exact.
+        scale = data.layout.weights(scale_of(data, l2)).attributes[:, 0, 0]
+        self.scale = np.exp2(np.rint(np.log2(scale)))
         self.decay = 2.0 * l2 / self.n_sequences
-        self._by_row = self._scaled_rows()
+        starts, attributes, values = data.table.by_row
+        self._by_row = starts, attributes, values * self.scale[attributes]
         self._blocks = (start.attributes / self.scale[:, None, None]).astype(np.float32)
         self._transitions = start.transitions.copy()
         self._steps = self._steps_from(self._blocks, self._transitions)
@@ -77,51 +65,48 @@ class StochasticSolver:
     @property
     def n_sequences(self) -> int:
         """Number of training sequences."""
-        return len(self.training.weights)
+        return len(self.data.weights)
 
     def run_epoch(self) -> np.ndarray:
         """Make a step for each sequence; return log P of its labels before its step."""
         self.n_iter += 1
-        found = np.zeros(self.n_sequences)
+        out = np.zeros(self.n_sequences)
         numbers = mix(self.seed, self.n_iter, self._keys)
-        for part in _parts(np.argsort(numbers, kind="stable")):
-            self._run(self._steps, part, numbers, self._sizes, found)
+        order = np.argsort(numbers, kind="stable")
+        for first in range(0, len(order), PART_SEQUENCES):
+            part = order[first : first + PART_SEQUENCES]
+            self._steps.run(part, numbers, self._sizes, self.decay, SMALLEST_RESIDUAL, out)
         self._steps.settle()
         rate = (AVERAGING + 1) / (AVERAGING + self.n_iter)
         for average, latest in zip(self._average, (self._blocks, self._transitions), strict=True):
             average += rate * (latest - average)
-        return found
+        return out
 
     def weights(self) -> Weights:
         """Return the average of the weights after each epoch."""
         blocks, transitions = self._average
-        weights = self.layout.weights()
+        weights = self.data.layout.weights()
         weights.attributes[:] = blocks * self.scale[:, None, None]
         weights.transitions[:] = transitions
         return weights
 
-    def _scaled_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the attributes in rows, for the rescaled weights."""
-        starts, attributes, values = self.training.scores.table.by_row
-        return starts, attributes, values * self.scale[attributes]
-
     def _steps_from(self, blocks: np.ndarray, transitions: np.ndarray) -> LinearSteps:
-        table, constraints = self.training.scores.table, self.training.constraints
+        data = self.data
         allowed, candidates = (
             None if mask is None else np.ascontiguousarray(mask).view(np.uint8)
-            for mask in (constraints.allowed, self.training.candidates)
+            for mask in (data.constraints.allowed, data.candidates)
         )
         return LinearSteps(
             self._by_row,
-            table.window,
-            table.offsets,
-            table.first_rows,
-            self.training.codes,
-            self.training.weights,
+            data.table.window,
+            data.offsets,
+            data.table.first_rows,
+            data.codes,
+            data.weights,
             self.scale**2,
             blocks,
             transitions,
-            constraints.limited(np.zeros(transitions.shape)),
+            data.constraints.limited(np.zeros(transitions.shape)),
             allowed,
             candidates,
         )
@@ -131,23 +116,11 @@ class StochasticSolver:
         # A longer step would overshoot the optimum of the penalty alone.
         return StepSizes(min(first, 1.0 / slope), slope)
 
-    def _run(
-        self,
-        steps: LinearSteps,
-        order: np.ndarray,
-        numbers: np.ndarray,
-        sizes: StepSizes,
-        found: np.ndarray,
-    ) -> None:
-        steps.run(order, numbers, sizes, self.decay, SMALLEST_RESIDUAL, found)
-
-    # The first step size
-
     def _first_size(self) -> float:
         """Return the size with the best likelihoods, each before the step of its sequence."""
         numbers = mix(self.seed, 0, self._keys)
         order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.diff(self.training.offsets)[order])
+        ends = np.cumsum(np.diff(self.data.offsets)[order])
         sample = order[: np.searchsorted(ends, SAMPLE_POSITIONS) + 1]
         best, n_left = FIRST_GUESS, MAX_TRIALS
         value = self._trial(sample, numbers, best)
@@ -165,104 +138,70 @@ class StochasticSolver:
 
     def _trial(self, sample: np.ndarray, numbers: np.ndarray, first: float) -> float:
         """Return the likelihood of the sample during steps from the start."""
-        found = np.zeros(self.n_sequences)
+        out = np.zeros(self.n_sequences)
         steps = self._steps_from(self._blocks.copy(), self._transitions.copy())
-        self._run(steps, sample, numbers, self._new_sizes(first), found)
-        return math.fsum(found[sample] * self.training.weights[sample])
+        sizes = self._new_sizes(first)
+        steps.run(sample, numbers, sizes, self.decay, SMALLEST_RESIDUAL, out)
+        return math.fsum(out[sample] * self.data.weights[sample])
 
 
-@dataclass
-class EpochMonitor:
-    """Monitor of a `StochasticSolver`, which records the epochs and decides when to stop.
+class Epochs:
+    """Epochs of a `StochasticSolver`, and a record of them."""
 
-    Attributes
-    ----------
-    solver : StochasticSolver
-    l2 : float
-    held_out : Likelihood or None
-        Score of the validation sequences.
-    tol : float
-    stopping : Stopping or None
-    progress : Progress
-    run : Run
-    values : list of float
-        Loss of each epoch, with each likelihood before the step of its sequence.
-    history : History
-    best : Weights or None
-        Weights to keep.
-    """
+    def __init__(
+        self,
+        solver: StochasticSolver,
+        l2: float,
+        validation: Callable[[Weights], float] | None,
+        tol: float,
+        run: Run,
+    ):
+        self.solver = solver
+        self.l2 = l2
+        self.validation = validation
+        self.tol = tol
+        self.run = run
+        # Loss of each epoch, with each likelihood before the step of its sequence.
+        self.values: list[float] = []
+        self.best: Weights | None = None
 
-    solver: StochasticSolver
-    l2: float
-    held_out: Likelihood | None
-    tol: float
-    stopping: Stopping | None
-    progress: Progress
-    run: Run
-    values: list[float] = field(default_factory=list)
-    history: History = field(default_factory=History)
-    best: Weights | None = None
+    def run_all(self) -> tuple[Weights, dict]:
+        """Run epochs until training is over; return the weights to keep, and their results."""
+        history = self.run.history
+        self.run.start()
+        self._validate()
+        for n_iter in range(1, self.run.max_iter + 1):
+            log_likelihoods = self.solver.run_epoch()
+            history.train.append(self.solver.data.mean(log_likelihoods))
+            self._validate()
+            self.values.append(self._loss(log_likelihoods, self.solver.weights()))
+            shown = {"loss": self.values[-1]} | history.latest("log-likelihood")
+            if self.run.stops_after(n_iter, shown, self._state) or has_converged(
+                self.values, self.tol
+            ):
+                break
+        return self._state() if self.best is None else self._state_at(self.best, history.best())
 
-    def run_epochs(self, max_iter: int) -> None:
-        """Run epochs, until training is over."""
-        training = self.solver.training
-        self._record()
-        for _ in range(max_iter):
-            found = self.solver.run_epoch()
-            self.history.train.append(training.mean(found))
-            self._record()
-            self.values.append(self._loss(found, self.solver.weights()))
-            shown = {"loss": self.values[-1]} | self.history.latest("log-likelihood")
-            n_iter = self.solver.n_iter
-            self.progress.update(n_iter, shown)
-            stops = self.run.after(
-                n_iter, self.history, lambda n=n_iter: self._state_at(self.solver.weights(), n)
-            )
-            if stops or self._is_over():
-                return
-
-    def _record(self) -> None:
-        """Evaluate the present weights, and keep them if they are the best so far."""
-        if self.held_out is None:
+    def _validate(self) -> None:
+        """Score the present weights, and keep them if they are the best so far."""
+        if self.validation is None:
             return
         weights = self.solver.weights()
-        self.history.validation.append(self.held_out.mean(weights))
-        if self.stopping is not None and self.history.is_at_best():
+        self.run.history.validation.append(self.validation(weights))
+        if self.run.stopping is not None and self.run.history.is_at_best():
             self.best = weights
 
-    def _loss(self, found: np.ndarray, weights: Weights) -> float:
-        likelihood = math.fsum(found * self.solver.training.weights)
+    def _loss(self, log_likelihoods: np.ndarray, weights: Weights) -> float:
+        likelihood = math.fsum(log_likelihoods * self.solver.data.weights)
         return self.l2 * dot(weights.vector, weights.vector) - likelihood
 
-    def _is_over(self) -> bool:
-        if self.stopping is not None and self.stopping.is_reached(self.history.validation):
-            return True
-        if len(self.values) <= PERIOD:
-            return False
-        value = self.values[-1]
-        return self.values[-1 - PERIOD] - value < self.tol * max(1.0, abs(value))
-
-    def results(self) -> tuple[Weights, dict]:
-        """Return the weights and the fitted attributes, after an early stop those of the best."""
-        if self.best is None:
-            return self._state_at(self.solver.weights(), self.solver.n_iter)
-        return self._state_at(self.best, self.history.best())
+    def _state(self) -> tuple[Weights, dict]:
+        return self._state_at(self.solver.weights(), self.solver.n_iter)
 
     def _state_at(self, weights: Weights, n_iter: int) -> tuple[Weights, dict]:
-        """Return the weights of an iteration and the fitted attributes."""
-        training = self.solver.training
-        found = StateLikelihood(training).values(weights)
-        history = self.history.until(n_iter)
-        history.train[n_iter:] = [training.mean(found)]
-        results = {"n_iter_": n_iter, "loss_": self._loss(found, weights)}
+        """Return the weights of an epoch and the fitted attributes."""
+        data, history = self.solver.data, self.run.history.until(n_iter)
+        log_likelihoods = StateLikelihood(data).values(weights)
+        history.train[n_iter:] = [data.mean(log_likelihoods)]
+        results = {"n_iter_": n_iter, "loss_": self._loss(log_likelihoods, weights)}
         return weights, results | history.scores()
-
-
-def _powers_of_2(scale: Weights) -> np.ndarray:
-    """Return the scale of each attribute as a power of 2, so that scaling is exact."""
-    return np.exp2(np.rint(np.log2(scale.attributes[:, 0, 0])))
-
-
-def _parts(order: np.ndarray) -> Iterator[np.ndarray]:
-    for first in range(0, len(order), PART_SEQUENCES):
-        yield order[first : first + PART_SEQUENCES]

@@ -21,16 +21,10 @@ class Standardization:
     Numbers of tables have a mean of 0 and a standard deviation of 1 to 2 afterwards. Sparse columns
     are not shifted, and their stored values have a mean square of 1 to 4. Categories and columns
     of 0 and 1 stay as they are.
-
-    Attributes
-    ----------
-    shifts : float64 array (n_columns,)
-    exponents : int64 array (n_columns,)
-        The scales are these powers of 2, which round no number.
     """
 
     shifts: np.ndarray
-    exponents: np.ndarray
+    exponents: np.ndarray  # the scales are these powers of 2, which round no number
 
     @classmethod
     def learn(cls, sequences: Sequences, means: np.ndarray) -> Standardization:
@@ -84,7 +78,7 @@ def _sums(table: np.ndarray, means: np.ndarray, units: np.ndarray) -> tuple[np.n
 
 
 def _sums_of_sparse(table: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Do the same with the stored values, without a mean."""
+    """Sum the squared stored values of each column, and count as `_sums`; the means are 0."""
     entries = table.tocoo()
     present = ~np.isnan(entries.data)
     values, columns = entries.data[present].astype(np.float64), entries.col[present]

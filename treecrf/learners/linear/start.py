@@ -79,20 +79,17 @@ class LinearStartMixin:
     def _score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
 
-        The latter have shape (n_labels + 1, n_labels), and the last row is for first positions.
-        Scores of labels are rounded to multiples of ``LEAF_UNIT``.
+        The latter have shape (n_labels + 1, n_labels), with a last row for first positions. Scores
+        of labels are rounded to multiples of ``LEAF_UNIT``.
         """
         linear, weights = self._linear_scores(sequences, threads), self._weights
         table, state = linear.table, np.empty((weights.layout.n_labels, sequences.n_positions))
 
         def fill(part: tuple[int, int]) -> None:
-            first, last = part
-            rows = linear.part_rows(weights, first, last)
-            offsets = table.offsets[first : last + 1]
-            of_positions = rows_of_positions(
-                offsets - offsets[0], table.first_rows[first:last] - table.rows_of(first, last)[0]
-            )
-            state[:, offsets[0] : offsets[-1]] = rounded_leaves(rows[of_positions]).T
+            positions = slice(*table.offsets[list(part)])
+            rows = linear.part_rows(weights, *part)
+            of_positions = rows_of_positions(*table.within(*part))
+            state[:, positions] = rounded_leaves(rows[of_positions]).T
 
         threads.map(fill, table.parts)
         return state, weights.transitions.copy()

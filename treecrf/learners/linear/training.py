@@ -1,17 +1,23 @@
-"""The loss that a solver minimizes, and the monitor that follows the solver."""
+"""What the linear learners train on, and the record of a training run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from treecrf.learners.linear.base import Run, TrainingData
-from treecrf.learners.linear.likelihood import Likelihood
-from treecrf.learners.linear.solvers import dot
-from treecrf.learners.linear.weights import Weights
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.lattice import Lattice
+from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.learners.iterations import Callbacks, IterationInfo
+from treecrf.learners.linear.scores import LinearScores, Table
+from treecrf.learners.linear.weights import Layout, Weights
 from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
+from treecrf.utils.threads import Threads
 
 # Convergence is judged over this many iterations, because a single one may gain little.
 PERIOD = 10
@@ -20,109 +26,101 @@ PERIOD = 10
 CURVATURE_OF_A_POSITION = 0.1
 
 
-class Loss:
-    """The loss to minimize, without the L1 penalty.
+@dataclass(frozen=True)
+class TrainingData:
+    """Training or validation data of a linear learner."""
 
-    Parameters
-    ----------
-    likelihood : Likelihood
-    l2 : float
-    """
+    scores: LinearScores
+    codes: np.ndarray
+    classes: np.ndarray
+    constraints: Constraints  # the scores of all other labels must be minus infinity
+    # Of each sequence: the mean over its positions of sample weight times weight of the label.
+    weights: np.ndarray
+    sample_weights: np.ndarray | None = None  # of each position, for reported scores
+    candidates: np.ndarray | None = None
 
-    def __init__(self, likelihood: Likelihood, l2: float):
-        self.likelihood = likelihood
-        self.l2 = l2
-        self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
+    @property
+    def table(self) -> Table:
+        """The attributes."""
+        return self.scores.table
 
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Compute the value and the gradient."""
-        weights = self.likelihood.data.layout.weights(vector)
-        total, self.mean, gradient = self.likelihood.gradient(weights)
-        value = self.l2 * dot(vector, vector) - total
-        return value, 2.0 * self.l2 * vector - gradient.vector
+    @property
+    def threads(self) -> Threads:
+        """The threads that compute scores."""
+        return self.scores.threads
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Start of each sequence, and the end of the last."""
+        return self.scores.table.offsets
+
+    @property
+    def layout(self) -> Layout:
+        """Number and order of the weights."""
+        return self.scores.layout
+
+    @cached_property
+    def mean(self) -> WeightedMean:
+        """The mean per position of values of the sequences."""
+        return WeightedMean(self.sample_weights, self.offsets)
+
+    def repeated_weights(self) -> np.ndarray | None:
+        """Return the weight in training of the sequence of each position; None for ones."""
+        if (self.weights == 1).all():
+            return None
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+    def lattice(self, weights: Weights) -> Lattice:
+        """Return the lattice of all sequences under the constraints."""
+        scores = self.scores.scores(weights)
+        self.constraints.forbid(scores, self.offsets)
+        return Lattice(scores, self.offsets, 1, self.threads)
 
 
 @dataclass
-class TrainingMonitor:
-    """Monitor of a solver, which records the scores and decides when to stop.
+class Run:
+    """A training run: the scores of its iterations, progress, callbacks and early stopping."""
 
-    Attributes
-    ----------
-    loss : Loss
-    held_out : Likelihood or None
-        Likelihood of the validation sequences.
-    tol : float
-    stopping : Stopping or None
-    progress : Progress
-    scale : float64 array (n_weights,)
-        The solver's variables are the weights divided by these numbers.
-    run : Run
-    values : list of float
-        Losses, including the L1 penalty.
-    history : History
-    best : float64 array or None
-        Weights to keep.
-    """
-
-    loss: Loss
-    held_out: Likelihood | None
-    tol: float
+    estimator: str  # name of the class
+    max_iter: int
+    rng: np.random.Generator  # seeded by ``random_state``
+    callbacks: Callbacks
     stopping: Stopping | None
     progress: Progress
-    scale: np.ndarray
-    run: Run
-    values: list[float] = field(default_factory=list)
+    model: Callable[[Weights, dict], Any]  # makes a fitted estimator of weights and results
     history: History = field(default_factory=History)
-    best: np.ndarray | None = None
 
-    def scaled(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Compute the value and the gradient as functions of the solver's variables."""
-        value, gradient = self.loss(vector * self.scale)
-        return value, gradient * self.scale
+    def start(self) -> None:
+        """Call the callbacks before the first iteration."""
+        self.callbacks.start(self._info(0, History(), self._refuse_model))
 
-    def start(self, weights: np.ndarray, penalty: float) -> None:
-        """Record the weights that training starts from."""
-        value, _ = self.loss(weights)
-        self._record(weights, value + penalty)
+    def stops_after(
+        self, n_iter: int, shown: dict[str, float], state: Callable[[], tuple[Weights, dict]]
+    ) -> bool:
+        """Show an iteration and call the callbacks; return whether training stops.
 
-    def __call__(self, vector: np.ndarray, value: float) -> bool:
-        """Record an iteration; returns whether to stop."""
-        weights = vector * self.scale
-        self._record(weights, value)
-        self._report()
-        if self.run.after(len(self.values) - 1, self.history, lambda: self._state_at(weights)):
-            return True
-        if self.stopping is not None and self.stopping.is_reached(self.history.validation):
-            return True
-        if len(self.values) <= PERIOD:
-            return False
-        return self.values[-1 - PERIOD] - value < self.tol * max(1.0, abs(value))
+        ``state`` returns the present weights, which training must not change, and results.
+        """
+        self.progress.update(n_iter, shown)
+        info = self._info(n_iter, self.history, lambda: self.model(*state()))
+        return self.callbacks.after(info) or self.history.is_over(self.stopping)
 
-    def _record(self, weights: np.ndarray, value: float) -> None:
-        self.values.append(value)
-        self.history.train.append(self.loss.mean)
-        if self.held_out is not None:
-            layout = self.held_out.data.layout
-            self.history.validation.append(self.held_out.mean(layout.weights(weights)))
-        if self.stopping is None or self.history.is_at_best():
-            self.best = weights
+    def keeps_latest(self) -> bool:
+        """Return whether the latest weights are those to keep so far."""
+        return self.stopping is None or self.history.is_at_best()
 
-    def _report(self) -> None:
-        shown = {"loss": self.values[-1]} | self.history.latest("log-likelihood")
-        self.progress.update(len(self.values) - 1, shown)
+    def _info(self, n_iter: int, history: History, model: Callable[[], Any]) -> IterationInfo:
+        return IterationInfo(self.estimator, n_iter, self.max_iter, history, model)
 
-    def results(self) -> dict:
-        """Return the fitted attributes, after an early stop those of the best iteration."""
-        return self._results_of(self.history.kept(self.stopping))
+    def _refuse_model(self) -> None:
+        raise ValueError(f"{self.estimator} has no model before its first iteration")
 
-    def _results_of(self, n_iter: int) -> dict:
-        results = {"n_iter_": n_iter, "loss_": self.values[n_iter]}
-        return results | self.history.until(n_iter).scores()
 
-    def _state_at(self, weights: np.ndarray) -> tuple[Weights, dict]:
-        """Return the weights and results of the latest iteration."""
-        layout = self.loss.likelihood.data.layout
-        return layout.weights(weights), self._results_of(len(self.values) - 1)
+def has_converged(losses: list[float], tol: float) -> bool:
+    """Return whether the latest iterations together have hardly lowered the loss."""
+    if len(losses) <= PERIOD:
+        return False
+    return losses[-1 - PERIOD] - losses[-1] < tol * max(1.0, abs(losses[-1]))
 
 
 def scale_of(data: TrainingData, l2: float) -> np.ndarray:
@@ -131,8 +129,7 @@ def scale_of(data: TrainingData, l2: float) -> np.ndarray:
     It is 1 for indicators. A numeric attribute gets the curvature of an indicator of its non-zero
     values. Without scaling, solvers need thousands of iterations if attributes differ in scale.
     """
-    matrix = data.scores.table.matrix
-    n_attributes = data.layout.n_attributes
+    matrix, n_attributes = data.table.matrix, data.layout.n_attributes
     counts = np.bincount(matrix.indices, minlength=n_attributes)
     squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_attributes)
     like_indicator = CURVATURE_OF_A_POSITION * counts + 2.0 * l2

@@ -15,25 +15,19 @@ def are_weights(vector: np.ndarray) -> bool:
     return bool((np.abs(vector) <= MAX_WEIGHT).all())
 
 
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Sum products in an order that does not depend on the threads of a BLAS library."""
+    return float((a * b).sum())
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Number and order of the weights.
+    """Number and order of the weights."""
 
-    Attributes
-    ----------
-    n_attributes : int
-        Including "outside", which comes last if there is a window.
-    n_offsets : int
-        Number of positions of a window.
-    n_labels : int
-    transition_features : bool
-        Whether each attribute also has weights for pairs of previous label and label.
-    """
-
-    n_attributes: int
+    n_attributes: int  # including "outside", which comes last if there is a window
     n_offsets: int
     n_labels: int
-    transition_features: bool
+    transition_features: bool  # whether attributes also have weights for pairs of labels
 
     @property
     def width(self) -> int:
@@ -57,14 +51,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights, or one number per weight, such as a gradient.
-
-    Attributes
-    ----------
-    layout : Layout
-    vector : float64 array (layout.size,)
-        All weights; the properties are views.
-    """
+    """Weights, or one number per weight, such as a gradient; the properties are views."""
 
     layout: Layout
     vector: np.ndarray
@@ -82,10 +69,7 @@ class Weights:
 
     @property
     def transitions(self) -> np.ndarray:
-        """Weights of previous label and label, (n_labels + 1, n_labels).
-
-        The last row is for first positions, which have no previous label.
-        """
+        """Weights of pairs of labels, (n_labels + 1, n_labels); the last row is for starts."""
         n = self.layout.n_labels
         return self.vector[self.layout.n_of_attributes :].reshape(n + 1, n)
 
@@ -106,9 +90,8 @@ class Weights:
         return block.reshape(layout.n_attributes, layout.n_offsets, n, n)
 
     def set_blocks(self, blocks: np.ndarray) -> None:
-        """Set weights to those from a source of attributes, (n_attributes, n_labels + 1, n_labels).
+        """Set weights to those from a source of attributes, see `Attributes.starting_weights`.
 
-        ``[a, u, v]`` is for label v after label u, and the last row for v at first positions.
         Without transition features, the weight of a label is the mean over the previous labels.
         """
         if self.layout.transition_features:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from treecrf.inputs.offsets import runs
-from treecrf.learners.linear.base import TrainingData
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.scores import Table
+from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 
 # Kernels take this many positions at a time; between two calls, training can be interrupted.

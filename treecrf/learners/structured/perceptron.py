@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from treecrf.chains.lattice import Lattice
-from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
 from treecrf.learners.structured._perceptron import Updates
 from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
 from treecrf.utils import checks
-from treecrf.utils.progress import Progress
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -204,47 +203,35 @@ class StructuredPerceptron(LinearSequenceClassifier):
         self.verbose = verbose
 
     def _learn(
-        self,
-        training: TrainingData,
-        held_out: TrainingData | None,
-        start: Weights,
-        rng: np.random.Generator,
-        run: Run,
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        epochs = Epochs(training, start)
-        history, stopping, kept = History(), self._stopping(), start
-        n_sequences = len(training.offsets) - 1
+        epochs, history, best = AveragedWeights(data, start), run.history, start
+        n_sequences = len(data.offsets) - 1
         run.start()
-        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            for n_iter in range(1, self.max_iter + 1):
-                order = rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
-                history.train.append(epochs.run(order))
-                model = self._model(epochs)
-                if held_out is not None:
-                    history.validation.append(accuracy(held_out, model))
-                if stopping is None or history.is_at_best():
-                    kept = model
-                progress.update(n_iter, history.latest("accuracy"))
+        for n_iter in range(1, self.max_iter + 1):
+            order = run.rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
+            history.train.append(epochs.run(order))
+            model = epochs.mean() if self.average else epochs.weights.copy()
+            if held_out is not None:
+                history.validation.append(accuracy(held_out, model))
+            if run.keeps_latest():
+                best = model
 
-                def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
-                    return model, _results(history, n_iter)
+            def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
+                return model, _results(history, n_iter)
 
-                stops = run.after(n_iter, history, state) or history.is_over(stopping)
-                if history.train[-1] == 1 or stops:
-                    break
-        return kept, _results(history, history.kept(stopping) + 1)
+            stops = run.stops_after(n_iter, history.latest("accuracy"), state)
+            if stops or history.train[-1] == 1:
+                break
+        return best, _results(history, history.kept(run.stopping) + 1)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
-        """Restore the state of a saved model, after checking that its parts fit together."""
         super()._restore(values, arrays)
         checks.check_counts(self.n_iter_)
         checks.check_series(self.train_accuracy_, self.n_iter_)
         is_validated = len(self.validation_accuracy_) > 0
         checks.check_series(self.validation_accuracy_, self.n_iter_ if is_validated else 0)
         return self
-
-    def _model(self, epochs: Epochs) -> Weights:
-        return epochs.mean() if self.average else epochs.weights.copy()
 
 
 def _results(history: History, n_iter: int) -> dict:
@@ -256,32 +243,25 @@ def _results(history: History, n_iter: int) -> dict:
     }
 
 
-class Epochs:
-    """Weights that are updated after every wrong sequence, and their mean.
-
-    Parameters
-    ----------
-    data : TrainingData
-    start : Weights
-        Changed in place.
-    """
+class AveragedWeights:
+    """Weights that are updated after every wrong sequence, and their mean."""
 
     def __init__(self, data: TrainingData, start: Weights):
-        self.weights = start
+        self.weights = start  # changed in place
         self._data = data
         # The updates of the weights, each times the number of sequences seen before it.
         self._late = data.layout.weights()
         self._n_seen = 0
-        rows = attribute_rows(data.scores.table, data.layout.width)
+        rows = attribute_rows(data.table, data.layout.width)
         self._updates = Updates(rows, labeled_chains(data), start, self._late)
 
     def run(self, order: np.ndarray) -> float:
         """Pass over the sequences once; returns the fraction of labels predicted correctly."""
         data = self._data
         n_wrong = np.zeros(len(data.weights), dtype=np.int64)
-        for some in bursts(data.offsets, order):
-            self._updates.run(some, data.weights, self._n_seen, n_wrong)
-            self._n_seen += len(some)
+        for burst in bursts(data.offsets, order):
+            self._updates.run(burst, data.weights, self._n_seen, n_wrong)
+            self._n_seen += len(burst)
         return data.mean(np.diff(data.offsets) - n_wrong)
 
     def mean(self) -> Weights:
@@ -292,8 +272,6 @@ class Epochs:
 
 def accuracy(data: TrainingData, weights: Weights) -> float:
     """Compute the accuracy of Viterbi's algorithm, with the weights of the sequences."""
-    scores = data.scores.scores(weights)
-    data.constraints.forbid(scores, data.offsets)
-    lattice = Lattice(scores, data.offsets, 1, data.scores.threads)
-    n_correct = np.add.reduceat(lattice.best()[0] == data.codes, data.offsets[:-1], dtype=np.int64)
+    codes, _ = data.lattice(weights).best()
+    n_correct = np.add.reduceat(codes == data.codes, data.offsets[:-1], dtype=np.int64)
     return data.mean(n_correct)

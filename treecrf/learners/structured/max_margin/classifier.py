@@ -14,9 +14,9 @@ from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.effects import Needs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
-from treecrf.learners.linear.state_lattice import StateLattice
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.scores import StateLattice, Table
+from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.max_margin.frank_wolfe import (
     KernelProblem,
@@ -32,7 +32,6 @@ from treecrf.learners.structured.max_margin.kernels import (
     gamma_of,
 )
 from treecrf.utils import checks, model_file
-from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -276,12 +275,7 @@ class StructuredSVM(LinearSequenceClassifier):
     # Training
 
     def _learn(
-        self,
-        training: TrainingData,
-        held_out: TrainingData | None,
-        start: Weights,
-        rng: np.random.Generator,
-        run: Run,
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
         if held_out is not None:
             raise ValueError(
@@ -292,17 +286,14 @@ class StructuredSVM(LinearSequenceClassifier):
                 "callbacks: StructuredSVM calls none, because its passes change the solution of a "
                 "dual problem; the parameter max_iter limits their number"
             )
-        problem = self._problem(training)
+        problem = self._problem(data)
         # The cost of all hinge losses while all weights are 0.
-        at_start = float(problem.costs @ np.diff(training.offsets))
+        at_start = float(problem.costs @ np.diff(data.offsets))
         schedule = Schedule(self.max_iter, self.tol * at_start, self.average)
-        with (
-            Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress,
-            np.errstate(over="ignore", invalid="ignore"),  # refused at the end
-        ):
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             dual, value, n_iter = solve(
-                problem, schedule, rng,
-                lambda n, gap: progress.update(n, {"gap": gap / at_start}),
+                problem, schedule, run.rng,
+                lambda n, gap: run.progress.update(n, {"gap": gap / at_start}),
             )  # fmt: skip
         if not np.isfinite([value.primal, value.gap]).all():
             raise ValueError(
@@ -335,7 +326,7 @@ class StructuredSVM(LinearSequenceClassifier):
                 f"transition_features has no effect on kernel={self.kernel!r}, whose transitions "
                 'are always linear; pass transition_features=False or kernel="linear"'
             )
-        inputs = Inputs.of(data.scores.table)
+        inputs = Inputs.of(data.table)
         kernel = Kernel(self.kernel, gamma_of(self.gamma, inputs), self.degree, self.coef0)
         return KernelProblem(data, costs, inputs, kernel, self.cache_size * 1e6)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.examples import (
     attribute_rows,
@@ -101,9 +101,9 @@ class Problem(ABC):
 
     def value(self, state: DualState, dual: Dual) -> Value:
         """Compute the objective and the duality gap by decoding all sequences."""
-        scores = self.data.scores
+        data = self.data
         inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
-        scores.threads.map(lambda part: state.measure(*part, inner, hinges), scores.table.parts)
+        data.threads.map(lambda part: state.measure(*part, inner, hinges), data.table.parts)
         loss, square = self.costs @ hinges, inner.sum()
         return Value(0.5 * square + loss, square + loss - dual.losses.sum())
 

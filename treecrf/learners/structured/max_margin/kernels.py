@@ -12,7 +12,7 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.scores import Table
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
 

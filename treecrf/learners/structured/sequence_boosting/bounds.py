@@ -60,7 +60,7 @@ class Entries:
     @classmethod
     def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> Entries:
         """Find the entries of the pieces ``first`` to ``last - 1``."""
-        table, offsets = loss.data.scores.table, loss.pieces.offsets
+        table, offsets = loss.data.table, loss.pieces.offsets
         left, right = table.window
         here = np.arange(offsets[first], offsets[last])
         positions, cells, values = [], [], []
@@ -182,7 +182,7 @@ class UnionBound(Chooser):
         self.lows.transitions[:], self.highs.transitions[:] = lows.min(axis=0), highs.max(axis=0)
         self._sums = layout.weights()
         first_rows = loss.rows[loss.pieces.offsets[:-1]]
-        self._rows = attribute_rows(loss.data.scores.table, layout.width, first_rows)
+        self._rows = attribute_rows(loss.data.table, layout.width, first_rows)
         self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
         self._parts = list(runs(np.arange(layout.size + 1), PART_FEATURES))
 
@@ -213,7 +213,7 @@ class UnionBound(Chooser):
                 self.max_step, self._steps[some], self._bounds[some],
             )  # fmt: skip
 
-        self.loss.data.scores.threads.map(fill, self._parts)
+        self.loss.data.threads.map(fill, self._parts)
         best = int(np.argmin(self._bounds))
         return Choice(best, float(self._steps[best]), float(self._bounds[best]))
 
@@ -241,7 +241,7 @@ class SequenceBound(Chooser):
     def update(self, chosen: np.ndarray) -> None:
         """Process the latest inference of the loss, which was one of some pieces."""
         entries = self._entries
-        self.loss.data.scores.threads.map(
+        self.loss.data.threads.map(
             lambda part: kernel.collect_entries(
                 part, self._of_piece, entries.starts, entries.positions, entries.values,
                 self.loss.expected.residuals, self._residuals,
@@ -252,7 +252,7 @@ class SequenceBound(Chooser):
     def choose(self) -> Choice:
         """Return the feature with the smallest bound; ties go to the first."""
         layout = self._steps.layout
-        threads = self.loss.data.scores.threads
+        threads = self.loss.data.threads
         by_piece = self.loss.scales, self.loss.fractions
         steps, bounds = (
             weights.attributes.reshape(-1, layout.width) for weights in (self._steps, self._bounds)

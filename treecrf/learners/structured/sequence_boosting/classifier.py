@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.sequence_boosting.bounds import Chooser, SequenceBound, UnionBound
 from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
-from treecrf.learners.structured.sequence_boosting.rounds import Rounds, RoundsMonitor
+from treecrf.learners.structured.sequence_boosting.rounds import Rounds, RoundsRecord
 from treecrf.utils import checks
-from treecrf.utils.progress import Progress
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -251,36 +251,27 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         self.verbose = verbose
 
     def _learn(
-        self,
-        training: TrainingData,
-        held_out: TrainingData | None,
-        start: Weights,
-        rng: np.random.Generator,
-        run: Run,
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        rounds = Rounds(training, start, self._bound(), self.max_step, self.piece_length)
+        rounds = Rounds(data, start, self._bound(), self.max_step, self.piece_length)
         validation = None if held_out is None else SequenceLosses(held_out, start)
-        stopping, monitor = self._stopping(), RoundsMonitor(rounds.loss, validation)
-        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+        record = RoundsRecord(rounds.loss, validation, run.history)
 
-            def state(n: int) -> tuple[Weights, dict]:
-                weights = start.copy()
-                for choice in monitor.choices[:n]:
-                    weights.vector[choice.feature] += choice.step
-                return weights, monitor.results(n)
+        def state(n: int) -> tuple[Weights, dict]:
+            weights = start.copy()
+            for choice in record.choices[:n]:
+                weights.vector[choice.feature] += choice.step
+            return weights, record.results(n)
 
-            run.start()
-            for choice in rounds.run(self.max_iter, self.tol, self.line_search):
-                monitor.add(choice)
-                n = len(monitor.choices)
-                progress.update(n, monitor.latest())
-                stops = run.after(n, monitor.history, lambda n=n: state(n))
-                if stops or monitor.history.is_over(stopping):
-                    break
-        return state(monitor.history.kept(stopping))
+        run.start()
+        for choice in rounds.run(self.max_iter, self.tol, self.line_search):
+            record.add(choice)
+            n = len(record.choices)
+            if run.stops_after(n, record.latest(), lambda n=n: state(n)):
+                break
+        return state(run.history.kept(run.stopping))
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceBoostingClassifier:
-        """Restore the state of a saved model, after checking that its parts fit together."""
         super()._restore(values, arrays)
         n = self.n_iter_
         checks.check_counts(n)

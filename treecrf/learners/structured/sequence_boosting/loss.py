@@ -8,7 +8,7 @@ import numpy as np
 
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.examples import labeled_chains
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
@@ -91,12 +91,12 @@ class SequenceLosses:
         self.data = data
         self.pieces = Pieces.of(data, max_length)
         self._mean = WeightedMean(data.sample_weights, self.pieces.offsets)
-        self.rows = data.scores.table.layout.rows
+        self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
         self.scores = self._start_scores(weights)
         self.losses = np.full(len(self.pieces.before), np.inf)
         self._piece_of = self.pieces.of_positions
-        self._position_of = np.full(data.scores.table.n_rows, -1)
+        self._position_of = np.full(data.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
         self.chains = labeled_chains(data, self.pieces.offsets, self.pieces.before)
         self._inference = PieceLosses(self.chains, self.scores, self.transitions)
@@ -135,18 +135,18 @@ class SequenceLosses:
     def update(self, chosen: np.ndarray) -> None:
         """Recompute the losses of some pieces."""
         parts = self.parts_of(chosen)
-        self.data.scores.threads.map(lambda part: self._inference.update(part, self.losses), parts)
+        self.data.threads.map(lambda part: self._inference.update(part, self.losses), parts)
 
     def parts_of(self, chosen: np.ndarray) -> list[np.ndarray]:
         """Cut some pieces into parts that threads work on."""
-        parts = self.data.scores.threads.even_parts(len(chosen))
+        parts = self.data.threads.even_parts(len(chosen))
         return [chosen[first:last] for first, last in parts]
 
     # One feature
 
     def occurrences(self, feature: int) -> Occurrences:
         """Find the positions and pieces with a feature, by its index in the vector of weights."""
-        layout, table = self.data.layout, self.data.scores.table
+        layout, table = self.data.layout, self.data.table
         if feature >= layout.n_of_attributes:
             no_positions = np.zeros(0, dtype=np.int64)
             return Occurrences(no_positions, np.zeros(0), self._with_transitions(feature))
@@ -205,7 +205,7 @@ class SequenceExponentialLoss(SequenceLosses):
 
     def infer(self, chosen: np.ndarray) -> None:
         """Recompute the losses and the expectations of some pieces."""
-        self.data.scores.threads.map(
+        self.data.threads.map(
             lambda part: self.expected.infer(part, self.level, self.losses), self.parts_of(chosen)
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
 from treecrf.learners.structured.sequence_boosting.bounds import Choice, Chooser
@@ -112,24 +112,14 @@ class Rounds:
 
 
 @dataclass
-class RoundsMonitor:
-    """Record of the chosen features and the scores of the rounds.
-
-    Attributes
-    ----------
-    loss : SequenceExponentialLoss
-    validation : SequenceLosses or None
-        Losses of the validation sequences.
-    choices : list of Choice
-    log_losses : list of float
-    history : History
-    """
+class RoundsRecord:
+    """Record of the chosen features and the scores of the rounds."""
 
     loss: SequenceExponentialLoss
     validation: SequenceLosses | None
+    history: History
     choices: list[Choice] = field(default_factory=list)
     log_losses: list[float] = field(default_factory=list)
-    history: History = field(default_factory=History)
 
     def __post_init__(self):
         self._record()

@@ -1,4 +1,4 @@
-"""Minimizer of convex functions of many weights: L-BFGS, orthant-wise with an L1 penalty."""
+"""Training by L-BFGS, which is orthant-wise with an L1 penalty."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
+
+from treecrf.learners.linear.likelihood import Loss
+from treecrf.learners.linear.training import Run, has_converged
+from treecrf.learners.linear.weights import Weights, dot
 
 # Number of steps and gradient changes from which the curvature is estimated.
 MEMORY = 10
@@ -20,6 +24,69 @@ MIN_CURVATURE = 1e-10
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 # Called with the weights and the value after each iteration; returns whether to stop.
 Monitor = Callable[[np.ndarray, float], bool]
+
+
+class Descent:
+    """Minimization of a loss, with a record of the iterations.
+
+    The variables of the solver are the weights divided by ``scale``.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        scale: np.ndarray,
+        validation: Callable[[Weights], float] | None,
+        tol: float,
+        run: Run,
+    ):
+        self.loss = loss
+        self.scale = scale
+        self.validation = validation
+        self.tol = tol
+        self.run = run
+        self.values: list[float] = []  # losses, including the L1 penalty
+        self.best: Weights | None = None
+
+    def minimize(self, start: Weights, l1: float) -> bool:
+        """Find the weights; return whether the solver ended before ``max_iter``."""
+        penalties, variables = l1 * self.scale, start.vector / self.scale
+        self.run.start()
+        value, _ = self.loss(start.vector)
+        self._record(start, value + dot(penalties, np.abs(variables)))
+        _, has_ended = minimize(
+            self._scaled_loss, variables, self.run.max_iter, self._after, penalties if l1 else None
+        )
+        return has_ended
+
+    def results(self) -> dict:
+        """Return the fitted attributes, after an early stop those of the best iteration."""
+        return self._results(self.run.history.kept(self.run.stopping))
+
+    def _scaled_loss(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.loss(variables * self.scale)
+        return value, gradient * self.scale
+
+    def _after(self, variables: np.ndarray, value: float) -> bool:
+        """Record an iteration; return whether to stop."""
+        weights = self.loss.likelihood.data.layout.weights(variables * self.scale)
+        self._record(weights, value)
+        n_iter = len(self.values) - 1
+        shown = {"loss": value} | self.run.history.latest("log-likelihood")
+        stops = self.run.stops_after(n_iter, shown, lambda: (weights, self._results(n_iter)))
+        return stops or has_converged(self.values, self.tol)
+
+    def _record(self, weights: Weights, value: float) -> None:
+        self.values.append(value)
+        self.run.history.train.append(self.loss.mean)
+        if self.validation is not None:
+            self.run.history.validation.append(self.validation(weights))
+        if self.run.keeps_latest():
+            self.best = weights
+
+    def _results(self, n_iter: int) -> dict:
+        scores = self.run.history.until(n_iter).scores()
+        return {"n_iter_": n_iter, "loss_": self.values[n_iter]} | scores
 
 
 def minimize(
@@ -40,12 +107,8 @@ def minimize(
     is aligned with the steepest descent only for weights that are 0, since the others are free to
     move within the orthant.
 
-    Returns
-    -------
-    weights : float64 array
-    ended : bool
-        Whether it ended before ``max_iter``, because ``monitor`` returned true or no step lowered
-        the value.
+    Returns the weights, and whether it ended before ``max_iter``, because ``monitor`` returned true
+    or no step lowered the value.
 
     References
     ----------
@@ -57,11 +120,6 @@ def minimize(
     """
     run = _LimitedMemory(function) if penalties is None else _OrthantWise(function, penalties)
     return run.minimize(start.copy(), max_iter, monitor)
-
-
-def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Sum products in an order that does not depend on the threads of a BLAS library."""
-    return float((a * b).sum())
 
 
 class _LimitedMemory:
@@ -78,15 +136,15 @@ class _LimitedMemory:
         """Iterate; returns the weights and whether it ended before ``max_iter``."""
         value, gradient = self._value(weights)
         for _ in range(max_iter):
-            found = self._search(weights, value, gradient)
-            if found is None and self.steps:
+            better = self._search(weights, value, gradient)
+            if better is None and self.steps:
                 # The estimated curvature may mislead; the steepest descent does not.
                 self.steps.clear()
-                found = self._search(weights, value, gradient)
-            if found is None:
+                better = self._search(weights, value, gradient)
+            if better is None:
                 return weights, True
             before, gradient_before = weights, gradient
-            weights, value, gradient = found
+            weights, value, gradient = better
             self._remember(weights - before, gradient - gradient_before)
             if monitor(weights, value):
                 return weights, True
