@@ -35,7 +35,7 @@ from treecrf.learners.boosted.beam import (
     BeamBooster,
     BeamLattice,
     BeamObjective,
-    BeamValidation,
+    BeamScores,
 )
 from treecrf.learners.boosted.loop import boost
 from treecrf.trees.context_scores import ScoreCache
@@ -626,7 +626,7 @@ def test_validation_follows_the_training(order):
     beam, threads = Beam(2), Threads(1)
     data = ChainLabels(encoded.offsets, held_out.codes, 3, order, FREE)
     objective = BeamObjective(data, beam, threads, None)
-    validation = BeamValidation(task.encoder, encoded, objective)
+    validation = BeamScores(task.encoder, encoded, objective)
     booster = task.booster(beam)
     history = boost(booster, 5, validation, None, lambda *_: None)
     for i, value in enumerate(history.validation):

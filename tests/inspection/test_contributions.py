@@ -19,13 +19,11 @@ from support.shapley_oracle import shapley_values
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, TreeMEMM, flatten
 from treecrf.chains.contexts import true_contexts
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import split
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inspection import contributions, explain, export_text
+from treecrf.inspection.fitted import CheckedData
 from treecrf.inspection.score_contributions import _zeros
-from treecrf.inspection.with_labels import with_labels
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import relative_covers
 from treecrf.utils.threads import Threads
@@ -44,7 +42,8 @@ TRANSITIONS = {
 
 def scores_of(model, X, y=None):
     """Scores of all labels after the given or predicted labels, one array per sequence."""
-    sequences, codes = with_labels(model, RawData(X, y, Segmentation()))
+    data = CheckedData.of(model, X, y, None, None)
+    sequences, codes = data.chain_sequences(), data.chain_codes()
     offsets, order = sequences.offsets, model._trained_order
     with Threads(None) as threads:
         if getattr(model, "beam_width", None) or model.__class__.__name__ == "FlatModel":

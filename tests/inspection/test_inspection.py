@@ -28,7 +28,7 @@ from treecrf.inspection import (
     strongest_rules,
     transition_scores,
 )
-from treecrf.inspection.fitted_trees import FittedTrees
+from treecrf.inspection.fitted import FittedTrees
 from treecrf.utils.threads import Threads
 
 READERS = {

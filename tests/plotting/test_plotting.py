@@ -23,7 +23,7 @@ from treecrf.inspection import (
     transition_scores,
     transition_weights,
 )
-from treecrf.inspection.fitted_trees import FittedTrees
+from treecrf.inspection.fitted import FittedTrees
 from treecrf.plotting import (
     plot_explanation,
     plot_future_features,

@@ -13,7 +13,7 @@ from treecrf.cli.options import count, loaded_model
 from treecrf.inputs.schema import KINDS
 from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules, strongest_weights
-from treecrf.inspection.fitted_trees import has_trees
+from treecrf.inspection.fitted import has_trees
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 

@@ -5,12 +5,12 @@
 
 from treecrf.inspection.dependence import partial_dependence
 from treecrf.inspection.explanation import Explanation, explain
-from treecrf.inspection.export import export_graphviz, export_text
 from treecrf.inspection.gain import gain_importance
 from treecrf.inspection.permutation import permutation_importance
 from treecrf.inspection.rules import Rule, strongest_rules
 from treecrf.inspection.score_contributions import Contributions, contributions
 from treecrf.inspection.scores import likelihood_curve, transition_scores
+from treecrf.inspection.trees import export_graphviz, export_text
 from treecrf.inspection.weights import Weight, strongest_weights, transition_weights
 
 __all__ = [

@@ -15,15 +15,19 @@ from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import runs_of_tables
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names, points_down
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted_trees import check_model, feature_index, has_trees, window_of
+from treecrf.inspection.fitted import (
+    CheckedData,
+    check_model,
+    feature_index,
+    has_trees,
+    window_of,
+)
 from treecrf.inspection.replaced import ReplacedSequences, column_of
 from treecrf.inspection.scores import MAX_BYTES
-from treecrf.inspection.with_labels import with_labels
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
@@ -32,11 +36,12 @@ from treecrf.trees.forest import TEST
 from treecrf.trees.resolved import Outcomes, resolved
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
+from treecrf.utils.validation import check_positive
 
 RESPONSES = ("probability", "score")
-# Numeric values lie between these quantiles by default.
+# Values of a number lie between these quantiles by default, and at most this fraction of them is
+# next to thresholds.
 QUANTILES = (0.05, 0.95)
-# Maximum part of them that are next to thresholds.
 AT_THRESHOLDS = 0.8
 
 # A function of sequences that returns scores (n_labels, n_positions, n_contexts).
@@ -58,8 +63,8 @@ def partial_dependence(
     """Compute the mean probability or score of each label as a function of a feature's value.
 
     For each value, the model predicts as if the feature had this value at one offset of the window
-    of every position [1]_. The means are those over the positions at which the offset lies inside
-    the sequence; the others keep their scores.
+    of every position [1]_. The means are over the positions at which the offset lies inside the
+    sequence; the others keep their scores.
 
     Parameters
     ----------
@@ -135,8 +140,9 @@ def partial_dependence(
     check_model(model)
     if response not in RESPONSES:
         raise ValueError(f"response={response!r}; expected 'probability' or 'score'")
-    data = RawData(X, None, model._segmentation(X, lengths, groups))
-    sequences, codes = _read(model, data, response)
+    data = CheckedData.of(model, X, None, lengths, groups)
+    sequences = data.chain_sequences()
+    codes = data.chain_codes() if response == "score" else None
     if isinstance(model, FlatModel):
         model = model._predictor()
     grid, at = _Grid.of(model._schema, sequences, feature), ""
@@ -146,9 +152,10 @@ def partial_dependence(
         at = bracketed(offset) if left or right else ""
         offset = -offset if model._trained_backward else offset
     if values is not None:
-        points = grid.given(values)
+        points = grid.checked(values)
     else:
-        points = grid.found(_positive(n_values), _thresholds(model, grid.feature, offset))
+        check_positive("n_values", n_values)
+        points = grid.chosen(int(n_values), _thresholds(model, grid.feature, offset))
     if offset is None:
         scores = [_everywhere(model, grid.feature, point) for point in points]
     else:
@@ -163,21 +170,6 @@ def partial_dependence(
     )
 
 
-def _read(
-    model: SequenceClassifier, data: RawData, response: str
-) -> tuple[Sequences, np.ndarray | None]:
-    """Return sequences in the direction of the chain; for scores, also codes of their labels."""
-    if response == "score":
-        return with_labels(model, data)
-    return model._read(data.X, segmentation=data.segmentation)[0], None
-
-
-def _positive(n_values: Any) -> int:
-    if not isinstance(n_values, numbers.Integral) or n_values < 1:
-        raise ValueError(f"n_values={n_values!r}; expected a positive integer")
-    return int(n_values)
-
-
 def _checked(offset: Any, left: int, right: int) -> int:
     is_integer = isinstance(offset, numbers.Integral) and not isinstance(offset, bool)
     if not is_integer or not -left <= offset <= right:
@@ -190,50 +182,27 @@ def _checked(offset: Any, left: int, right: int) -> int:
 
 @dataclass(frozen=True)
 class _Point:
-    """A value of the feature.
-
-    Attributes
-    ----------
-    value : str, int, float or bool
-    cell : str, int or float
-        The value in a column of the sequences.
-    row : array
-        A row of input with this value: one symbol, or a table of one row with zeros elsewhere.
-    """
+    """A value of the feature."""
 
     value: Any
-    cell: Any
-    row: np.ndarray
+    cell: Any  # the value in a column of the sequences
+    row: np.ndarray  # input with this value: one symbol, or one row with zeros elsewhere
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """The values of a feature.
-
-    Attributes
-    ----------
-    schema : InputSchema
-    sequences : Sequences
-        Sequences with the model's codes of categories.
-    feature : int
-    name : str
-    """
+    """The values of a feature."""
 
     schema: InputSchema
-    sequences: Sequences
+    sequences: Sequences  # with the model's codes of categories
     feature: int
     name: str
 
     @classmethod
     def of(cls, schema: InputSchema, sequences: Sequences, feature: Any) -> _Grid:
-        """Find the feature; raises ValueError if there is none."""
+        """Find the feature."""
         names = feature_names(schema)
-        j = feature_index(feature, names)
-        if j is None:
-            raise ValueError(
-                f"feature={feature!r}; expected the name of a feature or an index from 0 to "
-                f"{len(names) - 1}"
-            )
+        j = feature_index(feature, names, "feature=")
         return cls(schema, sequences.for_model(schema), j, names[j])
 
     @property
@@ -245,25 +214,25 @@ class _Grid:
     def _kind(self) -> int:
         return int(self.schema.kinds[self.feature])
 
-    def given(self, values: Any) -> list[_Point]:
-        """Check given values."""
+    def checked(self, values: Any) -> list[_Point]:
+        """Check the values that the user passed."""
         items = as_list(values, "values", "values of the feature")
         return [self._point(self._checked_value(value)) for value in items]
 
-    def found(self, n_values: int, thresholds: np.ndarray) -> list[_Point]:
-        """Choose values that occur in the sequences, and for numbers those next to thresholds."""
+    def chosen(self, n_values: int, thresholds: np.ndarray) -> list[_Point]:
+        """Choose values of the sequences; for numbers, also values next to thresholds."""
         if self._kind == BOOLEAN:
             return [self._point(value) for value in (False, True)]
         column = column_of(self.sequences, self.feature)
         if self.sequences.form != "symbols":
             column = column[~np.isnan(column.astype(np.float64))]
-            # Categories are counted from 1; 0 stands for those that are not known.
+            # Categories are counted from 1; 0 stands for unknown ones.
             column = column[column > 0] if self._kind == CATEGORY else column
         distinct, counts = np.unique(column, return_counts=True)
         if self._kind == CATEGORY:
             distinct = self._categories_of(distinct)
-            known = np.isin(distinct, self.schema.categories[self.feature])
-            distinct, counts = distinct[known], counts[known]
+            in_training = np.isin(distinct, self.schema.categories[self.feature])
+            distinct, counts = distinct[in_training], counts[in_training]
             distinct = np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]])
         elif len(distinct):
             distinct = _spread(column, distinct, n_values, thresholds)
@@ -280,13 +249,13 @@ class _Grid:
 
     def _checked_value(self, value: Any) -> Any:
         if self._kind == CATEGORY:
-            known = self.schema.categories[self.feature].tolist()
-            if value not in known:
+            categories = self.schema.categories[self.feature].tolist()
+            if value not in categories:
                 raise ValueError(
-                    f"values: {value!r}; expected one of the {len(known)} categories of "
+                    f"values: {value!r}; expected one of the {len(categories)} categories of "
                     f"{self.name} in the training data"
                 )
-            return known[known.index(value)]
+            return categories[categories.index(value)]
         is_number = isinstance(value, (numbers.Real, np.bool_)) and np.isfinite(value)
         if not is_number or (self._kind == BOOLEAN and value not in (0, 1)):
             kind = "booleans" if self._kind == BOOLEAN else "finite numbers"
@@ -307,7 +276,7 @@ class _Grid:
 def _spread(
     column: np.ndarray, distinct: np.ndarray, n_values: int, thresholds: np.ndarray
 ) -> np.ndarray:
-    """Choose values of a number such that lines between them follow a function with jumps."""
+    """Choose values of a number so that lines between them follow a function with jumps."""
     ends = distinct[[0, -1]]
     if len(distinct) > n_values:
         quantiles = np.quantile(column, QUANTILES)
@@ -315,7 +284,7 @@ def _spread(
     jumps = thresholds[(thresholds >= ends[0]) & (thresholds < ends[1])]
     n_jumps = int(AT_THRESHOLDS * (n_values - 1)) // 2
     if len(jumps) > n_jumps:
-        # Both ends of the widest gaps, and between these every so many.
+        # Both ends of the widest gaps, and evenly spaced ones in between.
         n_gaps = n_jumps // 3
         widest = np.argsort(-np.diff(jumps), kind="stable")[:n_gaps]
         evenly = np.linspace(0, len(jumps) - 1, n_jumps - 2 * n_gaps).astype(np.intp)
@@ -335,13 +304,13 @@ def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> 
     columns, offsets, tests = (
         np.append(packed[name][inner], packed[f"surrogate_{name}"]).astype(np.intp) for name in TEST
     )
-    found = [np.zeros(0)]
+    thresholds = [np.zeros(0)]
     for column, is_indicator in _columns_of(encoder, feature):
         learned = encoder.columns[column]
         if learned.kind == "number" and not is_indicator:
-            here = (columns == column) & (True if offset is None else offsets == offset)
-            found.append(learned.values[np.unique(tests[here])])
-    return np.unique(np.concatenate(found))
+            at_offset = (columns == column) & (True if offset is None else offsets == offset)
+            thresholds.append(learned.values[np.unique(tests[at_offset])])
+    return np.unique(np.concatenate(thresholds))
 
 
 def _columns_of(encoder: Encoder, feature: int) -> list[tuple[int, bool]]:
@@ -381,15 +350,15 @@ def _at_offset(model: SequenceClassifier, feature: int, offset: int, point: _Poi
             changed.init_, labels, pairs = without_feature(start, feature, offset, point.row)
 
     def scores(part: Sequences, threads: Threads) -> np.ndarray:
-        found = changed._scores_of(part, threads)
+        result = changed._scores_of(part, threads)
         inside, is_first = _inside(part.offsets, offset), positions_in_sequences(part.offsets) == 0
         if pairs is not None:
-            found[:, inside] += labels[:, None, None]
+            result[:, inside] += labels[:, None, None]
             if pairs.any():
-                found[:, inside & ~is_first] += pairs.T[:, None]
+                result[:, inside & ~is_first] += pairs.T[:, None]
         if not inside.all():
-            found[:, ~inside] = model._scores_of(part, threads)[:, ~inside]
-        return found
+            result[:, ~inside] = model._scores_of(part, threads)[:, ~inside]
+        return result
 
     return scores
 
@@ -399,18 +368,18 @@ def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcom
     own = _columns_of(encoder, feature)
 
     def outcomes(columns: np.ndarray, offsets: np.ndarray, tests: np.ndarray) -> np.ndarray:
-        found = np.full(len(columns), -1)
+        result = np.full(len(columns), -1)
         for column, is_indicator in own:
-            here = np.flatnonzero((columns == column) & (offsets == offset))
+            i = np.flatnonzero((columns == column) & (offsets == offset))
             # The indicator of missing values is false.
-            found[here] = 0 if is_indicator else _holds(encoder, column, tests[here], value)
-        return found
+            result[i] = 0 if is_indicator else _holds(encoder, column, tests[i], value)
+        return result
 
     return outcomes
 
 
 def _holds(encoder: Encoder, column: int, tests: np.ndarray, value: Any) -> np.ndarray:
-    """Return the outcomes of some tests of a column."""
+    """Return the outcomes of tests of a column."""
     learned, tests = encoder.columns[column], tests.astype(np.intp)
     if learned.kind == "boolean":
         return np.full(len(tests), bool(value))
@@ -442,25 +411,22 @@ def _means(
             inside = _inside(part.offsets, offset)
             n += int(inside.sum())
             for total, scores_of in zip(totals, scores, strict=True):
-                found = scores_of(part, threads)
+                table = scores_of(part, threads)
                 if codes is None:
-                    rows = _probabilities(model, found, part.offsets, threads)
+                    constraints = model._constraints(part.offsets)
+                    lattice = model._constrained(table, part.offsets, constraints, threads)
+                    rows = lattice.marginals()
                 else:
-                    rows = _given(found, part.offsets, codes[positions], order)
+                    rows = _after_labels(table, part.offsets, codes[positions], order)
                 total += rows[inside].sum(axis=0)
     if not n:
         raise ValueError(f"no sequence of X reaches to offset {offset} from any of its positions")
     return totals / n
 
 
-def _probabilities(
-    model: SequenceClassifier, scores: np.ndarray, offsets: np.ndarray, threads: Threads
+def _after_labels(
+    scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, order: int
 ) -> np.ndarray:
-    constraints = model._constraints(offsets)
-    return model._constrained(scores, offsets, constraints, threads).marginals()
-
-
-def _given(scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, order: int) -> np.ndarray:
     """Return the scores after the labels before each position, (n_positions, n_labels)."""
     _, contexts = true_contexts(offsets, codes, len(scores), order)
     return np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0].T

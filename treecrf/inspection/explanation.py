@@ -10,14 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import label_column
 from treecrf.inputs.schema import BOOLEAN, CATEGORY
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import is_frame
-from treecrf.inspection.fitted_trees import code_of
+from treecrf.inspection.fitted import CheckedData, code_of
 from treecrf.inspection.score_contributions import ScoreExplainer
-from treecrf.inspection.with_labels import in_chain, read_labeled
 from treecrf.trees.forest import LABEL
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 
@@ -41,7 +39,7 @@ class Explanation:
         Names with the values at this position, such as ``word[-1] = 'the'``.
     labels : array (n_labels,)
     label : str, int or bool
-        The label that was chosen or, by default, that of the position, predicted or given.
+        The chosen label; by default, the predicted or given label of the position.
     position : int
     """
 
@@ -64,7 +62,7 @@ class Explanation:
         Parameters
         ----------
         label : str, int or bool, optional
-            Label whose score is explained; that of the position by default.
+            Label whose score is explained; by default, the label of the position.
         n : int, default=10
             Maximum number of contributions.
 
@@ -184,19 +182,17 @@ def explain(
       +1.399  score of 'v' at position 1
     """
     explainer = ScoreExplainer.of(model, label)
-    segmentation = model._segmentation(x, lengths, groups)
-    if not segmentation.is_long:
+    if not model._segmentation(x, lengths, groups).is_long:
         if is_frame(x) and isinstance(y, str):
             x, y = label_column(x, y, is_long=True)
         x, y = [x], None if y is None else [y]
-    sequences, labels = read_labeled(model, RawData(x, y, segmentation))
-    row = _checked(position, sequences.n_positions)
-    i = int(np.searchsorted(sequences.offsets, row, side="right")) - 1
-    first, last = sequences.offsets[i : i + 2].tolist()
+    data = CheckedData.of(model, x, y, lengths, groups)
+    row = _checked(position, data.sequences.n_positions)
+    i = int(np.searchsorted(data.sequences.offsets, row, side="right")) - 1
+    first, last = data.sequences.offsets[i : i + 2].tolist()
     t = last - 1 - row if model._trained_backward else row - first
-    sequences, codes = in_chain(
-        model, sequences.take(np.array([i])), None if labels is None else [labels[i]]
-    )
+    data = data.sequence(i)
+    sequences, codes = data.chain_sequences(), data.chain_codes()
     previous = explainer.labels_before(sequences, codes)
     values = explainer.values(sequences, previous, t)[0]
     describe = _Descriptions(explainer, sequences, previous[:, t], t)
@@ -223,23 +219,13 @@ def _checked(position: Any, n_positions: int) -> int:
 
 
 class _Descriptions:
-    """Descriptions of players with their values at a position.
-
-    Parameters
-    ----------
-    explainer : ScoreExplainer
-    sequences : Sequences
-        One sequence, in the direction of the chain.
-    previous : uint8 array (order,)
-        The label at each lag before the position.
-    position : int
-    """
+    """Descriptions of players with their values at a position."""
 
     def __init__(
         self,
         explainer: ScoreExplainer,
-        sequences: Sequences,
-        previous: np.ndarray,
+        sequences: Sequences,  # one, in the direction of the chain
+        previous: np.ndarray,  # the label at each lag before the position
         position: int,
     ):
         self.explainer = explainer
@@ -275,6 +261,6 @@ class _Descriptions:
         if value != value:
             return "is missing"
         if sequences.column_kinds[j] == CATEGORY:
-            # Categories are counted from 1; 0 stands for those that are not known.
+            # Categories are counted from 1; 0 stands for unknown ones.
             return f"= {sequences.categories[j][int(value) - 1].item()!r}" if value else "is new"
         return f"= {bool(value)}" if sequences.column_kinds[j] == BOOLEAN else f"= {value:.4g}"

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inspection.fitted_trees import FittedTrees, warn_of_linear_start
+from treecrf.inspection.fitted import FittedTrees, warn_of_linear_start
 from treecrf.trees.forest import LABEL
 
 
@@ -96,14 +96,14 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     smallest = np.finfo(float).tiny
     of_features = gains.sum()
     scale = of_features if of_features > smallest else outside.sum() + before.sum() + smallest
-    found = {
+    tables = {
         "importances": importances,
         "in_bags": in_bags,
         "outside": outside,
         "labels_before": before[:, : forest.order],
     }
     return Bunch(
-        **{name: (a if per_label else a[0]) / scale for name, a in found.items()},
+        **{name: (table if per_label else table[0]) / scale for name, table in tables.items()},
         offsets=offsets,
         feature_names=feature_names(encoder.schema),
         labels=grown.classes,
@@ -116,7 +116,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
 def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sum gains by column and offset, of sequence ends by offset, and of previous labels by lag.
 
-    Offsets are those of the input. The first axis has the labels, or one group of all labels.
+    Offsets are in the direction of the input. The first axis is for labels, or one group of all.
     """
     packed = grown.forest.pack()
     inner = packed["true_child"] >= 0
@@ -127,9 +127,9 @@ def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np
     index = index - grown.offsets[0]
 
     def table(chosen: np.ndarray, second: np.ndarray, *shape: int) -> np.ndarray:
-        keys = group[chosen] * int(np.prod(shape)) + second[chosen]
-        n = n_groups * int(np.prod(shape))
-        return np.bincount(keys, gain[chosen], n).reshape(n_groups, *shape)
+        size = int(np.prod(shape))
+        keys = group[chosen] * size + second[chosen]
+        return np.bincount(keys, gain[chosen], n_groups * size).reshape(n_groups, *shape)
 
     n_columns, n_offsets = len(grown.encoder.columns), len(grown.offsets)
     of_value = column * n_offsets + index

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,11 +12,12 @@ from treecrf.encoding.names import feature_names
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted_trees import check_model, feature_index, has_trees
+from treecrf.inspection.fitted import check_model, feature_index, has_trees
 from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+from treecrf.utils.validation import check_positive
 
 
 def permutation_importance(
@@ -105,8 +105,7 @@ def permutation_importance(
     ((2, 5), True)
     """
     check_model(model)
-    if not isinstance(n_repeats, numbers.Integral) or n_repeats < 1:
-        raise ValueError(f"n_repeats={n_repeats!r}; expected a positive integer")
+    check_positive("n_repeats", n_repeats)
     scorer = _scorer(scoring)
     names = feature_names(model._schema)
     chosen = np.arange(len(names)) if features is None else _chosen(features, names)
@@ -120,8 +119,8 @@ def permutation_importance(
     for row, j in zip(importances, chosen, strict=True):
         if in_use[j]:
             rngs = [np.random.default_rng([seed, j, i]) for i in range(n_repeats)]
-            mixed = _shuffles(sequences, j, rngs, within_sequences)
-            row[:] = [score - scorer(model, some, labels) for some in mixed]
+            shuffled = _shuffles(sequences, j, rngs, within_sequences)
+            row[:] = [score - scorer(model, changed, labels) for changed in shuffled]
     return Bunch(
         importances_mean=importances.mean(axis=1),
         importances_std=importances.std(axis=1),
@@ -155,17 +154,9 @@ def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], flo
 
 
 def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
-    """Return the indices of features given by name or index."""
-    found = []
-    for feature in as_list(features, "features", "names or indices"):
-        j = feature_index(feature, names)
-        if j is None:
-            raise ValueError(
-                f"features: {feature!r}; expected the name of a feature or an index from 0 to "
-                f"{len(names) - 1}"
-            )
-        found.append(j)
-    return np.array(found, dtype=np.intp)
+    """Return the indices of features, each given by its name or its index."""
+    items = as_list(features, "features", "names or indices")
+    return np.array([feature_index(item, names, "features: ") for item in items], dtype=np.intp)
 
 
 def features_in_use(model: SequenceClassifier) -> np.ndarray:

@@ -14,19 +14,11 @@ from treecrf.inputs.sequences import Sequences
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacedSequences(Sequences):
-    """Sequences with replaced values in one column.
-
-    Attributes
-    ----------
-    base : Sequences
-    column : int
-    values : array (n_positions,)
-        Symbols, or values for the column of the tables of ``base``.
-    """
+    """Sequences with replaced values in one column."""
 
     base: Sequences
     column: int
-    values: np.ndarray
+    values: np.ndarray  # (n_positions,), symbols, or values for the column of the tables of base
 
     @classmethod
     def of(cls, base: Sequences, column: int, values: np.ndarray) -> ReplacedSequences:
@@ -35,7 +27,7 @@ class ReplacedSequences(Sequences):
         return cls(**description, base=base, column=column, values=values)
 
     def rows(self, first: int, last: int) -> Any:
-        """Return the rows of some sequences."""
+        """Return the rows of sequences first to last - 1."""
         values = self.values[self.offsets[first] : self.offsets[last]]
         if self.form == "symbols":
             return values
@@ -61,24 +53,22 @@ class ReplacedSequences(Sequences):
 
 def _with_sparse_column(piece: Any, column: int, values: np.ndarray) -> sparse.csr_array:
     entries = piece.tocoo()
-    kept, listed = entries.col != column, np.flatnonzero(values)
-    data = np.concatenate([entries.data[kept], values[listed]])
-    rows = np.concatenate([entries.row[kept], listed])
-    columns = np.concatenate([entries.col[kept], np.full(len(listed), column)])
+    others, new_rows = entries.col != column, np.flatnonzero(values)
+    data = np.concatenate([entries.data[others], values[new_rows]])
+    rows = np.concatenate([entries.row[others], new_rows])
+    columns = np.concatenate([entries.col[others], np.full(len(new_rows), column)])
     return sparse.csr_array((data, (rows, columns)), shape=piece.shape)
 
 
 def column_of(sequences: Sequences, j: int) -> np.ndarray:
     """Return the values of a column at all positions."""
-    parts = [
-        piece
-        if sequences.form == "symbols"
-        else piece[:, [j]].toarray()[:, 0]
-        if sparse.issparse(piece)
-        else piece[:, j]
-        for _, _, piece in sequences.pieces()
-    ]
-    return np.concatenate(parts)
+    return np.concatenate([_column(piece, j) for _, _, piece in sequences.pieces()])
+
+
+def _column(piece: Any, j: int) -> np.ndarray:
+    if sparse.issparse(piece):
+        return piece[:, [j]].toarray()[:, 0]
+    return piece if piece.ndim == 1 else piece[:, j]
 
 
 def shuffled_positions(

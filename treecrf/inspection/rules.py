@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.dataset import RawData
-from treecrf.inspection.coverage import fractions_of
-from treecrf.inspection.fitted_trees import FittedTrees, code_of, warn_of_linear_start
+from treecrf.chains.contexts import check_label_codes, previous_labels
+from treecrf.inspection.fitted import CheckedData, FittedTrees, code_of, warn_of_linear_start
+from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
 from treecrf.trees.rules import Condition, leaf_values
+from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+from treecrf.utils.validation import check_positive
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,7 @@ def strongest_rules(
     +1.154 for 'c' if not label[-1] is 'c' and not symbol is 'a'  (50.0% of positions)
     """
     grown = FittedTrees.of(model)
-    if not isinstance(n_rules, numbers.Integral) or n_rules < 1:
-        raise ValueError(f"n_rules={n_rules!r}; expected a positive integer")
+    check_positive("n_rules", n_rules)
     if X is None and y is not None:
         raise ValueError("y is given without X; pass both or neither")
     warn_of_linear_start(model, "rules describe the trees")
@@ -113,9 +113,7 @@ def strongest_rules(
     fractions: list = [None] * len(chosen)
     if X is not None:
         conditions = [condition for (_, condition), _ in chosen]
-        fractions = fractions_of(
-            model, grown, conditions, RawData(X, y, model._segmentation(X, lengths, groups))
-        )
+        fractions = _fractions_of(conditions, grown, CheckedData.of(model, X, y, lengths, groups))
     return [
         Rule(
             label=grown.classes[code].item(),
@@ -133,11 +131,66 @@ def _largest(
 ) -> list[tuple[tuple[int, Condition], float]]:
     """Return the rules of a label, or of all labels, with the largest absolute values."""
     rules = leaf_values(grown.forest, grown.encoder).items()
-    some = (rule for rule in rules if code is None or rule[0][0] == code)
-    return nlargest(n, some, key=lambda rule: abs(rule[1]))
+    of_label = (rule for rule in rules if code is None or rule[0][0] == code)
+    return nlargest(n, of_label, key=lambda rule: abs(rule[1]))
 
 
 def _labels(classes: np.ndarray, mask: int) -> tuple | None:
     symbols = [*classes.tolist(), None]
     allowed = tuple(symbol for k, symbol in enumerate(symbols) if mask >> k & 1)
     return None if len(allowed) == len(symbols) else allowed
+
+
+def _fractions_of(
+    conditions: list[Condition], grown: FittedTrees, data: CheckedData
+) -> list[float]:
+    """Return the fraction of positions at which each condition holds."""
+    n_labels, order = len(grown.classes), grown.forest.order
+    check_label_codes(n_labels, "counting rules")
+    sequences = data.chain_sequences()
+    previous = previous_labels(data.chain_codes(), sequences.offsets, n_labels, order)
+    encoded = grown.encoder.encode(sequences)
+    # The value of a tree is 1 where its condition holds. One iteration at a time saves memory.
+    paths = _paths(conditions, n_labels, order)
+    fractions: list[float] = []
+    with Threads(data.model.n_jobs) as threads:
+        for i in range(paths.n_iter):
+            holds = paths.scores(grown.encoder, encoded, threads, (i, i + 1), given=previous)
+            fractions += holds.mean(axis=(1, 2)).tolist()
+    return fractions[: len(conditions)]
+
+
+def _paths(conditions: list[Condition], n_labels: int, order: int) -> Forest:
+    """Make trees with value 1 where a condition holds and 0 elsewhere, for whole iterations."""
+    forest = Forest(n_labels, order)
+    forest.trees = [_path(condition, n_labels) for condition in conditions]
+    while len(forest.trees) % n_labels:
+        forest.trees.append(_path(Condition(frozenset(), ()), n_labels))
+    return forest
+
+
+def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
+    """Make a tree that is a chain of tests: node 2i is a test, leaf 2i + 1 its failure."""
+    tests = sorted(condition.window)
+    for lag, mask in enumerate(condition.labels, 1):
+        symbols = range(n_labels + 1)
+        allowed = [symbol for symbol in symbols if mask >> symbol & 1]
+        if len(allowed) == 1:
+            tests.append(((LABEL, lag, allowed[0]), True))
+        else:
+            tests += [((LABEL, lag, s), False) for s in symbols if s not in allowed]
+    inner, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
+    tree = {name: np.zeros(n) for name in ("leaf", "gain", "weight", "share")}
+    tree |= {name: np.zeros(n, np.int32) for name in ("column", "offset", "value", "n_surrogates")}
+    tree |= {name: np.full(n, -1, np.int32) for name in ("true_child", "false_child")}
+    tree |= {name: np.zeros(0, np.int32) for name in SURROGATE_FIELDS}
+    tree["leaf"][-1] = 1.0
+    if tests:
+        holds = np.array([holds for _, holds in tests])
+        fields = np.array([test for test, _ in tests]).T
+        for name, field in zip(("column", "offset", "value"), fields, strict=True):
+            tree[name][inner] = field
+        tree["true_child"][inner] = np.where(holds, inner + 2, inner + 1)
+        tree["false_child"][inner] = np.where(holds, inner + 1, inner + 2)
+        tree["share"][inner] = ~holds  # a missing value counts as failure
+    return tree

@@ -12,11 +12,9 @@ from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split
 from treecrf.inputs.sequences import Sequences
-from treecrf.inspection.fitted_trees import check_model, code_of, window_of
-from treecrf.inspection.with_labels import with_labels
+from treecrf.inspection.fitted import CheckedData, check_model, code_of, window_of
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
@@ -125,7 +123,7 @@ def contributions(
       contribution of a missing value to the trees is exactly 0. The model rounds fractions to
       multiples of 2**-16, so that scores may differ from the sum of contributions by about 1e-5.
     - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
-      and the contribution is that of this feature. With ``"impute"`` or ``"indicator"``, it is the
+      and this feature gets the contribution. With ``"impute"`` or ``"indicator"``, it is the
       contribution of the imputed value or of the indicator.
     - Covers are numbers of training examples, multiplied by their weights, whether steps are of
       first or second order. `export_text` prints them as fractions. For a test whose value was
@@ -134,8 +132,8 @@ def contributions(
       labels and not over those that are likely. On samples, the numbers are estimates, and in
       second-order boosting they disregard the weights. Models saved by early versions keep theirs.
     - For linear models and linear starts, the contribution of a feature is the sum of its
-      attributes, multiplied by their weights, and the base value is that of a position where all
-      attributes are 0. Weights of previous labels, and constant transitions, are relative to their
+      attributes, multiplied by their weights, and the base value is the score where all attributes
+      are 0. Weights of previous labels, and constant transitions, are relative to their
       mean over the previous labels. A weight of an attribute that depends on the previous label
       is divided equally, as far as it differs from that mean.
     - Labels that the parameter ``transitions`` forbids have scores as if they were allowed.
@@ -164,13 +162,13 @@ def contributions(
     (6, 2, 5)
     """
     explainer = ScoreExplainer.of(model, label)
-    segmentation = model._segmentation(X, lengths, groups)
-    sequences, codes = with_labels(model, RawData(X, y, segmentation))
-    values = explainer.values(sequences, explainer.labels_before(sequences, codes))
+    data = CheckedData.of(model, X, y, lengths, groups)
+    sequences = data.chain_sequences()
+    values = explainer.values(sequences, explainer.labels_before(sequences, data.chain_codes()))
     by_sequence = model._as_read(split(values, sequences.offsets))
     return Contributions(
         base_values=explainer.base_values,
-        values=segmentation.join(by_sequence),
+        values=data.segmentation.join(by_sequence),
         feature_names=explainer.names,
         labels=model.classes_[explainer.codes],
     )
@@ -178,32 +176,16 @@ def contributions(
 
 @dataclass(frozen=True)
 class ScoreExplainer:
-    """Explainer of the scores of a model, which may have several parts.
-
-    Attributes
-    ----------
-    model : SequenceClassifier
-        A model with trees, or a linear model.
-    codes : list of int
-        The labels whose scores to explain.
-    trees : ForestExplainer or None
-    linear : LinearExplainer or None
-    """
+    """Explainer of the scores of a model, which may be sums of trees and of a linear model."""
 
     model: SequenceClassifier
-    codes: list[int]
+    codes: list[int]  # the labels whose scores to explain
     trees: ForestExplainer | None
     linear: LinearExplainer | None
 
     @classmethod
     def of(cls, model: Any, label: Any = None) -> ScoreExplainer:
-        """Find the parts of a model.
-
-        Raises
-        ------
-        NotFittedError, TypeError, ValueError
-            As `contributions`.
-        """
+        """Find what the scores of a model consist of; raises errors as `contributions`."""
         check_model(model)
         classes = model.classes_
         check_label_codes(len(classes), "explaining scores")
@@ -219,7 +201,7 @@ class ScoreExplainer:
 
     @property
     def players(self) -> Players:
-        """The players of all parts."""
+        """The players of the trees, of the linear model, and of constant transitions."""
         parts = [part.players for part in (self.trees, self.linear) if part is not None]
         if self._has_transitions:
             order = self.model._trained_order
@@ -228,7 +210,7 @@ class ScoreExplainer:
 
     @property
     def base_values(self) -> np.ndarray:
-        """Expected scores, float64 array (n_codes,)."""
+        """Expected scores (n_codes,)."""
         parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
         if self._has_transitions:
             none = np.zeros((self.model._trained_order, 0), dtype=np.uint8)
@@ -266,23 +248,9 @@ class ScoreExplainer:
     def values(
         self, sequences: Sequences, previous: np.ndarray, position: int | None = None
     ) -> np.ndarray:
-        """Compute the contributions at all positions, or at one.
+        """Compute the contributions (n_positions, n_codes, n_players), or those at one position.
 
-        Parameters
-        ----------
-        sequences : Sequences
-            In the direction of the chain.
-        previous : uint8 array (order, n_positions)
-        position : int, optional
-
-        Returns
-        -------
-        float64 array (n_positions, n_codes, n_players)
-
-        Raises
-        ------
-        MemoryError
-            If the result does not fit in memory.
+        The sequences and the labels before each position are in the direction of the chain.
         """
         n = sequences.n_positions if position is None else 1
         players = self.players

@@ -11,11 +11,9 @@ from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import ChainLabels, make_objective
-from treecrf.inputs.dataset import RawData
-from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.offsets import positions_in_sequences, reversed_positions
+from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
-from treecrf.inspection.fitted_trees import FittedTrees, check_model
+from treecrf.inspection.fitted import CheckedData, FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
@@ -79,7 +77,7 @@ def transition_scores(
     ((2, 2), (2,))
     """
     check_model(model)
-    sequences, _ = model._read(X, segmentation=model._segmentation(X, lengths, groups))
+    sequences = CheckedData.of(model, X, None, lengths, groups).chain_sequences()
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for offsets, scores in _scores_of_parts(model, sequences):
@@ -102,19 +100,13 @@ def transition_scores(
 
 
 class _Mean:
-    """Running mean of the finite scores over positions.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Numbers of labels and contexts.
-    """
+    """Running mean of the finite scores (n_labels, n_contexts) over positions."""
 
     def __init__(self, shape: tuple[int, int]):
         self.total, self.counts, self.n_positions = np.zeros(shape), np.zeros(shape), 0
 
     def add(self, scores: np.ndarray) -> None:
-        """Add the scores of some positions, the middle axis."""
+        """Add scores at further positions, the middle axis."""
         possible = np.isfinite(scores)
         self.total += np.where(possible, scores, 0.0).sum(axis=1)
         self.counts += possible.sum(axis=1)
@@ -135,10 +127,8 @@ def _scores_of_parts(
             part = sequences.take(np.arange(first, last))
             scores = model._scores_of(part, threads)
             constraints = model._constraints(part.offsets)
-            yield (
-                part.offsets,
-                model._constrained(scores, part.offsets, constraints, threads).scores,
-            )
+            lattice = model._constrained(scores, part.offsets, constraints, threads)
+            yield part.offsets, lattice.scores
 
 
 def likelihood_curve(
@@ -170,8 +160,8 @@ def likelihood_curve(
         - train : float array (n_iter + 1,), ``train_score_``;
         - validation : float array (n_iter + 1,), ``validation_score_``, or None without validation
           data;
-        - given : float array (n_iter + 1,), the same for X and y, or None without them; the first
-          entry is that of the linear start, or of scores of 0.
+        - given : float array (n_iter + 1,), the objective for X and y, or None without them; the
+          first entry belongs to the linear start, or to scores of 0.
 
     Raises
     ------
@@ -196,23 +186,21 @@ def likelihood_curve(
     if (X is None) != (y is None):
         passed, missing = ("y", "X") if X is None else ("X", "y")
         raise ValueError(f"{passed} is given without {missing}; pass both or neither")
-    validation = model.validation_score_
+    validation, further = model.validation_score_, None
+    if X is not None:
+        further = _objective_on(CheckedData.of(model, X, y, lengths, groups))
     return Bunch(
         objective=model._trained_objective,
         iterations=np.arange(model.n_iter_ + 1),
         train=model.train_score_,
         validation=validation if len(validation) else None,
-        given=None
-        if X is None
-        else _objective_on(model, RawData(X, y, model._segmentation(X, lengths, groups))),
+        given=further,
     )
 
 
-def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
-    sequences, labels = model._read_labeled(data)
-    codes = encode_labels(labels.complete(), model.classes_)
-    if model._trained_backward:
-        sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
+def _objective_on(data: CheckedData) -> np.ndarray:
+    """Compute the objective before and after each iteration."""
+    model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
     with Threads(model.n_jobs) as threads:
         start = model.truncated(0)._lattice(sequences, None, threads)
         stages = chain([start], model._staged_lattices(sequences, threads))

@@ -1,4 +1,4 @@
-"""Single trees of a model, node by node."""
+"""Trees of a model, node by node: as plain text and in the DOT language of Graphviz."""
 
 from __future__ import annotations
 
@@ -9,46 +9,186 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inspection.fitted_trees import FittedTrees, code_of
+from treecrf.inspection.fitted import FittedTrees, code_of
 from treecrf.trees.shapley import relative_covers
+
+SPACE, BRANCH = "|   ", "|--- "
+
+
+def export_text(
+    model: Any,
+    iteration: int = 0,
+    label: Any = None,
+    *,
+    max_depth: int | None = None,
+    decimals: int = 3,
+) -> str:
+    """Export the trees of an iteration as text.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier with boosted trees.
+    iteration : int, default=0
+        Number of the iteration; negative numbers count from the last.
+    label : str, int or bool, optional
+        Label of the tree. By default the trees of all labels are exported.
+    max_depth : int, optional
+        Maximum depth to print; deeper nodes are only counted.
+    decimals : int, default=3
+        Number of decimal places of values, gains, weights, and percentages.
+
+    Returns
+    -------
+    str
+        One line per node. ``label[-1]`` is the previous label, or ``none`` at the start of a
+        sequence; for other tests see :doc:`/guide/inspection`. A leaf shows its value, which is
+        added to the score of the label, the weight of the training examples that reached it (in
+        second-order boosting the sum of their curvature, to which the penalty is added), and their
+        fraction of all examples, by which `contributions` weighs the branches. If the feature of a
+        test had missing values in training, the branches show how they are routed.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError
+        If the model has no trees, or the iteration or label does not exist.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import export_text
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=3, **settings).fit(X, y)
+    >>> print(export_text(crf, label="v", decimals=2))
+    'v', iteration 0
+    |--- label[-1] is 'c' (gain 3.17)
+    |   |--- symbol is 'a' (gain 3.16)
+    |   |   |--- +0.68 (weight 9, 27.27%)
+    |   |--- not symbol is 'a'
+    |   |   |--- -0.21 (weight 6, 18.18%)
+    |--- not label[-1] is 'c'
+    |   |--- -0.28 (weight 18, 54.55%)
+    """
+    grown = FittedTrees.of(model)
+    parts = []
+    for name in grown.classes.tolist() if label is None else [label]:
+        lines = _lines(tree_of(grown, iteration, name), 0, 0, max_depth, decimals)
+        parts.append("\n".join([title_of(grown, iteration, name), *lines]))
+    return "\n\n".join(parts)
+
+
+def title_of(grown: FittedTrees, iteration: int, label: Any) -> str:
+    """Return the title of a tree."""
+    return f"{label!r}, iteration {iteration_of(grown, iteration)}"
+
+
+def _lines(
+    nodes: list[Node], i: int, depth: int, max_depth: int | None, decimals: int
+) -> Iterator[str]:
+    node = nodes[i]
+    if node.is_leaf:
+        leaf = f"{node.format_value(decimals)} ({node.format_examples(decimals)})"
+        yield SPACE * depth + BRANCH + leaf
+        return
+    if max_depth is not None and depth >= max_depth:
+        yield SPACE * depth + BRANCH + f"... {node.n_leaves} leaves"
+        return
+    notes = [f"gain {node.gain:.{decimals}f}", node.missing[0]], [node.missing[1]]
+    for child, word, texts in zip((node.passed, node.failed), ("", "not "), notes, strict=True):
+        note = "; ".join(filter(None, texts))
+        yield SPACE * depth + BRANCH + word + node.test + (f" ({note})" if note else "")
+        yield from _lines(nodes, child, depth + 1, max_depth, decimals)
+
+
+def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decimals: int = 3) -> str:
+    r"""Export a tree in the DOT language of Graphviz.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier with boosted trees.
+    iteration : int, default=0
+        Number of the iteration; negative numbers count from the last.
+    label : str, int or bool, optional
+        Label of the tree; the first label by default.
+    decimals : int, default=3
+        Number of decimal places of values, weights, and percentages.
+
+    Returns
+    -------
+    str
+        The source of a graph, to be drawn by ``dot -Tsvg``, for example. Graphviz does not need to
+        be installed.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError
+        If the model has no trees, or the iteration or label does not exist.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import export_graphviz
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=2, **settings)
+    >>> print(export_graphviz(crf.fit(["aabb"] * 3, ["xxyy"] * 3), label="y", decimals=1))
+    digraph tree {
+      label="'y', iteration 0"
+      node [shape=box, style=rounded, fontname=sans]
+      0 [label="symbol is 'a'"]
+      0 -> 1 [label="yes"]
+      0 -> 2 [label="no"]
+      1 [label="-0.3\nweight 9, 42.9%"]
+      2 [label="+0.2\nweight 12, 57.1%"]
+    }
+    """
+    grown = FittedTrees.of(model)
+    label = grown.classes[0].item() if label is None else label
+    nodes = tree_of(grown, iteration, label)
+    lines = [
+        "digraph tree {",
+        f"  label={_quoted(title_of(grown, iteration, label))}",
+        "  node [shape=box, style=rounded, fontname=sans]",
+    ]
+    for i, node in enumerate(nodes):
+        lines += _statements(i, node, decimals)
+    return "\n".join([*lines, "}"])
+
+
+def _statements(i: int, node: Node, decimals: int) -> list[str]:
+    if node.is_leaf:
+        leaf = f"{node.format_value(decimals)}\n{node.format_examples(decimals)}"
+        return [f"  {i} [label={_quoted(leaf)}]"]
+    sides = zip((node.passed, node.failed), ("yes", "no"), node.missing, strict=True)
+    return [f"  {i} [label={_quoted(node.test)}]"] + [
+        f"  {i} -> {child} [label={_quoted(chr(10).join(filter(None, (word, note))))}]"
+        for child, word, note in sides
+    ]
+
+
+def _quoted(text: str) -> str:
+    """Quote a string for the DOT language."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a tree.
+    """A node of a tree."""
 
-    Attributes
-    ----------
-    test : str
-        Description of the test; empty for a leaf.
-    value : float
-        Value that a leaf adds to the score of the label; 0 for inner nodes.
-    weight : float
-        Sum of the weights of the training examples that reached the node: positions in all contexts
-        of previous labels for a conditional random field, positions for a local model. In
-        second-order boosting, weights are curvatures.
-    fraction : float
-        Fraction of the training examples that reached the node, by which `contributions` weighs it.
-    gain : float
-        Reduction of the squared error by the split.
-    missing : (str, str)
-        How missing values are routed to the child of positions that pass the test, and to the
-        other; empty if training had none.
-    passed, failed : int
-        Indices of the children; -1 for a leaf.
-    n_leaves : int
-        Number of leaves of the subtree; 1 for a leaf.
-    """
-
-    test: str
-    value: float
-    weight: float
-    fraction: float
+    test: str  # empty for a leaf
+    value: float  # of a leaf; 0 for inner nodes
+    weight: float  # of the training examples that reached the node; curvature in second order
+    fraction: float  # of the training examples, by which `contributions` weighs the node
     gain: float
-    missing: tuple[str, str]
-    passed: int
+    missing: tuple[str, str]  # how missing values are routed to each child; "" if training had none
+    passed: int  # indices of the children; -1 for a leaf
     failed: int
-    n_leaves: int
+    n_leaves: int  # of the subtree
 
     def format_value(self, decimals: int) -> str:
         """Format the value of a leaf with its sign."""
@@ -69,28 +209,16 @@ class Node:
 
 
 def tree_of(grown: FittedTrees, iteration: int, label: Any) -> list[Node]:
-    """List the nodes of a tree; the first is the root, and children follow their parents.
-
-    Raises
-    ------
-    ValueError
-        If the iteration or the label does not exist.
-    """
+    """List the nodes of a tree; the first is the root, and children follow their parents."""
     first = iteration_of(grown, iteration) * len(grown.classes)
     tree = grown.forest.trees[first + code_of(grown.classes, label)]
     children = tree["true_child"].tolist(), tree["false_child"].tolist()
     counted = zip(_leaf_counts(*children), _fractions(tree, *children), strict=True)
-    return [_node(grown, tree, i, *of_node) for i, of_node in enumerate(counted)]
+    return [_node(grown, tree, i, *counts) for i, counts in enumerate(counted)]
 
 
 def iteration_of(grown: FittedTrees, iteration: int) -> int:
-    """Return the number of an iteration, counted from 0.
-
-    Raises
-    ------
-    ValueError
-        If the iteration does not exist.
-    """
+    """Return the number of an iteration, counted from 0; raises ValueError if there is none."""
     n_iter = grown.forest.n_iter
     if n_iter == 0:
         raise ValueError(
@@ -149,10 +277,10 @@ def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
     if encoder.missing == "weighting":
         return f"missing: {share:.0%}", f"missing: {1 - share:.0%}"
     surrogates = ", then ".join(_surrogates(grown, tree, i))
-    rest = "else here" if surrogates else "here"
+    default = "else here" if surrogates else "here"
     if share < 0.5:
-        return f"missing: as {surrogates}" if surrogates else "", f"missing: {rest}"
-    return f"missing: as {surrogates}, {rest}" if surrogates else f"missing: {rest}", ""
+        return f"missing: as {surrogates}" if surrogates else "", f"missing: {default}"
+    return f"missing: as {surrogates}, {default}" if surrogates else f"missing: {default}", ""
 
 
 def _surrogates(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:

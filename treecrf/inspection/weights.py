@@ -1,8 +1,7 @@
-"""Weights of linear models: the strongest ones, and those of transitions."""
+"""Weights of linear models: the strongest ones, and transitions."""
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,11 @@ from sklearn.utils import Bunch
 
 from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import name_of_label_test
-from treecrf.inspection.fitted_trees import check_model, code_of, has_trees
+from treecrf.inspection.fitted import check_model, code_of, has_trees
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import check_weights
+from treecrf.utils.validation import check_positive
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     Returns
     -------
     list of Weight
-        Weights other than 0 by decreasing absolute value: those of attributes, of labels after
-        labels, and of labels at first positions. Weights of numbers depend on their units.
+        Weights other than 0 by decreasing absolute value. They are weights of attributes, of labels
+        after labels, and of labels at first positions. Weights of numbers depend on their units.
 
     Raises
     ------
@@ -91,48 +91,45 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     """
     check_model(model)
     _check_linear(model)
-    if not isinstance(n_weights, numbers.Integral) or n_weights < 1:
-        raise ValueError(f"n_weights={n_weights!r}; expected a positive integer")
+    check_positive("n_weights", n_weights)
     codes = slice(None) if label is None else [code_of(model.classes_, label)]
     blocks = [block[..., codes] if block.size else block for block in _blocks(model)]
     values = np.concatenate([block.ravel() for block in blocks])
     strongest = np.argsort(-np.abs(values), kind="stable")[:n_weights]
     ends = np.cumsum([block.size for block in blocks])
     names, labels = model.get_attribute_names(), model.classes_[codes]
-    found = []
+    weights = []
     for i in strongest[values[strongest] != 0]:
         k = int(np.searchsorted(ends, i, side="right"))
-        *where, v = np.unravel_index(i - ends[k] + blocks[k].size, blocks[k].shape)
-        found.append(_weight(model, names, labels[v].item(), float(values[i]), (k, where)))
-    return found
+        *index, v = np.unravel_index(i - ends[k] + blocks[k].size, blocks[k].shape)
+        before = int(index[-1]) if k > 0 else None
+        attribute = names[index[0]] if k < 2 else None
+        weights.append(
+            _weight(model.classes_, attribute, before, labels[v].item(), float(values[i]))
+        )
+    return weights
 
 
 def _blocks(model: LinearSequenceClassifier) -> list[np.ndarray]:
     """Return the weights of attributes, of attributes after labels, and of labels after labels.
 
-    The last axis of each array is that of the labels.
+    The last axis of each array is for the labels.
     """
     transitions = np.vstack([model.transition_weights_, model.start_weights_])
     return [model.state_weights_, model.transition_feature_weights_, transitions]
 
 
 def _weight(
-    model: LinearSequenceClassifier,
-    names: np.ndarray,
-    label: Any,
-    value: float,
-    where: tuple[int, list],
+    classes: np.ndarray, attribute: str | None, before: int | None, label: Any, value: float
 ) -> Weight:
-    """Describe a weight by its block, and its index there."""
-    k, index = where
-    attribute = names[index[0]] if k < 2 else None
-    before, parts = None, []
-    if k > 0:
-        code = int(index[-1])
-        before = (None if code == len(model.classes_) else model.classes_[code].item(),)
-        parts.append(name_of_label_test(model.classes_, 1, code))
-    parts += [attribute] * (attribute is not None)
-    return Weight(label, value, " and ".join(parts), attribute, (before,))
+    """Describe the weight of an attribute, of a label before, or of both."""
+    labels_before, conditions = None, []
+    if before is not None:
+        labels_before = (None if before == len(classes) else classes[before].item(),)
+        conditions.append(name_of_label_test(classes, 1, before))
+    if attribute is not None:
+        conditions.append(attribute)
+    return Weight(label, value, " and ".join(conditions), attribute, (labels_before,))
 
 
 def _check_linear(model: SequenceClassifier) -> None:

@@ -8,11 +8,10 @@ plotted numbers from `treecrf.inspection`.
 
 from treecrf.plotting.dependence import plot_partial_dependence
 from treecrf.plotting.explanation import plot_explanation
-from treecrf.plotting.future import plot_future_features
 from treecrf.plotting.importance import plot_importance_map, plot_importances
 from treecrf.plotting.rules import plot_rules, plot_weights
 from treecrf.plotting.scores import plot_likelihood, plot_transition_scores
-from treecrf.plotting.sequence import plot_sequence
+from treecrf.plotting.sequence import plot_future_features, plot_sequence
 from treecrf.plotting.tree import plot_tree
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+from collections.abc import Callable
 from textwrap import wrap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,33 +15,24 @@ if TYPE_CHECKING:
 
 # The palette of Okabe and Ito, which color-blind people can distinguish. Further labels repeat it
 # with hatches.
-COLORS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#4D4D4D",
-)
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#4D4D4D")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oooo", "----", "||||")
 OTHERS = "#D9D9D9"
 OTHER_STYLE = {"facecolor": OTHERS, "hatch": "", "edgecolor": "white"}
 MAX_LEGEND_ROWS = 24
+LEGEND_STYLE = {
+    "loc": "upper left",
+    "bbox_to_anchor": (1.01, 1),
+    "frameon": False,
+    "fontsize": "small",
+}
 # Longer names are cut.
 MAX_CHARACTERS = 40
 TITLE_SIZE = 10.0
 
 
 def pyplot() -> ModuleType:
-    """Import the module of matplotlib that makes figures.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Import matplotlib; plots call this before they compute anything."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -50,13 +41,7 @@ def pyplot() -> ModuleType:
 
 
 def axes_of(ax: Any, size: tuple[float, float]) -> Axes:
-    """Return the given axes, or those of a new figure with a size in inches.
-
-    Raises
-    ------
-    TypeError
-        If ``ax`` is not an Axes object.
-    """
+    """Return the user's axes, or the axes of a new figure with a size in inches."""
     if ax is None:
         return pyplot().subplots(figsize=size, layout="tight")[1]
     from matplotlib.axes import Axes
@@ -70,32 +55,28 @@ def axes_of(ax: Any, size: tuple[float, float]) -> Axes:
     return ax
 
 
-def is_computed(source: Any, key: str, by: str) -> bool:
-    """Return whether the source of a plot is a result of `treecrf.inspection` rather than a model.
+def result_of(
+    function: Callable[..., Bunch], key: str, source: Any, *args: Any, **options: Any
+) -> Bunch:
+    """Return the source of a plot if a function of `treecrf.inspection` has computed it.
 
-    Raises
-    ------
-    TypeError
-        If it is the result of another function.
+    Otherwise it is a model, and the function is called. The key tells results of different
+    functions apart.
     """
-    if isinstance(source, Bunch) and key not in source:
+    if not isinstance(source, Bunch):
+        return function(source, *args, **options)
+    if key not in source:
         raise TypeError(
             f"a Bunch of {', '.join(source)}; expected a fitted classifier or the result of "
-            f"treecrf.inspection.{by}"
+            f"treecrf.inspection.{function.__name__}"
         )
-    return isinstance(source, Bunch)
+    return source
 
 
 def style_of(k: int) -> dict[str, str]:
     """Return the color and the hatch of label number k."""
     hatch = HATCHES[k // len(COLORS) % len(HATCHES)]
     return {"facecolor": COLORS[k % len(COLORS)], "hatch": hatch, "edgecolor": "white"}
-
-
-def check_max_labels(max_labels: Any) -> None:
-    """Raise ValueError unless the number is a positive integer."""
-    if not isinstance(max_labels, numbers.Integral) or max_labels < 1:
-        raise ValueError(f"max_labels={max_labels!r}; expected a positive integer")
 
 
 def plain(text: Any) -> str:
@@ -109,6 +90,12 @@ def shortened(text: Any, n: int = MAX_CHARACTERS) -> str:
     return text if len(text) <= n else f"{text[: n - 1]}…"
 
 
+def legend_name(name: Any) -> str:
+    """Return a name for a legend; matplotlib hides names that start with an underscore."""
+    text = plain(shortened(name))
+    return f" {text}" if text.startswith("_") else text
+
+
 def set_title(ax: Axes, text: str) -> None:
     """Set the title, broken into lines that fit the axes; ``ax.set_title`` replaces it."""
     width = max(20, int(size_of(ax)[0] / (0.55 * TITLE_SIZE)))
@@ -120,18 +107,12 @@ def add_legend(ax: Axes, styles: dict[str, dict], title: str | None = None) -> N
     """Add a legend of colors and hatches to the right of the axes."""
     from matplotlib.patches import Patch
 
-    handles = [Patch(linewidth=0, **style) for style in styles.values()]
-    # matplotlib hides names that start with an underscore.
-    names = [" " * name.startswith("_") + plain(shortened(name)) for name in styles]
     ax.legend(
-        handles,
-        names,
+        [Patch(linewidth=0, **style) for style in styles.values()],
+        [legend_name(name) for name in styles],
         title=title,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1),
         ncols=_n_legend_columns(len(styles)),
-        frameon=False,
-        fontsize="small",
+        **LEGEND_STYLE,
     )
 
 

@@ -9,22 +9,24 @@ from sklearn.utils import Bunch
 
 from treecrf.inputs.values import as_list
 from treecrf.inspection import partial_dependence
-from treecrf.inspection.fitted_trees import code_of
+from treecrf.inspection.fitted import code_of
 from treecrf.plotting.common import (
     COLORS,
+    LEGEND_STYLE,
     axes_of,
-    check_max_labels,
-    is_computed,
     legend_inches,
+    legend_name,
     plain,
     pyplot,
+    result_of,
     set_title,
     shortened,
 )
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
+from treecrf.utils.validation import check_positive
 
-# Labels after those of the colors repeat them with other lines and markers.
 MAX_CHARACTERS = 20
+# Further labels repeat the colors with other lines and markers.
 LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
 
 
@@ -64,7 +66,7 @@ def plot_partial_dependence(
     lengths, groups : optional
         As in the model's ``predict``.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -91,42 +93,36 @@ def plot_partial_dependence(
     ['a', 'b', 'c', 'm', 'n', 'p']
     """
     pyplot()
-    check_max_labels(max_labels)
-    if is_computed(dependence, "grid_values", "partial_dependence"):
-        found = dependence
-    elif X is None or feature is None:
+    check_positive("max_labels", max_labels)
+    if not isinstance(dependence, Bunch) and (X is None or feature is None):
         raise ValueError(
             "X or feature is missing; pass sequences to average over and a feature of the model"
         )
-    else:
-        found = partial_dependence(
-            dependence, X, feature, offset, values=values, lengths=lengths, groups=groups
-        )
-    codes = _codes(found, labels, max_labels)
-    n_values = 0 if found.is_number else len(found.grid_values)
-    ax = axes_of(ax, (max(6.4, 3.0 + 0.2 * n_values), max(3.8, 1 + legend_inches(len(codes)))))
-    places = found.grid_values if found.is_number else np.arange(len(found.grid_values))
+    data = {"values": values, "lengths": lengths, "groups": groups}
+    result = result_of(partial_dependence, "grid_values", dependence, X, feature, offset, **data)
+    codes = _codes(result, labels, max_labels)
+    values = result.grid_values
+    n_ticks = 0 if result.is_number else len(values)
+    ax = axes_of(ax, (max(6.4, 3.0 + 0.2 * n_ticks), max(3.8, 1 + legend_inches(len(codes)))))
+    places = values if result.is_number else np.arange(len(values))
     for k in codes:
-        name = plain(shortened(found.labels[k]))
-        # matplotlib hides names that start with an underscore.
-        name = " " * name.startswith("_") + name
-        ax.plot(places, found.average[:, k], label=name, **_style(k, found.is_number))
-    if not found.is_number:
-        _name_values(ax, found.grid_values.tolist())
-    ax.set_xlabel(plain(found.feature_name))
-    ax.set_ylabel(f"mean {found.response}")
-    style = {"title": "label", "frameon": False, "fontsize": "small"}
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), **style)
+        style = _style(k, result.is_number)
+        ax.plot(places, result.average[:, k], label=legend_name(result.labels[k]), **style)
+    if not result.is_number:
+        _name_values(ax, values.tolist())
+    ax.set_xlabel(plain(result.feature_name))
+    ax.set_ylabel(f"mean {result.response}")
+    ax.legend(title="label", **LEGEND_STYLE)
     ax.spines[["top", "right"]].set_visible(False)
-    set_title(ax, f"mean {found.response} of labels by {found.feature_name}")
+    set_title(ax, f"mean {result.response} of labels by {result.feature_name}")
     return ax
 
 
-def _codes(found: Bunch, labels: Any, max_labels: int) -> list[int]:
+def _codes(result: Bunch, labels: Any, max_labels: int) -> list[int]:
     if labels is None:
-        changes = np.ptp(found.average, axis=0)
+        changes = np.ptp(result.average, axis=0)
         return sorted(np.argsort(-changes, kind="stable")[:max_labels].tolist())
-    return [code_of(found.labels, label) for label in as_list(labels, "labels", "labels")]
+    return [code_of(result.labels, label) for label in as_list(labels, "labels", "labels")]
 
 
 def _style(k: int, is_number: bool) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inspection import Explanation, explain
-from treecrf.inspection.fitted_trees import code_of
+from treecrf.inspection.fitted import code_of
 from treecrf.plotting.common import COLORS, axes_of, plain, pyplot, set_title, shortened
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 
@@ -47,15 +47,15 @@ def plot_explanation(
     y : array-like of shape (n_positions,) or str, optional
         Labels of all positions, as in `treecrf.inspection.explain`; only for a model.
     label : str, int or bool, optional
-        Label whose score is explained; that of the position by default.
+        Label whose score is explained; by default, the label of the position.
     against : str, int or bool, optional
         If given, the difference between the scores of the two labels is explained.
     max_features : int, default=12
-        Maximum number of features to show; the others are shown as one bar.
+        Maximum number of features to show; the rest is shown as one bar.
     lengths, groups : optional
         As in the model's ``predict``; only for a model.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -83,8 +83,15 @@ def plot_explanation(
     ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']
     """
     pyplot()
-    found = _explained(explanation, x, position, y, lengths=lengths, groups=groups)
-    fall = _Waterfall.of(found, found.label if label is None else label, against, max_features)
+    if not isinstance(explanation, Explanation):
+        if x is None or position is None:
+            raise ValueError(
+                "x or position is missing; pass a sequence and a position at which to explain the "
+                "scores of the model"
+            )
+        explanation = explain(explanation, x, position, y, lengths=lengths, groups=groups)
+    label = explanation.label if label is None else label
+    fall = _Waterfall.of(explanation, label, against, max_features)
     n_rows = len(fall.values) + 2
     ax = axes_of(ax, (7.5, 0.8 + BAR_INCHES * n_rows))
     rows = np.arange(1, n_rows - 1)
@@ -108,53 +115,34 @@ def plot_explanation(
     return ax
 
 
-def _explained(explanation: Any, x: Any, position: int | None, y: Any, **cuts: Any) -> Explanation:
-    if isinstance(explanation, Explanation):
-        return explanation
-    if x is None or position is None:
-        raise ValueError(
-            "x or position is missing; pass a sequence and a position at which to explain the "
-            "scores of the model"
-        )
-    return explain(explanation, x, position, y, **cuts)
-
-
 @dataclass(frozen=True)
 class _Waterfall:
-    """Bars, each of which starts where the one above it ends.
+    """Bars, each of which starts where the one above it ends."""
 
-    Attributes
-    ----------
-    base : float
-        Where the first bar starts.
-    values : float array (n_bars,)
-    names : list of str
-    title : str
-    """
-
-    base: float
+    base: float  # where the first bar starts
     values: np.ndarray
     names: list[str]
     title: str
 
     @classmethod
-    def of(cls, found: Explanation, label: Any, against: Any, max_features: int) -> _Waterfall:
+    def of(cls, explanation: Explanation, label: Any, against: Any, n_bars: int) -> _Waterfall:
         """Choose the strongest contributions to a score, or to a difference of scores."""
-        k, title = code_of(found.labels, label), f"score of {label!r} at position {found.position}"
-        base, values = found.base_values[k], found.values[k]
+        k = code_of(explanation.labels, label)
+        base, values = explanation.base_values[k], explanation.values[k]
+        what = f"score of {label!r}"
         if against is not None:
-            j = code_of(found.labels, against)
+            j = code_of(explanation.labels, against)
             if j == k:
                 raise ValueError(f"against={against!r} is the label itself; expected another one")
-            base, values = base - found.base_values[j], values - found.values[j]
-            title = f"score of {label!r} minus {against!r} at position {found.position}"
+            base, values = base - explanation.base_values[j], values - explanation.values[j]
+            what += f" minus {against!r}"
         order = np.argsort(-np.abs(values), kind="stable")
         order = order[values[order] != 0]
-        shown, others = order[:max_features], order[max_features:]
-        names, bars = found.descriptions[shown].tolist(), values[shown]
+        shown, others = order[:n_bars], order[n_bars:]
+        names, bars = explanation.descriptions[shown].tolist(), values[shown]
         if len(others):
             names, bars = [*names, f"{len(others)} others"], np.append(bars, values[others].sum())
-        return cls(float(base), bars, names, title)
+        return cls(float(base), bars, names, f"{what} at position {explanation.position}")
 
     @property
     def ends(self) -> np.ndarray:

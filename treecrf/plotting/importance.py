@@ -8,21 +8,21 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.inspection import gain_importance
-from treecrf.inspection.fitted_trees import code_of
+from treecrf.inspection.fitted import code_of
 from treecrf.plotting.common import (
     COLORS,
     OTHER_STYLE,
     add_legend,
     axes_of,
-    check_max_labels,
-    is_computed,
     legend_inches,
     plain,
     pyplot,
+    result_of,
     set_title,
     shortened,
     style_of,
 )
+from treecrf.utils.validation import check_positive
 
 BAR_INCHES = 0.26
 CELL_INCHES = 0.32
@@ -30,7 +30,7 @@ SCALES = ("linear", "log", "row")
 # The logarithmic scale spans this factor.
 SPAN = 1e3
 ENDS = "sequence ends"
-# Color of gains that are not those of features.
+# Color of gains from previous labels and sequence ends.
 BEYOND = "#9A9A9A"
 
 
@@ -39,9 +39,9 @@ def plot_importances(
 ) -> Any:
     """Plot the importance of features as bars, the most important on top.
 
-    Gains of tests of previous labels and of the ends of sequences are shown, too, in gray and as
-    fractions of the same total, that of all features. The trees of a conditional random field
-    often gain as much from previous labels as from all features.
+    Gains of tests of previous labels and of the ends of sequences are also shown, in gray and as
+    fractions of the total gain of all features. The trees of a conditional random field often gain
+    as much from previous labels as from all features.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def plot_importances(
     max_labels : int, default=8
         Maximum number of labels with their own colors, those with the highest gains.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -79,13 +79,12 @@ def plot_importances(
     ['x0', 'label[-1]', 'x1']
     """
     pyplot()
-    check_max_labels(max_labels)
-    is_result = is_computed(importances, "importances", "gain_importance")
-    found = importances if is_result else gain_importance(importances)
-    is_permuted = "importances_mean" in found
-    names = found.feature_names.tolist()
-    table = found.importances_mean[None] if is_permuted else _by_label(found)
-    others, other_names = ([], []) if is_permuted else _beyond_features(found)
+    check_positive("max_labels", max_labels)
+    result = result_of(gain_importance, "importances", importances)
+    is_permuted = "importances_mean" in result
+    names = result.feature_names.tolist()
+    table = result.importances_mean[None] if is_permuted else _by_label(result)
+    others, other_names = ([], []) if is_permuted else _beyond_features(result)
     table = np.concatenate([table, *others], axis=1)
     total = table.sum(axis=0)
     chosen = np.argsort(-total, kind="stable")[:max_features]
@@ -94,14 +93,14 @@ def plot_importances(
     ax = axes_of(ax, (6.4, max(height, n_rows > 1 and 0.6 + legend_inches(n_rows))))
     rows = range(len(chosen))
     if is_permuted:
-        spread = found.importances_std[chosen]
+        spread = result.importances_std[chosen]
         ax.barh(rows, total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
         ax.axvline(0, color=COLORS[-1], linewidth=0.8)
     elif len(table) == 1:
         colors = np.where(chosen >= len(names), BEYOND, COLORS[0])
         ax.barh(rows, total[chosen], color=colors, linewidth=0)
     else:
-        _stack(ax, table[:, chosen], found.labels, max_labels)
+        _stack(ax, table[:, chosen], result.labels, max_labels)
     shown = [plain(shortened((names + other_names)[j])) for j in chosen]
     ax.set_yticks(rows, shown)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
@@ -110,31 +109,28 @@ def plot_importances(
     label = "fraction of the gain of all features"
     ax.set_xlabel("drop of score when shuffled" if is_permuted else label)
     ax.spines[["top", "right"]].set_visible(False)
-    set_title(ax, "importance by permutation" if is_permuted else _title_of_gain(found))
+    set_title(ax, "importance by permutation" if is_permuted else _title_of_gain(result))
     return ax
 
 
-def _by_label(found: Bunch) -> np.ndarray:
+def _by_label(gains: Bunch) -> np.ndarray:
     """Return gains of features, with one row per label or one for all."""
-    return np.atleast_2d(found.importances.sum(axis=-1) + found.in_bags)
+    return np.atleast_2d(gains.importances.sum(axis=-1) + gains.in_bags)
 
 
-def _beyond_features(found: Bunch) -> tuple[list[np.ndarray], list[str]]:
-    """Return gains of previous labels, and of the ends of sequences, with their names.
-
-    The gains have one row per label or one for all. Those that are 0 are left out.
-    """
-    before = np.atleast_2d(found.labels_before)
-    tables = [*before.T[:, :, None], np.atleast_2d(found.outside.sum(axis=-1)).reshape(-1, 1)]
+def _beyond_features(gains: Bunch) -> tuple[list[np.ndarray], list[str]]:
+    """Return gains of previous labels and of the ends of sequences, unless 0, with their names."""
+    before = np.atleast_2d(gains.labels_before)
+    tables = [*before.T[:, :, None], np.atleast_2d(gains.outside.sum(axis=-1)).reshape(-1, 1)]
     lags = np.arange(1, before.shape[1] + 1)
-    names = [f"label[{lag if found.backward else -lag:+d}]" for lag in lags] + [ENDS]
-    kept = [k for k, table in enumerate(tables) if table.any()]
-    return [tables[k] for k in kept], [names[k] for k in kept]
+    names = [f"label[{lag if gains.backward else -lag:+d}]" for lag in lags] + [ENDS]
+    nonzero = [k for k, table in enumerate(tables) if table.any()]
+    return [tables[k] for k in nonzero], [names[k] for k in nonzero]
 
 
-def _title_of_gain(found: Bunch, what: str = "importance by gain") -> str:
-    start = ", without the linear start" if found.linear_start else ""
-    return f"{what}, {found.n_iter} iteration{'s' * (found.n_iter != 1)}{start}"
+def _title_of_gain(gains: Bunch, what: str = "importance by gain") -> str:
+    start = ", without the linear start" if gains.linear_start else ""
+    return f"{what}, {gains.n_iter} iteration{'s' * (gains.n_iter != 1)}{start}"
 
 
 def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, max_labels: int) -> None:
@@ -182,7 +178,7 @@ def plot_importance_map(
     max_features : int, default=30
         Maximum number of features to show, the most important on top.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -213,8 +209,13 @@ def plot_importance_map(
         raise ValueError("both label and feature are given; pass at most one of them")
     if scale not in SCALES:
         raise ValueError(f"scale={scale!r}; expected 'linear', 'log' or 'row'")
-    found = _gains(importances, label is not None or feature is not None)
-    table, rows, columns = _map_of(found, label, feature, max_features)
+    per_label = label is not None or feature is not None
+    gains = result_of(gain_importance, "offsets", importances, per_label=per_label)
+    if per_label and gains.importances.ndim < 3:
+        raise ValueError(
+            "label and feature need gains by label; use gain_importance(per_label=True)"
+        )
+    table, rows, columns = _map_of(gains, label, feature, max_features)
     ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
     image = ax.imshow(_scaled(table, scale), aspect="auto", **_colors(table, scale))
     ax.set_yticks(range(len(rows)), [plain(shortened(row)) for row in rows])
@@ -224,7 +225,7 @@ def plot_importance_map(
     of_row = scale == "row"
     ax.figure.colorbar(image, ax=ax, label=f"fraction of {'row maximum' if of_row else 'gain'}")
     what = "all labels" if feature is None else f"feature {feature}"
-    set_title(ax, _title_of_gain(found, what if label is None else f"label {label!r}"))
+    set_title(ax, _title_of_gain(gains, what if label is None else f"label {label!r}"))
     return ax
 
 
@@ -247,50 +248,40 @@ def _colors(table: np.ndarray, scale: str) -> dict[str, Any]:
     return {"cmap": "cividis", "norm": LogNorm(min(lowest, highest / 10), highest)}
 
 
-def _gains(importances: Any, per_label: bool) -> Bunch:
-    if not is_computed(importances, "offsets", "gain_importance"):
-        return gain_importance(importances, per_label=per_label)
-    if per_label and importances.importances.ndim < 3:
-        raise ValueError(
-            "label and feature need gains by label; use gain_importance(per_label=True)"
-        )
-    return importances
-
-
 def _map_of(
-    found: Bunch, label: Any, feature: str | None, max_features: int
+    gains: Bunch, label: Any, feature: str | None, max_features: int
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """Return gains, and the names of the rows and of the columns."""
-    offsets, lags = found.offsets, np.arange(1, found.labels_before.shape[-1] + 1)
-    places = lags if found.backward else -lags
-    columns = np.union1d(offsets, places if found.labels_before.any() else [0])
-    names = found.feature_names.tolist()
-    table = np.zeros((*found.importances.shape[:-1], len(columns) + 1))
-    table[..., np.searchsorted(columns, offsets)] = found.importances
-    table[..., -1] = found.in_bags
+    offsets, lags = gains.offsets, np.arange(1, gains.labels_before.shape[-1] + 1)
+    places = lags if gains.backward else -lags
+    columns = np.union1d(offsets, places if gains.labels_before.any() else [0])
+    names = gains.feature_names.tolist()
+    table = np.zeros((*gains.importances.shape[:-1], len(columns) + 1))
+    table[..., np.searchsorted(columns, offsets)] = gains.importances
+    table[..., -1] = gains.in_bags
     others = np.zeros((*table.shape[:-2], 2, table.shape[-1]))
-    if found.labels_before.any():
-        others[..., 0, np.searchsorted(columns, places)] = found.labels_before
-    others[..., 1, np.searchsorted(columns, offsets)] = found.outside
+    if gains.labels_before.any():
+        others[..., 0, np.searchsorted(columns, places)] = gains.labels_before
+    others[..., 1, np.searchsorted(columns, offsets)] = gains.outside
     if feature is not None:
         if feature not in names:
             raise ValueError(f"feature={feature!r}; expected one of {', '.join(names)}")
-        table, rows = table[:, names.index(feature)], [str(label) for label in found.labels]
+        table, rows = table[:, names.index(feature)], [str(label) for label in gains.labels]
     else:
-        table, others = (_of_label(part, found, label) for part in (table, others))
+        table, others = (_of_label(gain, gains.labels, label) for gain in (table, others))
         chosen = np.argsort(-table.sum(axis=1), kind="stable")[:max_features]
-        kept = others.any(axis=1)
-        table = np.concatenate([table[chosen], others[kept]])
-        beyond = np.array(["previous labels", ENDS])[kept].tolist()
+        nonzero = others.any(axis=1)
+        table = np.concatenate([table[chosen], others[nonzero]])
+        beyond = np.array(["previous labels", ENDS])[nonzero].tolist()
         rows = [names[j] for j in chosen] + beyond
     headings = [f"{offset:+d}" if offset else "0" for offset in columns]
-    if np.any(found.in_bags):
+    if np.any(gains.in_bags):
         return table, rows, [*headings, "bags"]
     return table[:, :-1], rows, headings
 
 
-def _of_label(table: np.ndarray, found: Bunch, label: Any) -> np.ndarray:
+def _of_label(table: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
     """Return the gains of a label, or of all labels."""
     if table.ndim < 3:
         return table
-    return table.sum(axis=0) if label is None else table[code_of(found.labels, label)]
+    return table.sum(axis=0) if label is None else table[code_of(labels, label)]

@@ -24,46 +24,29 @@ POSITION = "position"
 
 @dataclass(frozen=True)
 class OneSequence:
-    """A sequence and its labels, as they are passed to a model.
-
-    Attributes
-    ----------
-    x : sequence
-    y : array-like or None
-    times : list or None
-        Times of the positions.
-    time_name : str
-        Name of the times.
-    name : str
-        Name of the sequence; empty if it has none.
-    """
+    """A sequence and its labels, as they are passed to a model."""
 
     x: Any
     y: Any
-    times: list | None = None
+    times: list | None = None  # of the positions
     time_name: str = "time"
-    name: str = ""
+    name: str = ""  # of the sequence
 
     @classmethod
     def of(cls, model: Any, x: Any, y: Any, times: Any, groups: Any, group: Any) -> OneSequence:
-        """Select the sequence, the columns of its labels and times, and the rows of its group.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a column or the group does not exist, the group is missing, or the lengths differ.
-        """
+        """Select the sequence, the columns of its labels and times, and the rows of its group."""
         if isinstance(y, str) and is_frame(x) and y in column_names(x):
             x, y = label_column(x, y, False)
-        found = _with_times(cls(x, y), times)
-        segmentation = model._segmentation(found.x, None, groups)
+        one = _with_times(cls(x, y), times)
+        segmentation = model._segmentation(one.x, None, groups)
         if segmentation.is_long:
-            return found._of_group(segmentation, group)
+            return one._of_group(segmentation, group)
         if group is not None:
             raise ValueError(f"group={group!r} without groups; pass the group of each position")
-        return found
+        return one
 
     def _of_group(self, segmentation: Segmentation, group: Any) -> OneSequence:
+        """Return the sequence of one group of a long table."""
         column = segmentation.column
         values = column_of(self.x, column) if column is not None else None
         of_rows = as_list(segmentation.groups, "groups", "groups") if values is None else values
@@ -106,7 +89,7 @@ def _part(items: Any, first: int, last: int, n: int, name: str) -> Any:
 
 
 def _with_times(one: OneSequence, times: Any) -> OneSequence:
-    """Add the times that were passed, or those of the index of a data frame."""
+    """Add the times that were passed, or else the index of a data frame if it has times."""
     index = getattr(one.x, "index", None) if is_frame(one.x) else None
     if times is None:
         if getattr(getattr(index, "dtype", None), "kind", "") != "M" or index.hasnans:
@@ -135,13 +118,7 @@ def _complete(times: list) -> list:
 class Axis:
     """Where the positions of a sequence are on the horizontal axis.
 
-    Attributes
-    ----------
-    centers, left, right : float array (n_positions,)
-        Each position extends halfway to its neighbors, or less if they are far away.
-    label : str
-    timezone : tzinfo or None
-    has_dates : bool
+    Each position extends halfway to its neighbors, or less if they are far away.
     """
 
     centers: np.ndarray
@@ -159,18 +136,13 @@ class Axis:
         """Place the positions at their times, or one unit apart.
 
         Times that were not passed explicitly are used only if they increase.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If given times do not increase, are neither times nor numbers, or have another length.
         """
         if one.times is None:
             return cls._spaced(np.arange(n, dtype=float), POSITION)
         if len(one.times) != n:
             raise ValueError(f"x has {n} positions, times has {len(one.times)}")
         is_number = all(isinstance(time, (int, float, np.number)) for time in one.times)
-        places = _numbers(one.times) if is_number else _dates(one.times)
+        places = np.array(one.times, dtype=float) if is_number else _dates(one.times)
         steps = np.diff(places)
         if not (steps > 0).all():
             if not is_given:
@@ -206,10 +178,6 @@ class Axis:
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=self.timezone))
         elif self.label == POSITION:
             ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-
-
-def _numbers(times: list) -> np.ndarray:
-    return np.array(times, dtype=float)
 
 
 def _dates(times: list) -> np.ndarray:

@@ -38,7 +38,7 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     n_rules : int, default=15
         Maximum number of rules to show.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
     label : str, int or bool, optional
         If given, only weights for this label; for a model.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.inspection import likelihood_curve, transition_scores, transition_weights
-from treecrf.inspection.fitted_trees import check_model
+from treecrf.inspection.fitted import check_model
 from treecrf.inspection.weights import has_transition_weights
 from treecrf.plotting.common import (
     COLORS,
     axes_of,
-    is_computed,
     plain,
     pyplot,
+    result_of,
     set_title,
     shortened,
 )
@@ -47,7 +47,7 @@ def plot_transition_scores(
     lengths, groups : optional
         As in the model's ``predict``.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -73,18 +73,12 @@ def plot_transition_scores(
     ['start', 'x', 'y']
     """
     pyplot()
-    if is_computed(scores, "scores", "transition_scores"):
-        found = scores
-    elif X is None and _has_weights(scores):
-        found = transition_weights(scores)
-    elif X is None:
-        raise ValueError(
-            "X is missing; pass sequences over which to average the scores of the model"
-        )
+    if isinstance(scores, Bunch) or X is not None:
+        result = result_of(transition_scores, "scores", scores, X, lengths=lengths, groups=groups)
     else:
-        found = transition_scores(scores, X, lengths=lengths, groups=groups)
-    names = [shortened(label) for label in found.labels]
-    table, rows = _rows(found, names)
+        result = _weights_of(scores)
+    names = [shortened(label) for label in result.labels]
+    table, rows = _rows(result, names)
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
     image = ax.imshow(np.ma.masked_invalid(table), aspect="auto", **_colors(table))
     _hatch(ax, ~np.isfinite(table))
@@ -94,29 +88,33 @@ def plot_transition_scores(
     ax.set_xticks(range(len(names)), map(plain, names), rotation=90 if long else 0)
     ax.set_yticks(range(len(rows)), map(plain, rows))
     ax.set_xlabel("label")
-    ax.set_ylabel(f"label {'after' if found.backward else 'before'} it" if len(rows) > 1 else "")
+    ax.set_ylabel(f"label {'after' if result.backward else 'before'} it" if len(rows) > 1 else "")
     ax.figure.colorbar(image, ax=ax, label="score")
-    n_before = max(found.scores.ndim - 1, 0)
+    n_before = max(result.scores.ndim - 1, 0)
     set_title(ax, f"score of a label {AFTER.get(n_before, SEVERAL)}")
     return ax
 
 
-def _has_weights(model: Any) -> bool:
+def _weights_of(model: Any) -> Bunch:
     check_model(model)
-    return has_transition_weights(model)
+    if not has_transition_weights(model):
+        raise ValueError(
+            "X is missing; pass sequences over which to average the scores of the model"
+        )
+    return transition_weights(model)
 
 
-def _rows(found: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
+def _rows(result: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the scores as a table, and the names of its rows."""
-    if found.scores.ndim == 1:
-        return found.scores[None], ["any"]
-    table = found.scores
+    if result.scores.ndim == 1:
+        return result.scores[None], ["any"]
+    table = result.scores
     while table.ndim > 2:
         possible = np.isfinite(table)
         total, n = np.where(possible, table, 0.0).sum(axis=0), possible.sum(axis=0)
         table = np.where(n > 0, total / np.maximum(n, 1), -np.inf)
-    start = "end" if found.backward else "start"
-    return np.vstack([found.start, table]), [start, *names]
+    start = "end" if result.backward else "start"
+    return np.vstack([result.start, table]), [start, *names]
 
 
 def _colors(table: np.ndarray) -> dict:
@@ -166,7 +164,7 @@ def plot_likelihood(
     lengths, groups : optional
         As in the model's ``score``.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -191,16 +189,19 @@ def plot_likelihood(
     (6,)
     """
     pyplot()
-    if not is_computed(curve, "iterations", "likelihood_curve"):
-        curve = likelihood_curve(curve, X, y, lengths=lengths, groups=groups)
+    data = {"lengths": lengths, "groups": groups}
+    curve = result_of(likelihood_curve, "iterations", curve, X, y, **data)
     ax = axes_of(ax, (6.4, 4))
-    named = {"training": curve.train, "validation": curve.validation, "further data": curve.given}
-    styles = {"training": "-", "validation": "--", "further data": "-."}
-    for (name, values), color in zip(named.items(), COLORS, strict=False):
+    lines = (
+        ("training", curve.train, "-"),
+        ("validation", curve.validation, "--"),
+        ("further data", curve.given, "-."),
+    )
+    for (name, values, style), color in zip(lines, COLORS, strict=False):
         if values is not None:
             # A line of one point would be invisible.
             marker = "o" if len(values) == 1 else None
-            ax.plot(curve.iterations, values, styles[name], color=color, label=name, marker=marker)
+            ax.plot(curve.iterations, values, style, color=color, label=name, marker=marker)
     if curve.validation is not None:
         best = int(np.nanargmax(curve.validation))
         ax.plot(best, curve.validation[best], "o", color=COLORS[1], label=f"best: {best}")

@@ -1,4 +1,4 @@
-"""Plot of a sequence: symbols, true and predicted labels, and probabilities of labels."""
+"""Plots of one sequence: labels and their probabilities, and discovered features."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted_trees import check_model
+from treecrf.inspection.fitted import check_model
+from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.plotting.common import (
     COLORS,
     OTHER_STYLE,
     add_legend,
     axes_of,
-    check_max_labels,
     legend_inches,
     plain,
     pyplot,
@@ -28,6 +28,7 @@ from treecrf.plotting.common import (
 )
 from treecrf.plotting.one_sequence import Axis, OneSequence
 from treecrf.utils.typing import GroupsLike, LabelsLike
+from treecrf.utils.validation import check_positive
 
 # Positions of the strips above the probabilities.
 PREDICTED, TRUE, THICKNESS = 1.05, 1.19, 0.1
@@ -76,11 +77,11 @@ def plot_sequence(
     group : str, int or other value of ``groups``, optional
         The sequence to plot; required if there are several.
     max_labels : int, default=8
-        Maximum number of labels with their own colors. If there are more, those with the highest
-        total probability are shown, and the others share one color. From the ninth label on, the
-        colors repeat with hatches.
+        Maximum number of labels with their own colors. If there are more, the labels with the
+        highest total probability are shown, and the rest share one color. From the ninth label on,
+        the colors repeat with hatches.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default.
+        Axes to draw on; by default, a new figure is made.
 
     Returns
     -------
@@ -120,7 +121,7 @@ def plot_sequence(
     """
     pyplot()
     check_model(model)
-    check_max_labels(max_labels)
+    check_positive("max_labels", max_labels)
     one = OneSequence.of(model, x, y, times, groups, group)
     proba = model.predict_proba([one.x])[0]
     axis = Axis.of(one, len(proba), is_given=times is not None)
@@ -191,13 +192,13 @@ def _styles(
     Labels have the same colors in all sequences unless the model has more labels than colors.
     """
     n = proba.shape[1]
-    found = proba.max(axis=0) >= MIN_SHOWN
-    found[predicted] = True
+    is_shown = proba.max(axis=0) >= MIN_SHOWN
+    is_shown[predicted] = True
     total = proba.sum(axis=0)
     if true is not None:
-        found[true] = True
+        is_shown[true] = True
         total += np.bincount(true, minlength=n)
-    codes = np.flatnonzero(found)
+    codes = np.flatnonzero(is_shown)
     shown = np.sort(codes[np.argsort(-total[codes], kind="stable")[:max_labels]]).tolist()
     return {code: style_of(code if n <= len(COLORS) else k) for k, code in enumerate(shown)}
 
@@ -217,14 +218,14 @@ def _stack(ax: Any, axis: Axis, proba: np.ndarray, styles: dict[int, dict]) -> N
 def _fill(ax: Any, axis: Axis, low: np.ndarray, high: np.ndarray, style: dict) -> None:
     """Fill an area, which has no height between positions that are far apart."""
     edges = np.column_stack([axis.left, axis.left, axis.right, axis.right])
-    nothing = np.zeros(len(low))
+    zeros = np.zeros(len(low))
     # Adjacent positions share an edge.
     begins = np.append(True, axis.left[1:] > axis.right[:-1])
     ends = np.append(begins[1:], True)
-    kept = np.column_stack([begins, np.ones((len(low), 2), dtype=bool), ends])
-    low = np.column_stack([nothing, low, low, nothing])[kept]
-    high = np.column_stack([nothing, high, high, nothing])[kept]
-    ax.fill_between(edges[kept], low, high, linewidth=0, **style)
+    is_corner = np.column_stack([begins, np.ones((len(low), 2), dtype=bool), ends])
+    low = np.column_stack([zeros, low, low, zeros])[is_corner]
+    high = np.column_stack([zeros, high, high, zeros])[is_corner]
+    ax.fill_between(edges[is_corner], low, high, linewidth=0, **style)
 
 
 def _draw_strip(
@@ -257,3 +258,71 @@ def _write_symbols(ax: Any, axis: Axis, symbols: list[str]) -> None:
 
 def _is_missing(item: Any) -> bool:
     return item is None or (isinstance(item, numbers.Real) and item != item)
+
+
+def plot_future_features(
+    model: FutureFeatureMEMM,
+    x: Any,
+    *,
+    groups: GroupsLike = None,
+    group: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Plot where in a sequence the discovered features are active.
+
+    Each feature has two rows: the probability that a position is a positive instance, and the
+    probability that its bag contains one.
+
+    Parameters
+    ----------
+    model : FutureFeatureMEMM
+        A fitted model.
+    x : sequence or long table
+        One sequence, in a form that the model accepts, or a long table with ``groups``.
+    groups, group : optional
+        Sequence to plot of a long table, as in `plot_sequence`.
+    ax : matplotlib axes, optional
+        Axes to draw on; by default, a new figure is made.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError
+        If the sequence does not match the training data, no features were discovered, the group
+        does not exist or is not given, or ``ax`` is not an Axes object.
+
+    Examples
+    --------
+    >>> from treecrf import FutureFeatureMEMM
+    >>> from treecrf.datasets import make_future_bags
+    >>> from treecrf.plotting import plot_future_features
+    >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+    >>> memm = FutureFeatureMEMM(
+    ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+    ... )
+    >>> memm = memm.fit(X, y)
+    >>> plot_future_features(memm, X[0]).get_xlabel()
+    'position'
+    """
+    pyplot()
+    one = OneSequence.of(model, x, None, None, groups, group)
+    values = model.future_values([one.x])[0]
+    if not values.size:
+        raise ValueError("the model has discovered no features")
+    n = values.shape[1]
+    ax = axes_of(ax, (8, 1 + n / 2))
+    rows = np.moveaxis(values, 0, -1).reshape(2 * n, -1)
+    image = ax.imshow(rows, aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
+    names = [f"{row} {k}" for k in range(n) for row in ("instance", "bag")]
+    ax.set_yticks(range(2 * n), names)
+    ax.set_xlabel("position")
+    ax.figure.colorbar(image, ax=ax, label="probability")
+    set_title(ax, f"{n} discovered feature{'s' * (n != 1)} at {len(values)} positions")
+    return ax

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inspection.export import title_of
-from treecrf.inspection.fitted_trees import FittedTrees
-from treecrf.inspection.trees import Node, tree_of
+from treecrf.inspection.fitted import FittedTrees
+from treecrf.inspection.trees import Node, title_of, tree_of
 from treecrf.plotting.common import axes_of, plain, pyplot, set_title, size_of
 
 FONT_SIZE = 9.0
@@ -19,32 +18,16 @@ GAP = 4  # characters between columns
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A node and its position in the plot.
-
-    Attributes
-    ----------
-    node : Node
-    text : str
-        Text of the node.
-    is_end : bool
-        Whether no children are drawn.
-    depth : int
-    row : float
-        Mean of the rows of its children; the row of a leaf.
-    parent : int
-        Index of the parent among the drawn nodes, or -1.
-    passes : bool
-        Whether the test of the parent holds for this node.
-    """
+class PlacedNode:
+    """A node and its position in the plot."""
 
     node: Node
     text: str
-    is_end: bool
+    is_end: bool  # whether no children are drawn
     depth: int
-    row: float
-    parent: int
-    passes: bool
+    row: float  # mean of the rows of its children
+    parent: int  # index of the parent among the drawn nodes, or -1
+    passes: bool  # whether the test of the parent holds for this node
 
 
 def plot_tree(
@@ -76,7 +59,7 @@ def plot_tree(
     decimals : int, default=3
         Number of decimal places of values.
     ax : matplotlib axes, optional
-        Axes to draw on; those of a new figure by default. The text is scaled to fit.
+        Axes to draw on; by default, a new figure is made. The text is scaled to fit.
 
     Returns
     -------
@@ -129,7 +112,7 @@ def plot_tree(
     return ax
 
 
-def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Placed]:
+def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[PlacedNode]:
     """List the drawn nodes; the first is the root, and parents come before their children."""
     rows, order = {}, []
 
@@ -146,7 +129,9 @@ def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Pla
     visit(0, 0, -1, True)
     indices = {i: k for k, (i, *_) in enumerate(order)} | {-1: -1}
     return [
-        Placed(nodes[i], _text(nodes[i], end, decimals), end, depth, rows[i], indices[parent], side)
+        PlacedNode(
+            nodes[i], _text(nodes[i], end, decimals), end, depth, rows[i], indices[parent], side
+        )
         for i, depth, parent, side, end in order
     ]
 
@@ -158,7 +143,7 @@ def _text(node: Node, is_end: bool, decimals: int) -> str:
     return f"... {node.n_leaves} leaves" if is_end else node.test
 
 
-def _columns(placed: list[Placed]) -> tuple[np.ndarray, float]:
+def _columns(placed: list[PlacedNode]) -> tuple[np.ndarray, float]:
     """Return the start of each depth and the end of the plot, in characters.
 
     The text at the end of a branch has its row to itself and does not widen its column.
@@ -171,14 +156,14 @@ def _columns(placed: list[Placed]) -> tuple[np.ndarray, float]:
     return starts, max(starts[item.depth] + len(item.text) for item in placed) + 1
 
 
-def _draw_branch(ax: Any, item: Placed, placed: list[Placed], starts: np.ndarray) -> None:
+def _draw_branch(ax: Any, item: PlacedNode, placed: list[PlacedNode], starts: np.ndarray) -> None:
     """Draw the line from the end of the parent's text."""
     if item.parent < 0:
         return
-    parent, here = placed[item.parent], starts[item.depth]
-    bend = here - GAP / 2
+    parent, end = placed[item.parent], starts[item.depth]
+    bend = end - GAP / 2
     ax.plot(
-        [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, here - 0.3],
+        [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, end - 0.3],
         [parent.row, parent.row, item.row, item.row],
         color="#4D4D4D" if item.passes else "#8A8A8A",
         linestyle="-" if item.passes else (0, (3, 2)),
@@ -188,7 +173,7 @@ def _draw_branch(ax: Any, item: Placed, placed: list[Placed], starts: np.ndarray
     )
 
 
-def _draw_node(ax: Any, item: Placed, x: float, size: float, limit: float) -> None:
+def _draw_node(ax: Any, item: PlacedNode, x: float, size: float, limit: float) -> None:
     box: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": "white"}
     if item.node.is_leaf:
         colors = pyplot().get_cmap("PuOr_r")
@@ -198,7 +183,7 @@ def _draw_node(ax: Any, item: Placed, x: float, size: float, limit: float) -> No
     ax.text(x, item.row, plain(item.text), bbox=box, **font)
 
 
-def _name_branches(ax: Any, placed: list[Placed], starts: np.ndarray, size: float) -> None:
+def _name_branches(ax: Any, placed: list[PlacedNode], starts: np.ndarray, size: float) -> None:
     """Label the branches of the root with yes and no."""
     for item in placed:
         if item.parent == 0:

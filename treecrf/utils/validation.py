@@ -13,11 +13,7 @@ __all__ = ["HasMethods", "Interval", "StrOptions", "validate_params"]
 
 
 class Interval(_param_validation.Interval):
-    """Interval of numbers, without integers that NumPy cannot convert.
-
-    Those beyond the range of float64 are no real numbers here, and those beyond that of int64 no
-    integers.
-    """
+    """Interval of the numbers that NumPy can convert to float64, or to int64."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Return whether a value is in the interval."""
@@ -31,3 +27,9 @@ class Interval(_param_validation.Interval):
         except OverflowError:
             return False
         return True
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError unless an argument is a positive integer."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}; expected a positive integer")

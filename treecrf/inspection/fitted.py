@@ -1,0 +1,185 @@
+"""What the functions on fitted models share: checks, the data of the user, and the trees."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labels, name_of_test
+from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.offsets import reversed_positions
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.rules import Condition
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+from treecrf.utils.warn import warn
+
+
+def check_model(model: Any) -> None:
+    """Raise NotFittedError or TypeError unless the model is a fitted sequence classifier."""
+    if not isinstance(model, SequenceClassifier):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; expected a fitted classifier of treecrf, "
+            "such as TreeCRF. For a pipeline, pass its last step and transformed data"
+        )
+    check_is_fitted(model, "classes_")
+
+
+def has_trees(model: Any) -> bool:
+    """Return whether a fitted classifier has boosted trees."""
+    return hasattr(model, "_forest")
+
+
+def code_of(classes: np.ndarray, label: Any) -> int:
+    """Return the index of a label; raises ValueError if the model does not have it."""
+    labels = classes.tolist()
+    if label not in labels:
+        raise ValueError(f"label={label!r}; expected one of {', '.join(map(repr, labels))}")
+    return labels.index(label)
+
+
+def feature_index(feature: Any, names: np.ndarray, argument: str) -> int:
+    """Return the index of a feature, given by its name or its index; raises ValueError."""
+    if isinstance(feature, str) and feature in names:
+        return int(np.flatnonzero(names == feature)[-1])
+    is_index = isinstance(feature, numbers.Integral) and not isinstance(feature, bool)
+    if is_index and 0 <= feature < len(names):
+        return int(feature)
+    raise ValueError(
+        f"{argument}{feature!r}; expected the name of a feature or an index from 0 to "
+        f"{len(names) - 1}"
+    )
+
+
+def window_of(model: SequenceClassifier) -> tuple[int, int]:
+    """Return the window of a model, including a linear start; raises TypeError if it has none."""
+    if isinstance(model, LinearSequenceClassifier):
+        return tuple(model._attributes.window)
+    if not has_trees(model):
+        raise TypeError(
+            f"{type(model).__name__} has neither boosted trees nor weights; expected a model such "
+            "as TreeCRF or LinearCRF"
+        )
+    left, right = model._encoder.window
+    if model._start is not None:
+        more = model._start.estimator._attributes.window
+        left, right = max(left, more[0]), max(right, more[1])
+    return (right, left) if model._trained_backward else (left, right)
+
+
+@dataclass(frozen=True)
+class CheckedData:
+    """The user's sequences, and labels if given, checked against a fitted model."""
+
+    model: SequenceClassifier
+    sequences: Sequences  # in the direction of the input
+    labels: list[np.ndarray] | None
+    segmentation: Segmentation
+
+    @classmethod
+    def of(
+        cls,
+        model: SequenceClassifier,
+        X: SequencesLike,
+        y: LabelsLike | None,
+        lengths: LengthsLike,
+        groups: GroupsLike,
+    ) -> CheckedData:
+        """Read the data as the model's ``predict`` or ``score`` does."""
+        segmentation = model._segmentation(X, lengths, groups)
+        if y is None:
+            return cls(model, model._sequences(X, segmentation), None, segmentation)
+        sequences, labels = model._read_labeled(RawData(X, y, segmentation))
+        return cls(model, sequences, labels.complete(), segmentation)
+
+    def sequence(self, i: int) -> CheckedData:
+        """Return the data of one sequence."""
+        labels = None if self.labels is None else [self.labels[i]]
+        return replace(self, sequences=self.sequences.take(np.array([i])), labels=labels)
+
+    def chain_sequences(self) -> Sequences:
+        """Return the sequences in the direction of the chain."""
+        return self.sequences.reversed() if self.model._trained_backward else self.sequences
+
+    def chain_codes(self) -> np.ndarray:
+        """Return the codes of the labels, which are predicted if not given, in this direction."""
+        labels = self.model.predict(self.sequences) if self.labels is None else self.labels
+        codes = encode_labels(labels, self.model.classes_)
+        if self.model._trained_backward:
+            codes = codes[reversed_positions(self.sequences.offsets)]
+        return codes
+
+
+@dataclass(frozen=True)
+class FittedTrees:
+    """The trees of a fitted model, and the names of their tests."""
+
+    forest: Forest
+    encoder: Encoder
+    classes: np.ndarray
+    backward: bool  # whether the chain starts at the end of the sequences
+
+    @classmethod
+    def of(cls, model: Any) -> FittedTrees:
+        """Take the trees of a model; raises NotFittedError, or TypeError if it has none."""
+        check_model(model)
+        if not has_trees(model):
+            wrapped = getattr(model, "estimator_", None)
+            what = type(model).__name__ + (f" around {type(wrapped).__name__}" if wrapped else "")
+            raise TypeError(
+                f"{what} has no boosted trees; expected a model such as TreeCRF or TreeMEMM. "
+                f"{_alternatives(model)}"
+            )
+        return cls(model._forest, model._encoder, model.classes_, model._trained_backward)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The offsets in the window, from left to right."""
+        left, right = self.encoder.window
+        left, right = (right, left) if self.backward else (left, right)
+        return np.arange(-left, right + 1)
+
+    def name_of_test(self, column: int, offset: int, value: int) -> str:
+        """Describe the test of a node."""
+        if column == LABEL:
+            return name_of_label_test(self.classes, offset, value, backward=self.backward)
+        return name_of_test(self.encoder, column, offset, value, backward=self.backward)
+
+    def name_of_condition(self, condition: Condition) -> str:
+        """Describe the condition under which a leaf is reached."""
+        everything = (1 << len(self.classes) + 1) - 1
+        parts = [
+            name_of_labels(self.classes, lag, mask, backward=self.backward)
+            for lag, mask in enumerate(condition.labels, 1)
+            if mask != everything
+        ]
+        if condition.window or not parts:
+            parts.append(conjunction(self.encoder, condition.window, backward=self.backward))
+        return " and ".join(parts)
+
+
+def _alternatives(model: Any) -> str:
+    if isinstance(model, LinearSequenceClassifier):
+        return (
+            "strongest_weights and plot_weights show the weights of linear models, and "
+            "permutation_importance their importance"
+        )
+    return "permutation_importance and transition_scores support all models"
+
+
+def warn_of_linear_start(model: Any, what: str) -> None:
+    """Warn that numbers, such as "gains describe the trees", leave out a linear start."""
+    if model._start is not None:
+        warn(
+            f"the model adds the trees of {model._forest.n_iter} iterations to a linear model, "
+            f"init_, and {what} without it; permutation_importance, explain and "
+            "partial_dependence include it, and strongest_weights(model.init_) lists its weights"
+        )
