@@ -13,9 +13,8 @@ from support.model_files import sealed_archive
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
-from treecrf.utils import archive
-from treecrf.utils.archive import Archive, packed
-from treecrf.utils.model_file import CHECKSUM_BYTES, MAGIC, VERSION_BYTES
+from treecrf.utils import model_file
+from treecrf.utils.model_file import CHECKSUM_BYTES, MAGIC, VERSION_BYTES, Archive, packed
 
 ARRAYS = {
     "numbers": np.arange(6.0).reshape(2, 3),
@@ -81,7 +80,7 @@ def test_other_types_are_not_written(array):
 
 
 def test_what_compresses_too_well_is_not_compressed(monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(model_file, "MAX_BYTES", 20_000)
     arrays = {"zeros": np.zeros(100_000)}
     content = packed(arrays)
     assert len(content) > arrays["zeros"].nbytes
@@ -89,7 +88,7 @@ def test_what_compresses_too_well_is_not_compressed(monkeypatch):
 
 
 def test_bombs_are_refused(content, tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 10**6)
+    monkeypatch.setattr(model_file, "MAX_BYTES", 10**6)
     file = io.BytesIO(content)
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as target:
         target.writestr("more.npy", bytes(5 * 10**6))

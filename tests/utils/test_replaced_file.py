@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from treecrf.utils import replaced_file
-from treecrf.utils.replaced_file import replace_file
+from treecrf.utils import model_file
+from treecrf.utils.model_file import replace_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links, permissions and devices")
 
@@ -48,7 +48,7 @@ def test_an_error_leaves_the_old_file_alone(step, tmp_path, monkeypatch):
 
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    monkeypatch.setattr(replaced_file.os, step, fail)
+    monkeypatch.setattr(model_file.os, step, fail)
     with pytest.raises(KeyboardInterrupt):
         replace_file(path, b"new")
     assert path.read_bytes() == b"old"

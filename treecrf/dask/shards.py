@@ -15,8 +15,8 @@ from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, 
 from treecrf.learners.boosted.parted.growing import ListGrowing
 from treecrf.learners.boosted.parted.shard import Shard
 from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
-from treecrf.utils.allocator import keeping_freed_memory
 from treecrf.utils.fleet import Each
+from treecrf.utils.memory import keeping_freed_memory
 from treecrf.utils.threads import Threads
 
 # Seconds between two checks of whether shards should move to new workers.

@@ -39,7 +39,7 @@ def check_names(names: tuple[str, ...] | None, n: int) -> None:
 
 
 def check_history(n_iter: int, training: np.ndarray, validation: np.ndarray) -> None:
-    """Raise ValueError unless each iteration has its scores; those of validation may be absent."""
+    """Raise ValueError unless each iteration has its scores; validation scores may be absent."""
     require(training.dtype.kind == validation.dtype.kind == "f", "scores")
     require(training.shape == (n_iter + 1,), "scores")
     require(validation.shape in ((0,), training.shape), "scores")

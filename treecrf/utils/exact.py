@@ -42,28 +42,15 @@ def rounded_leaves(values: np.ndarray) -> np.ndarray:
 
 
 def unit_of(total: float, bits: int = MAX_UNITS_LOG2) -> float:
-    """Return the unit at which values with this absolute sum have exact sums.
-
-    Parameters
-    ----------
-    total : float
-    bits : int, default=MAX_UNITS_LOG2
-        Logarithm of the number of units in a sum; `FRACTION_SUM_BITS` for sums of fractions.
-    """
+    """Return the unit at which values with this absolute sum have exact sums, of 2**bits units."""
     exponent = math.frexp(total)[1] if math.isfinite(total) else 0
     return 2.0 ** max(UNIT_LOG2, exponent - bits)
 
 
 def unit_for(values: np.ndarray, times: int = 1, bits: int = MAX_UNITS_LOG2) -> float:
-    """Return the unit at which values have exact sums; the same in any order of the values.
+    """Return the unit at which values have exact sums; it does not depend on their order.
 
-    Parameters
-    ----------
-    values : float64 array
-    times : int, default=1
-        How often each value may occur in a sum.
-    bits : int, default=MAX_UNITS_LOG2
-        As in `unit_of`.
+    Each value may occur several times in a sum.
     """
     total = times * math.fsum(np.abs(block).sum() for block in _blocks(values))
     # Far from a power of 2, rounding of the sum changes nothing.
@@ -74,15 +61,7 @@ def unit_for(values: np.ndarray, times: int = 1, bits: int = MAX_UNITS_LOG2) -> 
 
 
 def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint) -> None:
-    """Round values in place so that sums of fractions of them are exact.
-
-    Parameters
-    ----------
-    values : float64 array
-    times : int, default=1
-        How often each value may occur in the sum.
-    rounding : ufunc, default=np.rint
-    """
+    """Round values in place so that sums of fractions of them are exact, as in `unit_for`."""
     round_to(values, unit_for(values, times, FRACTION_SUM_BITS), rounding)
 
 
@@ -105,17 +84,9 @@ HIGH_BITS, LOW_BITS = 30, 32
 
 
 def integer_parts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round values to multiples of 2**-62, as two integers with exact sums.
+    """Round values up to 1 to multiples of 2**-62, as two int64 arrays with exact sums.
 
-    Parameters
-    ----------
-    values : float64 array
-        At most 1, for sums of up to 2**31 values.
-
-    Returns
-    -------
-    high, low : int64 arrays
-        `from_integers` takes them or their sums.
+    `from_integers` takes the arrays, or sums of up to 2**31 values.
     """
     scaled = values * 2.0**HIGH_BITS
     high = np.rint(scaled)
@@ -133,18 +104,11 @@ def from_integers(high: np.ndarray, low: np.ndarray) -> np.ndarray:
 class ExactSum:
     """Sum of values, each rounded to a multiple of 2**-50, to which other sums can be added.
 
-    The sum of the sums of parts is that of all values, however they are divided into parts.
-
-    Attributes
-    ----------
-    units : int
-        Sum of the finite values, in units of 2**-50.
-    other : float
-        Sum of the infinite values and NaN.
+    However the values are divided into parts, the sums of the parts have the same total.
     """
 
-    units: int = 0
-    other: float = 0.0
+    units: int = 0  # sum of the finite values, in units of 2**-50
+    other: float = 0.0  # sum of the infinite values and NaN
 
     @classmethod
     def of(cls, values: np.ndarray) -> ExactSum:
@@ -185,11 +149,5 @@ def _sum_of_large(values: list[float]) -> ExactSum:
 
 
 def exact_sum(values: np.ndarray) -> float:
-    """Sum values, rounded to multiples of 2**-50; the same in any order.
-
-    Parameters
-    ----------
-    values : float64 array
-        With infinite values or NaN, the sum is not finite either.
-    """
+    """Sum values, each rounded to a multiple of 2**-50, in any order; the sum may be inf or NaN."""
     return float(ExactSum.of(values))

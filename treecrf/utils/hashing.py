@@ -17,16 +17,10 @@ _SHIFTS = 30, 27, 31
 
 
 def mix(seed: int | np.ndarray, *parts: int | np.ndarray) -> np.ndarray:
-    """Hash sequences of integers, by SplitMix64 (Steele, Lea and Flood, 2014).
+    """Hash sequences of integers modulo 2**64, by SplitMix64 (Steele, Lea and Flood, 2014).
 
-    Parameters
-    ----------
-    seed, *parts : int or integer array
-        The integers of each sequence, modulo 2**64. Their shapes broadcast.
-
-    Returns
-    -------
-    uint64 array
+    The arguments are the first integers of all sequences, the second integers, and so on. Their
+    shapes broadcast, and the result is a uint64 array.
     """
     if all(isinstance(part, int) for part in (seed, *parts)):
         return np.array(_mixed_integers(seed, *parts), dtype=np.uint64)
@@ -84,20 +78,10 @@ def likely_bound(n: int, n_items: int) -> int:
 
 
 def smallest(hashes: np.ndarray, n: int) -> np.ndarray:
-    """Mark the n items with the smallest hashes.
+    """Mark the n items with the smallest hashes, or all items if there are fewer.
 
     The n smallest of a subset of the items include all items of the subset that are marked here.
-
-    Parameters
-    ----------
-    hashes : uint64 array (n_items,)
-    n : int
-
-    Returns
-    -------
-    bool array (n_items,)
-        All are true if there are at most n items.
     """
-    chosen = np.zeros(len(hashes), dtype=bool)
-    chosen[np.argpartition(hashes, n - 1)[:n] if n < len(hashes) else slice(None)] = True
-    return chosen
+    is_smallest = np.zeros(len(hashes), dtype=bool)
+    is_smallest[np.argpartition(hashes, n - 1)[:n] if n < len(hashes) else slice(None)] = True
+    return is_smallest

@@ -8,8 +8,16 @@ is read without pickle, and only if the checksum is right.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import io
 import json
+import math
+import os
+import re
+import secrets
+import shutil
+import stat
 import struct
 import zipfile
 import zlib
@@ -19,15 +27,30 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.utils.archive import TEXT, Archive, packed
-from treecrf.utils.replaced_file import replace_file
-
 MAGIC = b"treecrf model\n"
 VERSION = 1
 VERSION_BYTES = 4
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # Maximum number of characters of a reason in an error message.
 MAX_CHARACTERS = 300
+
+# Bytes that the members of an archive may take together: a constant, and a multiple of its size.
+MAX_BYTES, MAX_RATIO = 1 << 27, 100
+# Bytes of the text alone, whose Python objects take up to 24 times its size.
+MAX_TEXT_BYTES, MAX_TEXT_RATIO = 1 << 20, 10
+TEXT = "json"
+
+KINDS_OF_TYPES = "biufU"
+# NumPy's headers have a few hundred bytes.
+MAX_HEADER = 10_000
+HEADER = re.compile(
+    rf"{{'descr': '([<>|][{KINDS_OF_TYPES}][1-9][0-9]{{0,8}})', 'fortran_order': (True|False), "
+    r"'shape': \(([0-9, ]*)\), \}\s*"
+)
+BLOCK = 1 << 20
+ENCRYPTED = 0x1
+# Characters of a name that its temporary name repeats: names have at most 255 bytes.
+MAX_REPEATED = 40
 
 
 class ModelFileError(ValueError):
@@ -40,27 +63,10 @@ def write(
     arrays: dict[str, np.ndarray],
     check: Callable[[dict, dict[str, np.ndarray]], Any] | None = None,
 ) -> None:
-    """Write a model file.
+    """Write a model file: values that JSON supports, and arrays, none of which is named "json".
 
-    An existing file is replaced only when the new one is complete.
-
-    Parameters
-    ----------
-    path : path-like
-    values : dict
-        Values that JSON supports.
-    arrays : dict
-        Arrays by name; none may be named "json".
-    check : callable, optional
-        Called with the values, as they will be read, and the arrays; it raises an error if they are
-        not a valid model.
-
-    Raises
-    ------
-    ValueError
-        If the check fails.
-    OSError
-        If the file cannot be written.
+    An existing file is replaced only when the new one is complete. The check is called with the
+    values, as they will be read, and the arrays; its errors become a ValueError.
     """
     content = json.dumps(values).encode()
     if check is not None:
@@ -75,24 +81,12 @@ def write(
 
 
 def read(path: str | PathLike) -> tuple[dict, Archive]:
-    """Read a file that `write` has written.
+    """Read a file that `write` has written; each array is read only when it is used.
 
-    Returns
-    -------
-    values : dict
-    arrays : Archive
-        Each array is read when it is used, within `as_model_file_error`.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not a model file, is damaged or incomplete, has a newer format, or would take
-        too much memory.
-    OSError
-        If the file cannot be read.
+    Use the arrays within `as_model_file_error`.
     """
     with open(path, "rb") as file:
-        # Of other files, which may be huge or endless, nothing else is read.
+        # Other files may be huge or endless.
         if file.read(len(MAGIC)) != MAGIC:
             raise ModelFileError(f"{path}: not a treecrf model")
         payload = _archive_of(path, file.read())
@@ -115,14 +109,7 @@ def _archive_of(path: str | PathLike, content: bytes) -> memoryview:
 
 
 class Section(Mapping[str, np.ndarray]):
-    """The arrays of one section of a model file, by their names within the section.
-
-    Parameters
-    ----------
-    arrays : mapping of arrays
-        All arrays of the file, which are read when they are used.
-    name : str
-    """
+    """The arrays of one section of a model file, by their names within the section."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], name: str):
         self._arrays = arrays
@@ -205,3 +192,172 @@ def restored_parameters(parameters: dict) -> dict:
         return tuple(map(restored, value)) if isinstance(value, list) else value
 
     return {name: restored(value) for name, value in parameters.items()}
+
+
+# Archives
+
+
+class Archive(Mapping[str, np.ndarray]):
+    """Arrays of a NumPy archive by name; each is read and checked when it is used.
+
+    The memory is bounded by the size of the file, and pickled objects are refused. A damaged
+    archive or array raises ValueError, zipfile.BadZipFile, zlib.error, ...
+    """
+
+    def __init__(self, content: Any):
+        self._file = zipfile.ZipFile(io.BytesIO(content))
+        members = self._file.infolist()
+        self._members = {member.filename: member for member in members}
+        if len(self._members) < len(members):
+            raise ValueError("two members have the same name")
+        sizes = {name.removesuffix(".npy"): m.file_size for name, m in self._members.items()}
+        if not is_within_bounds(sizes, len(content)):
+            raise ValueError("the members take too much memory for the size of the file")
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            self._arrays[name] = self._read(self._members[f"{name}.npy"])
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removesuffix(".npy") for name in self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def _read(self, member: zipfile.ZipInfo) -> np.ndarray:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"unsupported compression of {member.filename!r}")
+        if member.flag_bits & ENCRYPTED:
+            raise ValueError(f"{member.filename!r} is encrypted")
+        with self._file.open(member) as file:
+            return _read_array(file, member)
+
+
+def is_within_bounds(sizes: Mapping[str, int], n_bytes: int) -> bool:
+    """Return whether an archive of a number of bytes may have members of these sizes."""
+    if sum(sizes.values()) > MAX_BYTES + MAX_RATIO * n_bytes:
+        return False
+    return sizes.get(TEXT, 0) <= MAX_TEXT_BYTES + MAX_TEXT_RATIO * n_bytes
+
+
+def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the bytes of an archive of arrays, compressed unless `Archive` would refuse it."""
+    for name, array in arrays.items():
+        _check_type(array.dtype, name)
+    for save in (np.savez_compressed, np.savez):
+        buffer = io.BytesIO()
+        save(buffer, **arrays)
+        sizes = {name: array.nbytes + MAX_HEADER for name, array in arrays.items()}
+        if is_within_bounds(sizes, buffer.tell()):
+            break
+    return buffer.getvalue()
+
+
+def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
+    """Read an array without an allocation beyond the size of the member."""
+    head = io.BytesIO(file.read(MAX_HEADER))
+    shape, in_columns, dtype = _read_header(head, member.filename)
+    size = math.prod(shape)
+    if size * dtype.itemsize != member.file_size - head.tell():
+        raise ValueError(f"{member.filename!r} does not have the size of its array")
+    array = np.empty(size, dtype=dtype)
+    _fill(memoryview(array.view(np.uint8) if array.nbytes else b""), head.read(), file)
+    _check_values(array, member.filename)
+    if not dtype.isnative:
+        array = array.astype(dtype.newbyteorder("="))
+    return array.reshape(shape[::-1]).T if in_columns else array.reshape(shape)
+
+
+def _read_header(head: io.BytesIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Read the shape of an array, whether it is stored column by column, and its type.
+
+    Like `numpy.lib.format`, but without the parser of Python, which may take much memory.
+    """
+    version = np.lib.format.read_magic(head)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"{name!r} has an unsupported format")
+    n = int.from_bytes(head.read(2 if version == (1, 0) else 4), "little")
+    header = HEADER.fullmatch(head.read(n).decode("latin1"))
+    if header is None:
+        raise ValueError(f"{name!r} has an unsupported type, or an invalid header")
+    dtype, order, sizes = header.groups()
+    shape = tuple(int(size) for size in sizes.split(",") if size.strip())
+    return shape, order == "True", np.dtype(dtype)
+
+
+def _fill(memory: memoryview, block: bytes, file: Any) -> None:
+    """Copy a block and the rest of a file, to its end, where zipfile compares the checksum."""
+    start = 0
+    while block:
+        memory[start : start + len(block)] = block
+        start += len(block)
+        block = file.read(BLOCK)
+    if start < len(memory):
+        raise ValueError("a member is incomplete")
+
+
+def _check_type(dtype: np.dtype, name: str) -> None:
+    if dtype.kind not in KINDS_OF_TYPES or not dtype.itemsize:
+        raise ValueError(f"{name!r} holds values of type {dtype}")
+
+
+def _check_values(array: np.ndarray, name: str) -> None:
+    """Raise ValueError if bytes are not booleans or characters; NumPy trusts them."""
+    if array.dtype.kind == "b":
+        is_valid = (array.view(np.uint8) <= 1).all()
+    elif array.dtype.kind == "U" and array.nbytes:
+        codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        is_valid = (codes <= 0x10FFFF).all()
+    else:
+        is_valid = True
+    if not is_valid:
+        raise ValueError(f"{name!r} holds values that are not of its type")
+
+
+# Replaced files
+
+
+def replace_file(path: str | PathLike, content: bytes) -> None:
+    """Write a file under a temporary name and rename it.
+
+    A link stays and its target is replaced. The permissions of an existing file remain. Whatever
+    happens, the path holds the old or the new content. A device, for example, raises OSError.
+    """
+    target = os.path.realpath(os.fsdecode(path))
+    exists = _is_regular(target)
+    # Neither process numbers nor times are unique: containers share folders, threads share numbers.
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f"{name[:MAX_REPEATED]}.{secrets.token_hex(8)}.tmp")
+    with _removed_on_error(temporary):
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if exists:
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+
+
+def _is_regular(path: str) -> bool:
+    """Return whether a file exists; raises OSError if the path is not a regular file."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return True
+
+
+@contextlib.contextmanager
+def _removed_on_error(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise

@@ -10,16 +10,7 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 class Progress:
-    """Display of the iterations and the latest values, unless ``verbose`` is 0.
-
-    Parameters
-    ----------
-    verbose : int
-    n_done, n_iter : int
-        Number of iterations before this run, and the number to reach.
-    name : str
-        Name of the estimator.
-    """
+    """Display of the iterations from n_done to n_iter, unless ``verbose`` is 0."""
 
     def __init__(self, verbose: int, n_done: int, n_iter: int, name: str):
         self.verbose = verbose

@@ -24,7 +24,7 @@ import numpy as np
 MIN_BYTES = 1 << 12
 # Arrays in a file start at multiples of this number of bytes.
 ALIGNMENT = 64
-# Sizes of files: a new one is as large as all before it, between these bounds.
+# Sizes of files: a new file is as large as all earlier ones together, within these bounds.
 MIN_FILE_BYTES, MAX_FILE_BYTES = 1 << 22, 1 << 30
 # Errors of the system that mean that there is no space left.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -40,16 +40,8 @@ class Scratch:
     """A folder for temporary files.
 
     The files have no names, so nothing is left of them however the process ends, and other files in
-    the folder are not touched. Their space is free again when their arrays are no longer used.
-
-    Parameters
-    ----------
-    folder : str or path-like
-
-    Raises
-    ------
-    OSError
-        If there is no such folder, or it is not writable.
+    the folder are not touched. Their space is free again when their arrays are no longer used. A
+    full disk raises OSError.
     """
 
     def __init__(self, folder: str | PathLike):
@@ -58,37 +50,17 @@ class Scratch:
         self._arena = _Arena(self.folder)
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-        """Return an array of zeros in a file, in C order; the arguments are those of `np.zeros`.
-
-        Raises
-        ------
-        OSError
-            If the disk has too little space.
-        """
+        """Return an array of zeros in a file, in C order, like `numpy.zeros`."""
         return self._arena.allocate(shape, np.dtype(dtype))
 
     def store(self, items: Iterable[Any]) -> list[Stored]:
-        """Write objects to files one by one, with all large arrays that they hold.
-
-        Raises
-        ------
-        OSError
-            If the disk has too little space.
-        """
+        """Write objects to files one by one, with all large arrays that they hold."""
         arena = _Arena(self.folder)
         return [arena.store(item) for item in items]
 
 
 class Stored:
-    """An object whose large arrays are in a file.
-
-    Parameters
-    ----------
-    header : bytes
-        The object without these arrays.
-    buffers : list of memoryview
-        The arrays.
-    """
+    """An object whose large arrays are in a file; the header is the pickle without them."""
 
     def __init__(self, header: bytes, buffers: list[memoryview]):
         self._header = header
@@ -171,14 +143,14 @@ def moved(array: np.ndarray, allocate: Allocate) -> np.ndarray:
 def relocated(item: Any, allocate: Allocate) -> Any:
     """Return a copy of an object whose large arrays come from a function such as `np.zeros`."""
     header, buffers = pickled(item)
-    return pickle.loads(header, buffers=[moved(np.asarray(one), allocate) for one in buffers])
+    return pickle.loads(header, buffers=[moved(np.asarray(buffer), allocate) for buffer in buffers])
 
 
 def pickled(item: Any) -> tuple[bytes, list[memoryview]]:
     """Return the pickle of an object, and its large arrays, which are not part of the pickle."""
     buffers: list[memoryview] = []
 
-    def is_kept(buffer: pickle.PickleBuffer) -> bool:
+    def is_part_of_pickle(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
         if raw.nbytes < MIN_BYTES:
             return True
@@ -186,7 +158,7 @@ def pickled(item: Any) -> tuple[bytes, list[memoryview]]:
         return False
 
     file = io.BytesIO()
-    _Pickler(file, protocol=5, buffer_callback=is_kept).dump(item)
+    _Pickler(file, protocol=5, buffer_callback=is_part_of_pickle).dump(item)
     return file.getvalue(), buffers
 
 
@@ -200,16 +172,7 @@ class _Pickler(pickle.Pickler):
 
 
 def described(error: OSError, folder: str, n_bytes: int) -> OSError:
-    """Return an error of the system, with numbers in the message if there is no space left.
-
-    Parameters
-    ----------
-    error : OSError
-    folder : str
-        Folder of the temporary files.
-    n_bytes : int
-        Number of bytes that could not be written.
-    """
+    """Return an error of the system, with numbers in the message if there is no space left."""
     if error.errno not in NO_SPACE:
         return error
     if error.errno == errno.EFBIG:
@@ -228,12 +191,9 @@ def _aligned(n_bytes: int) -> int:
 
 
 def _reserve(file: IO[bytes], needed: int, wanted: int) -> int:
-    """Reserve space, because writing to a mapped file without space would end the process.
+    """Reserve the number of bytes that is wanted, or if there is less space, the number needed.
 
-    Returns
-    -------
-    int
-        The number of bytes: ``wanted``, or ``needed`` if there is less space.
+    Writing to a mapped file without space would end the process.
     """
     try:
         _fill(file, wanted)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
-from treecrf.utils.allocator import return_freed_memory
+from treecrf.utils.memory import return_freed_memory
 
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
