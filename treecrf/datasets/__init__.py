@@ -1,7 +1,6 @@
 """Datasets for sequence labeling: published data, synthetic problems, and file readers."""
 
-from treecrf.datasets.conll import iter_conll, read_conll
-from treecrf.datasets.conll_tasks import fetch_conll2000, fetch_conll2002
+from treecrf.datasets.conll import fetch_conll2000, fetch_conll2002, iter_conll, read_conll
 from treecrf.datasets.conllu import iter_conllu, read_conllu
 from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
 from treecrf.datasets.future_bags import make_future_bags

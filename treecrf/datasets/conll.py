@@ -1,17 +1,27 @@
-"""CoNLL columns: one position per line, blank lines between sequences."""
+"""CoNLL columns, one position per line, and two shared tasks: chunks and named entities."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from treecrf.datasets.lines import Lines, TextSource
+from sklearn.utils import Bunch
+
+from treecrf.datasets.lines import Lines, TextSource, as_lists
+from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.utils.validation import StrOptions
 
 _BLANKS = re.compile("[ \t]+")
 # The first column of lines that separate documents in the data of CoNLL-2003.
 DOCUMENT = "-DOCSTART-"
 
+# Columns and files of the shared tasks.
+NAMES = ("word", "tag")
+FILES_2002 = {"train": "esp.train", "validation": "esp.testa", "test": "esp.testb"}
+
 Columns = dict[str, str]
+Sentences = list[list[Columns]]
 
 
 def read_conll(
@@ -140,7 +150,7 @@ def iter_conll(
 def _label_column(
     label: int | str | None, names: Sequence[str] | None, n: int, lines: Lines
 ) -> tuple[int | None, list[str]]:
-    """Return the index of the column of labels, and the names of the others."""
+    """Return the index of the column of labels, and the names of the other columns."""
     if isinstance(label, str):
         if names is None or label not in names:
             raise ValueError(f"label={label!r} is not in names={names!r}")
@@ -149,17 +159,8 @@ def _label_column(
     if label is not None and not -n <= label < n:
         raise lines.error(f"{n} columns; there is no column label={label}")
     target = None if label is None else label % n
-    others = n - (target is not None)
-    return target, [f"x{j}" for j in range(others)] if names is None else list(names)
-
-
-def as_lists(sequences: Iterable[tuple], n_parts: int = 2) -> tuple[list, ...]:
-    """Return a list of the first parts of all tuples, one of the second parts, and so on."""
-    lists: tuple[list, ...] = tuple([] for _ in range(n_parts))
-    for parts in sequences:
-        for items, part in zip(lists, parts, strict=True):
-            items.append(part)
-    return lists
+    n_others = n - (target is not None)
+    return target, [f"x{j}" for j in range(n_others)] if names is None else list(names)
 
 
 def split_rows(
@@ -167,26 +168,12 @@ def split_rows(
     split: Callable[[str], list[str]],
     n_columns: int | None,
     skipped: tuple[str, ...] = (),
-    of_comments: str = "",
+    comment_hint: str = "",
 ) -> Iterator[list[list[str]]]:
     """Yield the rows of columns of one sequence at a time.
 
-    Parameters
-    ----------
-    lines : Lines
-    split : callable
-        Splits a line into columns.
-    n_columns : int or None
-        Expected number of columns; None for that of the first line.
-    skipped : tuple of str
-        Lines that start with one of these are left out.
-    of_comments : str
-        Hint for errors if other lines look like comments.
-
-    Raises
-    ------
-    ValueError
-        If a line has a different number of columns.
+    All lines must have n_columns columns, or as many as the first line. Lines that start with a
+    skipped text are left out. If other lines look like comments, errors give the hint about them.
     """
     rows: list[list[str]] = []
     expected, hint = f"expected {n_columns}", ""
@@ -198,8 +185,8 @@ def split_rows(
             continue
         if line.startswith(skipped):
             continue
-        if of_comments and not hint and line.startswith("#"):
-            hint = f"; line {lines.number} starts with #: {of_comments}"
+        if comment_hint and not hint and line.startswith("#"):
+            hint = f"; line {lines.number} starts with #: {comment_hint}"
         row = split(line)
         if n_columns is None:
             n_columns, expected = len(row), f"expected {len(row)}, as in line {lines.number}"
@@ -215,3 +202,133 @@ def splitter(separator: str | None) -> Callable[[str], list[str]]:
     if separator is None:
         return lambda line: _BLANKS.split(line.strip(" \t"))
     return lambda line: line.split(separator)
+
+
+@checked(subset=[StrOptions({"train", "test"})])
+def fetch_conll2000(
+    *,
+    subset: str = "train",
+    data_home: str | os.PathLike | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[Sentences, list[list[str]]]:
+    """Load sentences with their chunks.
+
+    The shared task of [1]_: 8936 sentences with 211,727 words for training and 2012 with 47,377 for
+    testing, from the Wall Street Journal, with part-of-speech tags from the Brill tagger.
+
+    Parameters
+    ----------
+    subset : {"train", "test"}, default="train"
+        Part of the data.
+    data_home : path-like, optional
+        Folder to read ``conll2000/train.txt`` and ``test.txt`` from. Defaults to the environment
+        variable ``TREECRF_DATA``. Without either, the file is downloaded once and cached, which
+        needs ``pip install "treecrf[datasets]"``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)``.
+
+    Returns
+    -------
+    Bunch, or (list, list)
+        With these attributes:
+
+        - data : list of lists of dicts, the ``word`` and ``tag`` of each word;
+        - target : list of lists of str, the label of each word: ``B-NP``, ``I-NP``, ..., or ``O``;
+        - feature_names : list of str, ``["word", "tag"]``;
+        - filename : the path that was read.
+
+    Raises
+    ------
+    OSError
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
+    ValueError
+        If the file does not have the expected format; the message names the line.
+    ImportError
+        If pooch is required but not installed.
+
+    Notes
+    -----
+    The text is from the Penn Treebank, licensed by the Linguistic Data Consortium; the task was
+    published for research.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz, "Introduction to the CoNLL-2000 shared task:
+       Chunking", CoNLL 2000.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import fetch_conll2000
+    >>> sentences = fetch_conll2000()  # doctest: +SKIP
+    >>> sentences.data[0][0], sentences.target[0][0]  # doctest: +SKIP
+    ({'word': 'Confidence', 'tag': 'NN'}, 'B-NP')
+    """
+    return _fetch(f"conll2000/{subset}.txt", data_home, return_X_y)
+
+
+@checked(subset=[StrOptions(set(FILES_2002))])
+def fetch_conll2002(
+    *,
+    subset: str = "train",
+    data_home: str | os.PathLike | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[Sentences, list[list[str]]]:
+    """Load Spanish sentences with their named entities.
+
+    The shared task of [1]_: 8323 sentences with 264,715 words for training, 1915 with 52,923 for
+    validation (``esp.testa``), and 1517 with 51,533 for testing (``esp.testb``), from EFE news.
+
+    Parameters
+    ----------
+    subset : {"train", "validation", "test"}, default="train"
+        Part of the data.
+    data_home : path-like, optional
+        Folder to read ``conll2002/esp.train``, ``esp.testa`` and ``esp.testb`` from, in UTF-8.
+        Defaults to the environment variable ``TREECRF_DATA``. Without either, the file is
+        downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)``.
+
+    Returns
+    -------
+    Bunch, or (list, list)
+        With these attributes:
+
+        - data : list of lists of dicts, the ``word`` and ``tag`` of each word;
+        - target : list of lists of str, the label of each word: ``O``, or ``B-`` or ``I-`` followed
+          by ``LOC``, ``MISC``, ``ORG`` or ``PER``;
+        - feature_names : list of str, ``["word", "tag"]``;
+        - filename : the path that was read.
+
+    Raises
+    ------
+    OSError
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
+    ValueError
+        If the file does not have the expected format; the message names the line.
+    ImportError
+        If pooch is required but not installed.
+
+    Notes
+    -----
+    The task was published for research; the text is copyright of the EFE news agency.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, "Introduction to the CoNLL-2002 shared task: Language-independent
+       named entity recognition", CoNLL 2002.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import fetch_conll2002
+    >>> sentences = fetch_conll2002()  # doctest: +SKIP
+    >>> sentences.data[0][0], sentences.target[0][0]  # doctest: +SKIP
+    ({'word': 'Melbourne', 'tag': 'NP'}, 'B-LOC')
+    """
+    return _fetch(f"conll2002/{FILES_2002[subset]}", data_home, return_X_y)
+
+
+def _fetch(name: str, data_home: str | os.PathLike | None, return_X_y: bool) -> Bunch | tuple:
+    path = locate(name, data_home)
+    data, target = read_conll(path, names=NAMES)
+    return labeled(data, target, return_X_y, feature_names=list(NAMES), filename=str(path))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from treecrf.datasets.conll import Columns, as_lists, split_rows, splitter
-from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.conll import Columns, split_rows, splitter
+from treecrf.datasets.lines import Lines, TextSource, as_lists
 
 NAMES = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 UNSPECIFIED = "_"
-# Columns in which an underscore is a value: the word has none of what they list.
+# Columns of lists, in which an underscore is a value: the list is empty.
 LISTS = ("feats", "deps", "misc")
 
 
@@ -115,20 +115,14 @@ def iter_conllu(
 
 
 def index_of(name: str, where: str) -> int:
-    """Return the index of a column; raises ValueError, with the place of the name, if none."""
+    """Return the index of a column; raises ValueError if there is none."""
     if name not in NAMES:
         raise ValueError(f"{where}: {name!r} is not a column of CoNLL-U: {', '.join(NAMES)}")
     return NAMES.index(name)
 
 
 def words_of(lines: Lines) -> Iterator[list[list[str]]]:
-    """Yield the columns of the words of one sentence at a time; not ranges and empty nodes.
-
-    Raises
-    ------
-    ValueError
-        If a line does not have ten columns.
-    """
+    """Yield the columns of the words of one sentence at a time, without ranges and empty nodes."""
     for rows in split_rows(lines, splitter("\t"), len(NAMES), ("#",)):
         words = [row for row in rows if "-" not in row[0] and "." not in row[0]]
         if words:

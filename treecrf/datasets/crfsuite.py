@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from treecrf.datasets.conll import as_lists
-from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.lines import Lines, TextSource, as_lists
 
 # A backslash escapes a colon or a backslash; before any other character it is literal.
 _PART = re.compile(r"(?:\\[:\\]|[^:])*")

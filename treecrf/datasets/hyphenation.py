@@ -8,7 +8,7 @@ import string
 from sklearn.utils import Bunch
 
 from treecrf.datasets.sources import checked, labeled, locate
-from treecrf.datasets.windows import read_windows
+from treecrf.datasets.sparse_rows import read_windows
 from treecrf.utils.validation import StrOptions
 
 

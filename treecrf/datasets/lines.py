@@ -1,4 +1,4 @@
-"""Text files read line by line, from paths or open files, with errors that name the line."""
+"""Text files line by line, from paths or open files, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 TextSource = str | os.PathLike | IO
@@ -15,26 +15,15 @@ TextSource = str | os.PathLike | IO
 class Lines:
     """The lines of a file, without line endings.
 
-    Parameters
-    ----------
-    source : path-like or file object
-        A file object yields bytes or text and stays open. Bytes that start with the gzip magic
-        bytes are decompressed.
-    encoding : str
-        Encoding of bytes, in which a line feed must be one byte, as in UTF-8 and Latin-1.
-
-    Attributes
-    ----------
-    name : str
-        Name of the file in messages.
-    number : int
-        Number of the current line, from 1.
+    A file object yields bytes or text and stays open. Bytes that start with the gzip magic bytes
+    are decompressed. In the encoding, a line feed must be one byte, as in UTF-8 and Latin-1.
     """
 
     def __init__(self, source: TextSource, encoding: str = "utf-8"):
         self.source = source
         self.encoding = encoding
         is_path = isinstance(source, (str, os.PathLike))
+        # Of the file in messages, and of the current line, from 1.
         self.name = os.fspath(source) if is_path else str(getattr(source, "name", "the file"))
         self.number = 0
 
@@ -77,3 +66,9 @@ def _decompressed(file: Any) -> Any:
     """Return the file, decompressed if it is gzip; streams that cannot peek are taken as plain."""
     is_gzip = hasattr(file, "peek") and file.peek(2)[:2] == b"\x1f\x8b"
     return gzip.GzipFile(fileobj=file) if is_gzip else file
+
+
+def as_lists(sequences: Iterable[tuple], n_parts: int = 2) -> tuple[list, ...]:
+    """Return a list of the first parts of all tuples, a list of the second parts, and so on."""
+    lists = tuple(map(list, zip(*sequences, strict=True)))
+    return lists or tuple([] for _ in range(n_parts))

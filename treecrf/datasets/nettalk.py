@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.datasets.conll import as_lists
-from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.lines import Lines, TextSource, as_lists
 from treecrf.datasets.sources import checked, data_folder, labeled, locate
 from treecrf.utils.validation import StrOptions
 
@@ -158,7 +157,7 @@ def fetch_nettalk(
     Copyright (C) 1988 by T. J. Sejnowski, who permits use for non-commercial research.
 
     If the folder contains ``nettalk/stress.train.txt`` and ``stress.test.txt`` (one word per line,
-    followed by a tab and its stresses), they determine the words: those of the TREECRF papers [2]_.
+    followed by a tab and its stresses), they determine the words, as in the TREECRF papers [2]_.
     One of these training words, *sagittarius*, is not in the dictionary and has only stresses. No
     public copy of these lists is known. Without them, the words are the first and the second
     thousand of ``numpy.random.RandomState(0).permutation(n)`` over the distinct words of the

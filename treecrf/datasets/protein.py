@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from sklearn.utils import Bunch
 
-from treecrf.datasets.conll import as_lists
-from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.lines import Lines, TextSource, as_lists
 from treecrf.datasets.sources import checked, labeled, locate
-from treecrf.datasets.windows import read_windows
+from treecrf.datasets.sparse_rows import read_windows
 from treecrf.utils.validation import StrOptions
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"

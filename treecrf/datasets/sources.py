@@ -14,14 +14,37 @@ from treecrf.utils.validation import validate_params
 FOLDER_VARIABLE = "TREECRF_DATA"
 
 _GITHUB = "https://raw.githubusercontent.com"
-# Each address names a commit, so that its content never changes.
 _CONLL = f"{_GITHUB}/teropa/nlp/f89bc5a15b516208de1cfe2abe9692b7ed9a43e2/resources/corpora"
-_NETTALK = f"{_GITHUB}/yamato796/nettalk/6f15f80248a5481d2d7a3b028e70b5c1e321d51f"
-_OCCUPANCY = f"{_GITHUB}/LuisM78/Occupancy-detection-data/ba2b1d7b53a71292ff61b867d3e16f0e539c7eb6"
 _PAPERS = (
     f"{_GITHUB}/haifengl/smile/aabe6ceb6673c3b688518ff13e7f1b3422b75112"
     "/base/src/test/resources/data/sequence"
 )
+_OCCUPANCY = f"{_GITHUB}/LuisM78/Occupancy-detection-data/ba2b1d7b53a71292ff61b867d3e16f0e539c7eb6"
+# Addresses of the folders. Each names a commit, so that its content never changes.
+_FOLDERS = {
+    "conll2000": f"{_CONLL}/conll2000",
+    "conll2002": f"{_CONLL}/conll2002",
+    "hyphen": _PAPERS,
+    "nettalk": f"{_GITHUB}/yamato796/nettalk/6f15f80248a5481d2d7a3b028e70b5c1e321d51f",
+    "occupancy": _OCCUPANCY,
+    "protein": _PAPERS,
+}
+# As sha256sum prints them.
+_CHECKSUMS = """
+82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea  conll2000/train.txt
+73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628  conll2000/test.txt
+a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008  conll2002/esp.train
+85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87  conll2002/esp.testa
+1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016  conll2002/esp.testb
+fc78495fffdc58af1d460e7c4495ed66dab75b5452c0373fa71db36ad73889ea  hyphen/sparse.hyphen.6.train
+df44971920be5e81219640163bab9657db39ceae54eebd4a99f50609bd354d85  hyphen/sparse.hyphen.6.test
+ef4ca3fb591ccccddd7d4236f0e4f12fe07dc404ea25e6c9ccee16771ae75f18  nettalk/nettalk.data
+b2c4d0ce2b9e4e453c476f7125ef31aeec2d1f5c7f5572d0e80de3df6521ab56  occupancy/datatraining.txt
+1b92c7c1b2838963464fa891a610cf3c5db4becb7189189b29b330107a584c7f  occupancy/datatest.txt
+d026d1bd5aeccd4aff4f3b3710d48e40613bd5fc370db7e61bbdcaa50d985095  occupancy/datatest2.txt
+0f572b17b3d0653bc8abef5f5df640bafb73673768f8023b2f714ac7e8b0b586  protein/sparse.protein.11.train
+aa5d559fb07cbe93377943a4fcc3fd1b2bebd61aa78bc550318735f4dff6bb55  protein/sparse.protein.11.test
+"""
 
 
 class Download(NamedTuple):
@@ -31,59 +54,14 @@ class Download(NamedTuple):
     sha256: str
 
 
+def _download(checksum: str, name: str) -> Download:
+    folder, _, file = name.partition("/")
+    return Download(f"{_FOLDERS[folder]}/{file}", checksum)
+
+
 DOWNLOADS = {
-    "conll2000/train.txt": Download(
-        f"{_CONLL}/conll2000/train.txt",
-        "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
-    ),
-    "conll2000/test.txt": Download(
-        f"{_CONLL}/conll2000/test.txt",
-        "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
-    ),
-    "conll2002/esp.train": Download(
-        f"{_CONLL}/conll2002/esp.train",
-        "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008",
-    ),
-    "conll2002/esp.testa": Download(
-        f"{_CONLL}/conll2002/esp.testa",
-        "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87",
-    ),
-    "conll2002/esp.testb": Download(
-        f"{_CONLL}/conll2002/esp.testb",
-        "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016",
-    ),
-    "hyphen/sparse.hyphen.6.train": Download(
-        f"{_PAPERS}/sparse.hyphen.6.train",
-        "fc78495fffdc58af1d460e7c4495ed66dab75b5452c0373fa71db36ad73889ea",
-    ),
-    "hyphen/sparse.hyphen.6.test": Download(
-        f"{_PAPERS}/sparse.hyphen.6.test",
-        "df44971920be5e81219640163bab9657db39ceae54eebd4a99f50609bd354d85",
-    ),
-    "nettalk/nettalk.data": Download(
-        f"{_NETTALK}/nettalk.data",
-        "ef4ca3fb591ccccddd7d4236f0e4f12fe07dc404ea25e6c9ccee16771ae75f18",
-    ),
-    "occupancy/datatraining.txt": Download(
-        f"{_OCCUPANCY}/datatraining.txt",
-        "b2c4d0ce2b9e4e453c476f7125ef31aeec2d1f5c7f5572d0e80de3df6521ab56",
-    ),
-    "occupancy/datatest.txt": Download(
-        f"{_OCCUPANCY}/datatest.txt",
-        "1b92c7c1b2838963464fa891a610cf3c5db4becb7189189b29b330107a584c7f",
-    ),
-    "occupancy/datatest2.txt": Download(
-        f"{_OCCUPANCY}/datatest2.txt",
-        "d026d1bd5aeccd4aff4f3b3710d48e40613bd5fc370db7e61bbdcaa50d985095",
-    ),
-    "protein/sparse.protein.11.train": Download(
-        f"{_PAPERS}/sparse.protein.11.train",
-        "0f572b17b3d0653bc8abef5f5df640bafb73673768f8023b2f714ac7e8b0b586",
-    ),
-    "protein/sparse.protein.11.test": Download(
-        f"{_PAPERS}/sparse.protein.11.test",
-        "aa5d559fb07cbe93377943a4fcc3fd1b2bebd61aa78bc550318735f4dff6bb55",
-    ),
+    name: _download(checksum, name)
+    for checksum, name in map(str.split, _CHECKSUMS.strip().splitlines())
 }
 
 
@@ -100,25 +78,7 @@ def data_folder(data_home: str | os.PathLike | None) -> Path | None:
 
 
 def locate(name: str, data_home: str | os.PathLike | None = None) -> Path:
-    """Find a file of a dataset.
-
-    Parameters
-    ----------
-    name : str
-        One of `DOWNLOADS`.
-    data_home : path-like, optional
-        Folder to read from. Defaults to the environment variable ``TREECRF_DATA``. Without either,
-        the file is downloaded once and cached.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not have the file.
-    ImportError
-        If pooch is needed and not installed.
-    OSError
-        If the download fails.
-    """
+    """Find one of the `DOWNLOADS` in the user's folder, or else download it once and cache it."""
     folder = data_folder(data_home)
     if folder is None:
         return _downloaded(name)

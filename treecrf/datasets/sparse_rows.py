@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.datasets.conll import as_lists
-from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.lines import Lines, TextSource, as_lists
 
 MAX_FEATURES = np.iinfo(np.int32).max
 _WHOLE = re.compile("[0-9]{1,18}")
@@ -148,3 +148,33 @@ def _matrix(features: list[list[int]], n_features: int) -> sparse.csr_array:
     columns = np.array([column for row in features for column in sorted(row)], dtype=np.int32)
     values = np.ones(len(columns), dtype=bool)
     return sparse.csr_array((values, columns, ends), shape=(len(features), n_features))
+
+
+def read_windows(path: Path, alphabet: str, left: int) -> tuple[list[str], list[str]]:
+    """Recover sequences of letters and labels from a file of windows of letters.
+
+    Each position of a window has a block of features: one for each letter of the alphabet, and a
+    last one for "beyond the end". Exactly one feature per block is true.
+
+    A window has ``left`` letters before the labeled one. The letters of a sequence can be more than
+    its labels, one digit each, since the last windows reach ahead.
+    """
+    letters, labels = [], []
+    for i, (x, y) in enumerate(iter_sparse(path), start=1):
+        symbols = _symbols(x, len(alphabet) + 1)
+        if symbols is None:
+            raise ValueError(f"{path}, sequence {i}: the rows are not windows of {alphabet!r}")
+        codes = np.append(symbols[:, left], symbols[-1, left + 1 :])
+        letters.append("".join(alphabet[code] for code in codes if code < len(alphabet)))
+        labels.append("".join(map(str, y)))
+    return letters, labels
+
+
+def _symbols(x: sparse.csr_array, n_symbols: int) -> np.ndarray | None:
+    """Return the symbol of each block of each row, or None if a block does not have exactly one."""
+    n_blocks, rest = divmod(x.shape[1], n_symbols)
+    if rest or np.any(np.diff(x.indptr) != n_blocks):
+        return None
+    columns = x.indices.reshape(len(x.indptr) - 1, n_blocks)
+    blocks, symbols = np.divmod(columns, n_symbols)
+    return symbols if np.all(blocks == np.arange(n_blocks)) else None
