@@ -6,22 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 def write_bins(const double[:, :] values, const int32_t[::1] rows, const int64_t[::1] columns,
                const double[::1] thresholds, const int64_t[::1] starts, const int32_t[::1] slots,
                const int32_t[::1] missing_codes, uint8_t[:, ::1] codes):
-    """Write the bins of numbers: how many thresholds of its column each value exceeds.
-
-    Parameters
-    ----------
-    values : float64 array (n, n_columns)
-    rows : int32 array (n,)
-        Row of each position among the codes.
-    columns : int64 array
-        The columns to write.
-    thresholds : float64 array
-    starts : int64 array (n_columns + 1,)
-        First threshold of each column, and the number of thresholds.
-    slots, missing_codes : int32 arrays (n_columns,)
-        Code column of each column, and the code of NaN.
-    codes : uint8 array (n_rows, n_code_columns), changed in place
-    """
+    """Write the bins of numbers: how many thresholds of its column each value exceeds."""
     cdef Py_ssize_t i, j, k
     with nogil:
         for k in range(columns.shape[0]):

@@ -40,22 +40,9 @@ def copy_rows(const int32_t[::1] rows, tuple source, const int64_t[::1] position
               Py_ssize_t n_rows, Py_ssize_t n_ids):
     """Append the rows of the windows of some positions; each row is copied once.
 
-    Parameters
-    ----------
-    rows : int32 array
-        Row of each position.
-    source : tuple of arrays
-        ``codes``, ``bits``, ``list_starts`` and ``list_ids`` of `EncodedSequences`.
-    positions : int64 array (n,)
-        Ascending, without duplicates.
-    left, right : int
-        Number of rows of a window to the left and to the right of its position.
-    new_rows : int32 array (n,)
-        Receives the row of each position among the target's.
-    target : tuple of arrays
-        Those of ``source``; without ids, ``list_starts`` must be zeros and remain so.
-    n_rows, n_ids : int
-        Rows and ids that the target has already.
+    Positions ascend, without duplicates. ``source`` and ``target`` are the arrays ``codes``,
+    ``bits``, ``list_starts`` and ``list_ids`` of `EncodedSequences`. The target has ``n_rows`` rows
+    and ``n_ids`` ids already. Without ids, its ``list_starts`` must be zeros and remain so.
     """
     cdef const uint8_t[:, ::1] codes = source[0], bits = source[1]
     cdef const int64_t[::1] starts = source[2]

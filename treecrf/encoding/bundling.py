@@ -24,15 +24,7 @@ MIN_FILL = 0.5
 
 
 def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSequences]:
-    """Move exclusive columns without missing values from the lists to codes.
-
-    Returns
-    -------
-    plan : Plan
-        Where each column is stored now.
-    encoded : EncodedSequences
-        The same positions, stored by this plan.
-    """
+    """Move exclusive columns without missing values from the lists to codes."""
     plan = encoder.plan
     starts, postings = encoded.postings()
     free = (plan.storage == LISTS) & encoder.has_one_id() & ~plan.has_missing

@@ -34,26 +34,14 @@ class Column:
 
 
 class Columns(Sequence):
-    """All columns, in a few arrays no matter how many columns there are.
-
-    Parameters
-    ----------
-    kinds : uint8 array (n_columns,)
-        Indices into ``KINDS``.
-    sizes : int64 array (n_columns,)
-        Number of categories or thresholds of each column.
-    thresholds : float64 array
-        Thresholds of all numbers, one column after another.
-    categories : dict
-        Sorted values of each category, by column.
-    """
+    """All columns, in a few arrays no matter how many columns there are."""
 
     def __init__(
         self,
-        kinds: np.ndarray,
-        sizes: np.ndarray,
-        thresholds: np.ndarray,
-        categories: dict[int, np.ndarray],
+        kinds: np.ndarray,  # uint8, indices into `KINDS`
+        sizes: np.ndarray,  # int64, number of categories or thresholds of each column
+        thresholds: np.ndarray,  # of all numbers, one column after another
+        categories: dict[int, np.ndarray],  # sorted values of each category, by column
     ):
         self.kinds = kinds
         self.sizes = sizes
@@ -112,13 +100,7 @@ class Columns(Sequence):
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Columns:
-        """Restore an object from its `state`.
-
-        Raises
-        ------
-        ValueError
-            If the arrays do not fit together.
-        """
+        """Restore an object from its `state`."""
         kinds = arrays["kinds"]
         of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
         categories = {j: arrays[f"categories.{j}"] for j in of_categories}
@@ -145,17 +127,7 @@ class Columns(Sequence):
     # Bins
 
     def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Count the thresholds of its column that each value exceeds, by binary search.
-
-        Parameters
-        ----------
-        columns : int array (n_values,)
-        values : array (n_values,)
-
-        Returns
-        -------
-        int64 array (n_values,)
-        """
+        """Count the thresholds of its column that each value exceeds, by binary search."""
         first, end = self.starts[columns], self.starts[columns + 1]
         found = first
         step = 1 << int(np.diff(self.starts).max()).bit_length()
@@ -167,19 +139,11 @@ class Columns(Sequence):
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Columns of the training data, with statistics of their values.
-
-    Attributes
-    ----------
-    columns : Columns
-    fractions : float array (n_columns,)
-        Fraction of the positions at which a list would hold each column; only meaningful for
-        columns with a single test.
-    has_missing : bool array (n_columns,)
-        Whether the column has missing values.
-    """
+    """Columns of the training data, with statistics of their values."""
 
     columns: Columns
+    # Fraction of the positions at which a list would hold each column; only meaningful for columns
+    # with a single test.
     fractions: np.ndarray
     has_missing: np.ndarray
 
@@ -187,17 +151,7 @@ class ColumnStatistics:
 def learn_columns(
     fleet: Fleet, described: Description, max_bins: int, seed: int
 ) -> ColumnStatistics:
-    """Learn categories, thresholds, density and missing values of all columns.
-
-    Parameters
-    ----------
-    fleet : Fleet
-        Parts of the sequences, with the same categories.
-    described : Description
-        Description of all of them. How they are cut into parts changes nothing.
-    max_bins, seed : int
-        As for `learn_thresholds`.
-    """
+    """Learn categories, thresholds, density and missing values of all columns."""
     schema = described.schema
     if described.form == "symbols":
         columns = _symbols(schema.categories[0])
@@ -231,7 +185,7 @@ def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.nd
 
 
 def find_missing_in(fleet: Fleet) -> np.ndarray:
-    """Mark the columns of which values are missing in any part of the sequences."""
+    """Mark the columns that have missing values in any part of the sequences."""
     return np.any(fleet.map(find_missing), axis=0)
 
 

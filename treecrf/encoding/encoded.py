@@ -1,7 +1,8 @@
-"""Encoded sequences: the rows that trees read."""
+"""Encoded sequences: the rows that trees read, of all positions or of some."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.encoding._windows import copy_rows, count_rows
+from treecrf.inputs.offsets import offsets_of, positions_in_sequences
 from treecrf.utils.scratch import Allocate, moved
 
 # Kernels that read a column in whole words of 64 rows may read so far beyond its last row.
@@ -18,33 +20,17 @@ SLACK = 64
 
 @dataclass(frozen=True)
 class EncodedSequences:
-    """Encoded positions of some sequences.
+    """Encoded positions of some sequences."""
 
-    Attributes
-    ----------
-    row_of_position : int32 array (n_positions,)
-        Row of each position; the other rows are boundary rows.
-    offsets : int64 array (n_sequences + 1,)
-        Start of each sequence among the positions, and the end of the last.
-    codes : uint8 array (n_rows, n_code_columns)
-    bits : uint8 array (n_rows, n_bytes)
-    list_starts : int64 array (n_rows + 1,)
-        Row r lists the ids ``list_ids[list_starts[r] : list_starts[r + 1]]``, ascending.
-    list_ids : int32 array
-    n_ids : int
-        All ids are below this number.
-    has_missing : bool array (n_columns,)
-        Whether a value of the column is missing in these sequences.
-    """
-
-    row_of_position: np.ndarray
+    row_of_position: np.ndarray  # int32 (n_positions,); the other rows are boundary rows
     offsets: np.ndarray
-    codes: np.ndarray
-    bits: np.ndarray
+    codes: np.ndarray  # uint8 (n_rows, n_code_columns)
+    bits: np.ndarray  # uint8 (n_rows, n_bytes)
+    # int64 (n_rows + 1,); row r lists ``list_ids[list_starts[r] : list_starts[r + 1]]``, ascending.
     list_starts: np.ndarray
-    list_ids: np.ndarray
+    list_ids: np.ndarray  # int32, below ``n_ids``
     n_ids: int
-    has_missing: np.ndarray
+    has_missing: np.ndarray  # bool (n_columns,)
 
     @property
     def n_positions(self) -> int:
@@ -93,22 +79,12 @@ class EncodedSequences:
 
 @dataclass(frozen=True)
 class EncodedColumns:
-    """The rows of encoded sequences, column by column.
+    """The rows of encoded sequences, column by column."""
 
-    Attributes
-    ----------
-    codes : uint8 array (n_code_columns, n_rows + SLACK)
-    bits : uint8 array (n_bytes, n_rows + SLACK)
-    posting_starts : int64 array (n_ids + 1,)
-    postings : int32 array
-        The rows that list id i, ascending, are ``postings[posting_starts[i] :
-        posting_starts[i + 1]]``.
-    """
-
-    codes: np.ndarray
-    bits: np.ndarray
-    posting_starts: np.ndarray
-    postings: np.ndarray
+    codes: np.ndarray  # uint8 (n_code_columns, n_rows + SLACK)
+    bits: np.ndarray  # uint8 (n_bytes, n_rows + SLACK)
+    posting_starts: np.ndarray  # int64 (n_ids + 1,)
+    postings: np.ndarray  # int32; rows that list an id, as ``list_ids`` are ids that a row lists
 
     @classmethod
     def of(cls, encoded: EncodedSequences) -> EncodedColumns:
@@ -126,3 +102,81 @@ def _transposed(table: np.ndarray) -> np.ndarray:
     columns = np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8)
     columns[:, : len(table)] = table.T
     return columns
+
+
+def gathered(
+    parts: Sequence[EncodedSequences], positions: Sequence[np.ndarray], window: tuple[int, int]
+) -> EncodedSequences:
+    """Copy the rows of the windows of some positions of each part, as of one sequence.
+
+    Windows remain runs of adjacent rows. Rows that belong to several windows are copied once. The
+    positions ascend, without duplicates.
+    """
+    counts = [
+        count_rows(part.row_of_position, _starts_of_lists(part), kept, *window)
+        for part, kept in zip(parts, positions, strict=True)
+    ]
+    first_rows, first_ids = (offsets_of(column) for column in zip(*counts, strict=True))
+    first_positions = offsets_of([len(kept) for kept in positions])
+    n_rows, n_ids = int(first_rows[-1]), int(first_ids[-1])
+    target = _arrays(parts[0], n_rows, n_ids)
+    rows = np.empty(first_positions[-1], dtype=np.int32)
+    for i, (part, kept) in enumerate(zip(parts, positions, strict=True)):
+        copy_rows(
+            part.row_of_position,
+            (part.codes, part.bits, part.list_starts, part.list_ids),
+            kept,
+            *window,
+            rows[first_positions[i] : first_positions[i + 1]],
+            target,
+            first_rows[i],
+            first_ids[i],
+        )
+    return EncodedSequences(
+        rows, np.array([0, len(rows)]), *target, parts[0].n_ids, _any_missing(parts)
+    )
+
+
+def _starts_of_lists(encoded: EncodedSequences) -> np.ndarray:
+    return encoded.list_starts if len(encoded.list_ids) else encoded.list_starts[:0]
+
+
+def _arrays(like: EncodedSequences, n_rows: int, n_ids: int) -> tuple[np.ndarray, ...]:
+    """Return new codes, bits, starts of lists, which are zeros, and ids."""
+    return (
+        np.empty((n_rows, like.codes.shape[1]), dtype=np.uint8),
+        np.empty((n_rows, like.bits.shape[1]), dtype=np.uint8),
+        np.zeros(n_rows + 1, dtype=np.int64),
+        np.empty(n_ids, dtype=np.int32),
+    )
+
+
+def _any_missing(parts: Sequence[EncodedSequences]) -> np.ndarray:
+    return np.logical_or.reduce([part.has_missing for part in parts])
+
+
+def chained(parts: Sequence[EncodedSequences]) -> EncodedSequences:
+    """Join encoded sequences of the same columns, in the order of the parts."""
+    first_rows = offsets_of([len(part.codes) for part in parts])
+    first_positions = offsets_of([part.n_positions for part in parts])
+    first_ids = offsets_of([len(part.list_ids) for part in parts])
+
+    def shifted(name: str, by: np.ndarray, rest: slice) -> list[np.ndarray]:
+        pairs = zip(parts, by.tolist(), strict=False)
+        return [getattr(part, name)[rest] + shift for part, shift in pairs]
+
+    tail = slice(1, None)
+    starts = np.zeros(first_rows[-1] + 1, dtype=np.int64)
+    if first_ids[-1]:
+        starts[1:] = np.concatenate(shifted("list_starts", first_ids, tail))
+    rows = np.concatenate(shifted("row_of_position", first_rows, slice(None)))
+    return EncodedSequences(
+        row_of_position=rows.astype(np.int32, copy=False),
+        offsets=np.concatenate([[0], *shifted("offsets", first_positions, tail)]),
+        codes=np.concatenate([part.codes for part in parts]),
+        bits=np.concatenate([part.bits for part in parts]),
+        list_starts=starts,
+        list_ids=np.concatenate([part.list_ids for part in parts]),
+        n_ids=parts[0].n_ids,
+        has_missing=_any_missing(parts),
+    )

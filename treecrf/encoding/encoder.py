@@ -37,69 +37,32 @@ INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
 
 
 class Encoder:
-    """Encoder of sequences, which learns their columns from the training data.
+    """Encoder of sequences, which learns their columns from the training data."""
 
-    Parameters
-    ----------
-    max_window : (int, int)
-        Maximum number of positions to the left and to the right that tests may use.
-    max_bins : int
-        Maximum number of bins of a number, 2 to 255.
-    missing : {"weighting", "surrogate", "impute", "indicator"}
-        How missing values are handled. The first two leave it to the trees.
-
-    Attributes
-    ----------
-    window : (int, int)
-        ``max_window``, cut to the length of the training sequences, see `window_within`.
-    columns : Columns
-    plan : Plan
-    form : {"symbols", "table"}
-    names : tuple of str or None
-        Names of the features.
-    imputation : Imputation or None
-        None if the trees handle missing values.
-    """
-
-    window: tuple[int, int]
+    window: tuple[int, int]  # `max_window`, cut to the length of the training sequences
     columns: Columns
     plan: Plan
-    form: str
+    form: str  # "symbols" or "table"
     names: tuple[str, ...] | None
-    imputation: Imputation | None
+    imputation: Imputation | None  # None if the trees handle missing values
     _schema: InputSchema | None
 
     # Number of trailing columns derived in training; their tests read the current position only.
     n_derived = 0
 
     def __init__(self, max_window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
-        self.max_window = max_window
+        self.max_window = max_window  # positions to the left and to the right that tests may use
         self.max_bins = max_bins
         self.missing = missing
 
     def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
-        """Learn categories and thresholds, and choose the storage of each column.
-
-        Parameters
-        ----------
-        sequences : Sequences
-        seed : int, default=0
-            Seed for the choice of the positions from which quantiles are computed, if there are
-            many.
-        """
+        """Learn categories and thresholds, and choose the storage of each column."""
         return self.fit_parts(LocalFleet([sequences]), Description.of(sequences), seed)
 
     def fit_parts(self, fleet: Fleet, described: Description, seed: int = 0) -> Encoder:
-        """Learn the same from parts of the sequences.
+        """Learn them from parts of the sequences, none of which is empty.
 
-        Parameters
-        ----------
-        fleet : Fleet
-            Parts of the sequences, with the same categories, in which no part is empty.
-        described : Description
-            Description of all sequences.
-        seed : int, default=0
-            As in `fit`.
+        ``seed`` chooses the positions from which quantiles are computed, if there are many.
         """
         schema = described.schema
         self.window = window_within(self.max_window, described.longest)
@@ -171,15 +134,7 @@ class Encoder:
         return len(self.columns) - self.n_derived
 
     def origin_of(self, column: int) -> tuple[str, int]:
-        """Determine where the values of a column come from.
-
-        Returns
-        -------
-        kind : {"input", "indicator", "derived"}
-            `INDICATOR_COLUMN`: the column marks the missing values of a feature.
-        index : int
-            Index of the feature, or of the column among those derived in training.
-        """
+        """Determine where a column comes from, and the index of its feature or derived column."""
         if column >= self.n_own_columns:
             return DERIVED, column - self.n_own_columns
         if column < self.n_features:
@@ -187,27 +142,13 @@ class Encoder:
         return INDICATOR_COLUMN, int(self.imputation.sources[column])
 
     def by_feature(self, gains: np.ndarray) -> np.ndarray:
-        """Sum over the columns of each feature; float array (n_features,).
-
-        Parameters
-        ----------
-        gains : float array (n_columns,)
-        """
+        """Sum over the columns of each feature; float array (n_features,)."""
         if self.imputation is None:
             return gains
         return np.bincount(self.imputation.sources, weights=gains, minlength=self.n_features)
 
     def features_in_use(self, tested: np.ndarray) -> np.ndarray:
-        """Mark the features that the values of some columns depend on.
-
-        Parameters
-        ----------
-        tested : bool array (n_columns,)
-
-        Returns
-        -------
-        bool array (n_features,)
-        """
+        """Mark the features that the values of some columns depend on."""
         return self.by_feature(tested.astype(float)) > 0
 
     # Encoding
@@ -246,19 +187,7 @@ class Encoder:
         return ImputedSequences.of(sequences, self.imputation, schema)
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
-        """Encode sequences; an unseen symbol or category fails all tests.
-
-        Parameters
-        ----------
-        sequences : Sequences
-        threads : Threads, optional
-            Threads that write different positions; by default, a single one.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the sequences do not match the training data, or need more than 2**31 rows.
-        """
+        """Encode sequences; an unseen symbol or category fails all tests."""
         sequences = self.prepared(sequences)
         layout = RowLayout(sequences.offsets, self.window)
         writer = RowWriter(
@@ -289,13 +218,7 @@ class Encoder:
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        """Restore an object from its `state`.
-
-        Raises
-        ------
-        ValueError
-            If the parts do not fit together.
-        """
+        """Restore an object from its `state`."""
         columns = Columns.from_state(Section(arrays, "columns"))
         plan = Plan.from_state(columns, values, Section(arrays, "plan"))
         names = None if values["names"] is None else tuple(values["names"])

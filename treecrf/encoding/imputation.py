@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding.categories import Vocabulary
 from treecrf.encoding.columns import find_missing_in
-from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.schema import BOOLEAN, InputSchema
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import check_indices, require
@@ -23,23 +23,14 @@ MAX_VALUES = 1 << 31
 
 @dataclass(frozen=True)
 class Imputation:
-    """Values that replace missing ones, and indicator columns that mark them.
+    """Values that replace missing ones, and indicator columns that mark them."""
 
-    Attributes
-    ----------
-    values : float array (n_features,)
-        Replacement in each column; for a category the index of its value, counted from 1, or 0
-        for no value.
-    indicator_columns : int array (n_indicators,)
-        Columns with an indicator: a boolean column, after all others, that is true where the value
-        is missing.
-    symbols : array or None
-        Symbols of the training data, if sequences consist of symbols.
-    """
-
+    # (n_features,); for a category the index of its value, counted from 1, or 0 for no value
     values: np.ndarray
+    # Columns with an indicator: a boolean column, after all others, that is true where the value is
+    # missing.
     indicator_columns: np.ndarray
-    symbols: np.ndarray | None
+    symbols: np.ndarray | None  # of the training data, if sequences consist of symbols
 
     @property
     def sources(self) -> np.ndarray:
@@ -105,29 +96,14 @@ class Imputation:
 
 @dataclass(frozen=True, kw_only=True)
 class ImputedSequences(Sequences):
-    """Tables without missing values, computed while they are read.
-
-    Attributes
-    ----------
-    base : Sequences
-    imputation : Imputation
-    """
+    """Tables without missing values, computed while they are read."""
 
     base: Sequences
     imputation: Imputation
 
     @classmethod
     def of(cls, base: Sequences, imputation: Imputation, schema: InputSchema) -> ImputedSequences:
-        """Return sequences with imputed values, followed by the indicator columns.
-
-        Parameters
-        ----------
-        base : Sequences
-            They match the schema, with the codes of its categories.
-        imputation : Imputation
-        schema : InputSchema
-            Description of the sequences on which the imputation was learned.
-        """
+        """Return sequences with imputed values, followed by the indicator columns."""
         return cls(
             form="sparse" if base.form == "sparse" else "dense",
             offsets=base.offsets,
@@ -156,15 +132,8 @@ class ImputedSequences(Sequences):
 def learn_imputation(fleet: Fleet, schema: InputSchema, method: str) -> Imputation:
     """Learn the replacements of missing values.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Parts of the sequences.
-    schema : InputSchema
-        Description of all sequences.
-    method : {"impute", "indicator"}
-        ``"impute"``: the most frequent value, or the mean of numbers. ``"indicator"``: 0, and an
-        indicator column for each column with missing values.
+    They are the most frequent values, and the means of numbers. With the method ``"indicator"``
+    they are 0, and each column with missing values has an indicator.
     """
     symbols = schema.categories[0] if schema.form == "symbols" else None
     if method == IMPUTE:
@@ -199,11 +168,6 @@ def means_of(fleet: Fleet) -> np.ndarray:
     """Compute the mean of the values of each column that are not missing.
 
     It is 0 for symbols, and for columns without values.
-
-    Parameters
-    ----------
-    fleet : Fleet
-        Parts of the sequences. The mean does not depend on how they are cut.
     """
     exponents = np.frexp(np.max(fleet.map(_largest_of), axis=0))[1]
     highs, lows, n_present = zip(*fleet.map(_sums_of, exponents), strict=True)

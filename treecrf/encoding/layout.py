@@ -19,17 +19,10 @@ class RowLayout:
     Boundary rows lie before the first sequence, between sequences and after the last one, as many
     as the window reaches beyond the ends. The window of a position is then a run of rows, and no
     windowed copy is made. Neighboring sequences share their boundary rows.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-        Start of each sequence, and the end of the last.
-    window : (int, int)
-        Number of positions to the left and to the right that a window holds.
     """
 
     offsets: np.ndarray
-    window: tuple[int, int]
+    window: tuple[int, int]  # positions to the left and to the right
 
     @property
     def n_boundary_rows(self) -> int:
@@ -62,13 +55,6 @@ def window_within(max_window: tuple[int, int], longest: int) -> tuple[int, int]:
     At offsets beyond them, all positions are alike. Nothing can be learned there, but every offset
     takes time and memory. A side of the window keeps at least one position, so that the sequences
     do not determine whether there are boundary rows.
-
-    Parameters
-    ----------
-    max_window : (int, int)
-        The window, without regard to the sequences.
-    longest : int
-        Number of positions of the longest training sequence.
     """
     farthest = max(longest - 1, 1)
     return min(max_window[0], farthest), min(max_window[1], farthest)
@@ -90,15 +76,5 @@ def check_windows(window: tuple[int, ...], max_window: tuple[int, ...]) -> None:
 
 
 def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
-    """Compute the row of each position, given the row at which each sequence starts.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    first_rows : int64 array (n_sequences,)
-
-    Returns
-    -------
-    int64 array (n_positions,)
-    """
+    """Compute the row of each position, given the row at which each sequence starts."""
     return np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))

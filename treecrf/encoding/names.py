@@ -17,23 +17,11 @@ Test = tuple[int, int, int]
 def conjunction(
     encoder: Encoder, tests: Iterable[tuple[Test, bool]], *, backward: bool = False
 ) -> str:
-    """Write tests of a window as one condition.
+    """Write tests of a window, each with whether it must hold or fail, as one condition.
 
-    Parameters
-    ----------
-    encoder : Encoder
-    tests : iterable of ((int, int, int), bool)
-        Column, offset and value of each test, and whether it must hold or fail.
-    backward : bool, default=False
-        Whether the sequences were read from their end, which reverses the offsets.
-
-    Returns
-    -------
-    str
-        Such as ``aa[-2] is 'P' and not aa[0] is 'G'``, or ``aa[0] not in ('G', 'P')`` for several
-        tests that fail, or ``0.5 < size[0] <= 2`` for an interval. The brackets hold the offset
-        from the labeled position, to the right; they are omitted for windows of one position.
-        ``outside[-2]`` means that the sequence has no such position.
+    Such as ``aa[-2] is 'P' and not aa[0] is 'G'``, or ``aa[0] not in ('G', 'P')`` for several tests
+    that fail, or ``0.5 < size[0] <= 2`` for an interval. The brackets hold the offset from the
+    current position. ``backward`` reverses offsets, for sequences that were read from their end.
     """
     by_place: dict[tuple[int, int], list[tuple[Test, bool]]] = {}
     for test, holds in sorted(tests):
@@ -110,36 +98,15 @@ def feature_names(schema: InputSchema) -> np.ndarray:
 def name_of_label_test(
     classes: np.ndarray, lag: int, symbol: int, *, backward: bool = False
 ) -> str:
-    """Name of a test on a previous label.
-
-    Parameters
-    ----------
-    classes : array (n_classes,)
-    lag : int
-        Number of positions from the label to the current position.
-    symbol : int
-        Index of a label in ``classes``, or their number for ``none``: the sequence has no label
-        there.
-    backward : bool, default=False
-        Whether the previous labels are those to the right.
-    """
+    """Name of a test on a previous label; the symbol after all classes stands for none."""
     return f"label{bracketed(lag if backward else -lag)} is {_label(classes, symbol)}"
 
 
 def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool = False) -> str:
     """Name of a condition on a previous label.
 
-    It lists the labels that are possible, or those that are not if these are fewer.
-
-    Parameters
-    ----------
-    classes : array (n_classes,)
-    lag : int
-        Number of positions from the label to the current position.
-    mask : int
-        Bit k is set if label k is possible; the bit after the last label stands for none.
-    backward : bool, default=False
-        Whether the previous labels are those to the right.
+    Bit k of the mask is set if label k is possible; the bit after the last label stands for none.
+    The name lists the labels that are possible, or the others if these are fewer.
     """
     symbols = range(len(classes) + 1)
     within = [symbol for symbol in symbols if mask >> symbol & 1]

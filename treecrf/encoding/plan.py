@@ -28,7 +28,9 @@ from treecrf.utils.checks import check_counts, require
 
 # Storage of a column.
 CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
-# How a test is evaluated on a row; the kernels use the same numbers.
+# How a test is evaluated on a row: the code in a slot is the low or above it, bit ``low`` of the
+# byte in a slot is set, or an id from the low up to the high, exclusive, is listed. The kernels use
+# the same numbers.
 CODE_EQUAL, CODE_ABOVE, BIT, LISTED = 0, 1, 2, 3
 # The column of boundary tests.
 BOUNDARY = -1
@@ -42,42 +44,20 @@ ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
 
 @dataclass(frozen=True)
 class Plan:
-    """Storage of each column.
+    """Storage of each column."""
 
-    Attributes
-    ----------
-    storage : int8 array (n_columns,)
-        `CODES`, `BITS`, `LISTS` or `NOWHERE`.
-    slots : int32 array (n_columns,)
-        Code column, bit, or first id in the lists.
-    first_codes : int32 array (n_columns,)
-        Code of a column's first value.
-    zeros : int32 array (n_columns,)
-        For a number in lists the bin of 0: the ids below it stand for values below 0.
-    has_missing : bool array (n_columns,)
-        Whether a value is missing in the training data.
-    missing_codes : int32 array (n_columns,)
-        Code of a missing value, -1 in columns without codes.
-    missing_ids : int32 array (n_columns,)
-        Id of a missing value, -1 in columns that need none. These ids follow those of the values;
-        the columns in ``has_missing`` come first.
-    n_codes : int array (n_code_columns,)
-        Number of codes of each code column.
-    n_bits : int
-    n_ids : int
-        Number of ids of values.
-    """
-
-    storage: np.ndarray
-    slots: np.ndarray
-    first_codes: np.ndarray
-    zeros: np.ndarray
-    has_missing: np.ndarray
-    missing_codes: np.ndarray
+    storage: np.ndarray  # int8; `CODES`, `BITS`, `LISTS` or `NOWHERE`
+    slots: np.ndarray  # int32; code column, bit, or first id in the lists
+    first_codes: np.ndarray  # int32; code of a column's first value
+    zeros: np.ndarray  # int32; for a number in lists the bin of 0: lower ids are negative values
+    has_missing: np.ndarray  # whether a value is missing in the training data
+    missing_codes: np.ndarray  # int32; -1 in columns without codes
+    # int32; -1 in columns that need none. These ids follow the ids of values; the columns in
+    # ``has_missing`` come first.
     missing_ids: np.ndarray
-    n_codes: np.ndarray
+    n_codes: np.ndarray  # number of codes of each code column
     n_bits: int
-    n_ids: int
+    n_ids: int  # of values
 
     @property
     def unseen_symbol(self) -> int:
@@ -116,22 +96,10 @@ class Plan:
     def lookups(
         self, columns: Columns, tested: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Define how tests are evaluated on a row.
+        """Define how tests are evaluated on a row: int32 arrays of kinds, slots, lows and highs.
 
-        Parameters
-        ----------
-        columns : Columns
-        tested : int array (n_tests,)
-            Column of each test, or `BOUNDARY`.
-        values : int array (n_tests,)
-            Category or threshold of each test, as an index into those of its column.
-
-        Returns
-        -------
-        kinds, slots, lows, highs : int32 arrays (n_tests,)
-            `CODE_EQUAL` and `CODE_ABOVE` compare the code in the slot with the low, `BIT` tests
-            bit ``low`` of the byte in the slot, and `LISTED` tests for an id from the low up to
-            the high, exclusive.
+        ``tested`` holds the column of each test, or `BOUNDARY`; ``values`` the index of its
+        category or threshold among those of the column.
         """
         real, outside = np.maximum(tested, 0), tested == BOUNDARY
         is_number, is_category = columns.is_number[real], columns.is_category[real]
@@ -159,13 +127,7 @@ class Plan:
 
     @classmethod
     def from_state(cls, columns: Columns, values: dict, arrays: dict[str, np.ndarray]) -> Plan:
-        """Restore an object from its `state`.
-
-        Raises
-        ------
-        ValueError
-            If the plan does not fit the columns.
-        """
+        """Restore an object from its `state`."""
         parts = {name: arrays[name] for name in ARRAYS}
         plan = cls.of(columns, **parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
         plan._check(columns)
@@ -206,18 +168,7 @@ class Plan:
 def make_plan(
     learned: ColumnStatistics, *, is_sparse: bool, of_symbols: bool, has_window: bool
 ) -> Plan:
-    """Choose the storage of columns.
-
-    Parameters
-    ----------
-    learned : ColumnStatistics
-    is_sparse : bool
-        Whether the input is sparse, so that absent values should take no storage.
-    of_symbols : bool
-        Whether sequences consist of symbols, the only column.
-    has_window : bool
-        Whether there are boundary rows.
-    """
+    """Choose the storage of columns."""
     columns, has_missing = learned.columns, learned.has_missing
     used = columns.n_tests > 0
     # One more code is for unseen symbols.

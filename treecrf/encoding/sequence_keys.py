@@ -24,18 +24,11 @@ RUN_POSITIONS = 1 << 14
 
 @dataclass(frozen=True)
 class SequenceHashes:
-    """Hashes of sequences.
+    """Hashes of sequences."""
 
-    Attributes
-    ----------
-    content : uint64 array (n_sequences,)
-        Equal for identical sequences.
-    ties : uint64 array (n_sequences,) or None
-        Hashes of numbers that order identical sequences. Either all parts of the data have them, or
-        no part does.
-    """
-
-    content: np.ndarray
+    content: np.ndarray  # uint64 (n_sequences,); equal for identical sequences
+    # Hashes of numbers that order identical sequences. Either all parts of the data have them, or
+    # no part does.
     ties: np.ndarray | None
 
 
@@ -47,20 +40,8 @@ def sequence_keys(
 ) -> np.ndarray:
     """Compute a different key for each labeled sequence, from its content.
 
-    Parameters
-    ----------
-    encoded : EncodedSequences
-    codes : int32 array (n_positions,)
-        Labels of all positions.
-    *masks : bool array (n_positions, n_labels) or None
-        Labels that are allowed at each position, and labels that are possible.
-    ties : float64 arrays (n_positions,)
-        Numbers that order identical sequences, such as weights.
-
-    Returns
-    -------
-    uint64 array (n_sequences,)
-        Hashes of rows, labels, masks, and the rank of each sequence among identical ones.
+    ``masks`` are those of allowed and of possible labels, ``ties`` numbers of the positions that
+    order identical sequences, such as weights.
     """
     return keys_of([encoded_hashes(encoded, codes, *masks, ties=ties)])[0]
 
@@ -72,7 +53,7 @@ def encoded_hashes(
     ties: Iterable[np.ndarray] = (),
     with_lists: bool | None = None,
 ) -> SequenceHashes:
-    """Hash each labeled sequence, see `sequence_keys`; those of identical sequences are equal.
+    """Hash each labeled sequence, see `sequence_keys`; identical sequences have equal hashes.
 
     The hashes depend on whether any sequence lists an id. In a part of the data, ``with_lists``
     is True if this holds for any part.
@@ -98,14 +79,6 @@ def input_hashes(
     """Hash each sequence before it is encoded; the hashes of identical sequences are equal.
 
     They do not depend on how the values are stored, but differ from those of `encoded_hashes`.
-
-    Parameters
-    ----------
-    sequences : Sequences
-    codes : int32 array (n_positions,), optional
-    *masks : bool array (n_positions, n_labels) or None
-    ties : float64 arrays (n_positions,)
-        As in `sequence_keys`.
     """
     hashes, done = [], 0
     for start, stop, piece in sequences.pieces():

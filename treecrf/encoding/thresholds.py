@@ -29,25 +29,8 @@ def learn_thresholds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn the thresholds of some columns, as if all of them were numbers.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Parts of the sequences, which are tables.
-    described : Description
-        Description of all sequences.
-    columns : int array (n_columns,)
-    max_bins : int
-        Maximum number of bins per column, which few positions lower; columns with more distinct
-        values have thresholds at quantiles.
-    seed : int
-        Seed for the choice of the positions from which quantiles are computed, if there are many.
-
-    Returns
-    -------
-    sizes : int64 array (n_columns,)
-        Number of thresholds of each column.
-    thresholds : float64 array
-        Ascending thresholds, one column after another.
+    Returns the number of thresholds of each column, and all of them, one column after another.
+    Few positions lower ``max_bins``.
     """
     if not len(columns):
         return np.zeros(0, dtype=np.int64), np.zeros(0)

@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding._codes import find_codes, write_bins
+from treecrf.encoding.categories import Vocabulary
 from treecrf.encoding.columns import Columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.layout import RowLayout
 from treecrf.encoding.plan import CODES, LISTS, Plan
-from treecrf.encoding.vocabulary import Vocabulary
 
 # Columns of a sparse matrix are made dense in groups of about this many values.
 DENSE_VALUES_LOG2 = 22
@@ -21,23 +21,7 @@ MAX_ROW = (1 << 31) - 1
 
 
 class RowWriter:
-    """Writer of the values of columns as codes, bits and lists.
-
-    Parameters
-    ----------
-    columns : Columns
-    plan : Plan
-    layout : RowLayout
-    boundary_code : bool
-        Whether the first code column marks the boundary rows.
-    no_category : int
-        Code of a position with no category, or an unseen one.
-
-    Raises
-    ------
-    ValueError
-        If the positions need more rows than an int32 can count.
-    """
+    """Writer of the values of columns as codes, bits and lists."""
 
     def __init__(
         self,
@@ -45,8 +29,8 @@ class RowWriter:
         plan: Plan,
         layout: RowLayout,
         *,
-        boundary_code: bool,
-        no_category: int = 0,
+        boundary_code: bool,  # whether the first code column marks the boundary rows
+        no_category: int = 0,  # code of no category, or of an unseen one
     ):
         self.columns = columns
         self.plan = plan

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labels, name_of_test
-from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences

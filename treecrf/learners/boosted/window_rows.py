@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding.categories import Vocabulary, one_hot
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.indicators import one_hot
-from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 

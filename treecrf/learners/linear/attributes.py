@@ -14,12 +14,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding.categories import Vocabulary, one_hot
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
-from treecrf.encoding.indicators import one_hot
 from treecrf.encoding.layout import check_windows, widest, window_within
 from treecrf.encoding.names import bracketed, feature_name
-from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences

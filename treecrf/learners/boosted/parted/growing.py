@@ -10,9 +10,8 @@ import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.sampling import EXAMPLE_UNIT, Draw, ExampleList, RawDraw, mu_for
-from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.gathered import chained
 from treecrf.learners.boosted.crew import Crew
 from treecrf.learners.boosted.loop import features_of_tree, tree_seed
 from treecrf.learners.boosted.parted.steps import (

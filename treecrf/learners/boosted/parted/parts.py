@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding.encoded import EncodedSequences
-from treecrf.encoding.gathered import chained
+from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.inputs.sequences import Sequences
 
 

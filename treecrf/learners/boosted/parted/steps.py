@@ -18,8 +18,8 @@ import numpy as np
 
 from treecrf.chains._sampling import EXAMPLE, Sample
 from treecrf.chains.weighted_mean import MeanSums
+from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.gathered import gathered
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.sampled import ListedPositions, Sampling

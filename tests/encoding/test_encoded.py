@@ -16,8 +16,8 @@ from support.cases import (
 )
 from support.sweeps import sweep
 
+from treecrf.encoding.encoded import chained, gathered
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.gathered import chained, gathered
 
 LENGTHS = [9, 1, 14, 3, 60]
 
