@@ -16,26 +16,13 @@ Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def beam_search(
     step: Step, offsets: np.ndarray, n_labels: int, order: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the most probable label sequences by a beam search.
+    """Find the codes and log-probabilities of the most probable label sequences by a beam search.
 
     Label sequences with the same last ``order`` labels have the same future, so that only the best
     of them is kept. If the beam holds all contexts, this is the Viterbi algorithm.
 
-    Parameters
-    ----------
-    step : callable
-        ``step(positions, previous)`` returns the log-probability of each label at some positions,
-        float array (n, n_labels), after the ``previous`` labels, uint8 array (order, n) with
-        ``n_labels`` for none.
-    offsets : int64 array (n_sequences + 1,)
-    n_labels, order : int
-    width : int
-        Maximum number of label sequences kept for each sequence; 1 is greedy decoding.
-
-    Returns
-    -------
-    codes : int32 array (n_positions,)
-    log_probabilities : float64 array (n_sequences,)
+    ``step(positions, previous)`` returns the log-probability (n, n_labels) of each label at some
+    positions after the ``previous`` labels, uint8 (order, n) with ``n_labels`` for none.
     """
     # Longest first, so that the sequences that have not ended yet are the first n.
     by_length = np.argsort(-np.diff(offsets), kind="stable")

@@ -19,18 +19,12 @@ LAST = ("E", "L")
 
 @dataclass(frozen=True)
 class Transitions:
-    """Allowed pairs of neighboring labels.
+    """Allowed pairs of neighboring labels."""
 
-    Attributes
-    ----------
-    follows : bool array (n_labels + 1, n_labels)
-        Labels (columns) that may follow each label (row); those of the last row may come first.
-    ends : bool array (n_labels,)
-        Labels that may come last.
-    """
-
+    # bool (n_labels + 1, n_labels): which labels may follow each label; those in the last row may
+    # come first.
     follows: np.ndarray
-    ends: np.ndarray
+    ends: np.ndarray  # bool (n_labels,): which labels may come last
 
     def reversed(self) -> Transitions:
         """Return the transitions of the reversed sequences."""
@@ -42,13 +36,7 @@ class Transitions:
         return by_distance[np.minimum(np.arange(n)[::-1], len(by_distance) - 1)]
 
     def check(self, codes: np.ndarray, offsets: np.ndarray, classes: np.ndarray) -> None:
-        """Check label sequences.
-
-        Raises
-        ------
-        ValueError
-            If a label is not allowed at its position; the message names the first one.
-        """
+        """Check label sequences; the error names the first forbidden label."""
         before = np.append(0, codes[:-1])
         before[offsets[:-1]] = len(classes)
         broken = ~self.follows[before, codes]
@@ -70,20 +58,11 @@ class Transitions:
 
 @dataclass(frozen=True)
 class Constraints:
-    """Constraints on the labels of some sequences, in the direction of the chain.
-
-    Attributes
-    ----------
-    classes : array (n_labels,)
-    follows : bool array (n_labels + 1, n_labels) or None
-        Labels that may follow each label; those of the last row may come first. None allows all.
-    allowed : bool array (n_positions, n_labels) or None
-        Labels that are allowed at each position. None allows all.
-    """
+    """Constraints on the labels of some sequences, in the direction of the chain."""
 
     classes: np.ndarray
-    follows: np.ndarray | None = None
-    allowed: np.ndarray | None = None
+    follows: np.ndarray | None = None  # as in `Transitions`; None allows all
+    allowed: np.ndarray | None = None  # None allows all
 
     @classmethod
     def of(
@@ -98,11 +77,6 @@ class Constraints:
 
         As a result, a decoder that starts with allowed labels can always continue. With
         ``backward`` the chain, and so the masks, begin at the end of the sequences.
-
-        Raises
-        ------
-        ValueError
-            If a sequence has no allowed label sequence; the message names it.
         """
         if transitions is None:
             return cls(classes, None, allowed)
@@ -161,10 +135,9 @@ class Constraints:
     def forbid_given(
         self, scores: np.ndarray, previous: np.ndarray, positions: np.ndarray | None = None
     ) -> None:
-        """Do the same as `forbid`, for scores (n_labels, n, 1) of positions with one context each.
+        """Apply `forbid` to scores (n_labels, n, 1) of positions with one context each.
 
-        ``previous`` holds the label at each lag, ``n_labels`` for none; ``positions`` holds the
-        indices of the positions, if they are not all.
+        ``positions`` holds the indices of the positions, if they are not all.
         """
         if self.follows is not None:
             scores[~self.follows[previous[0]].T] = -np.inf
@@ -188,13 +161,13 @@ def labels_reaching_end(
         reaching &= allowed
         before = follows[:-1].T.astype(np.float32)
         for distance in range(1, int(lengths.max())):
-            here = offsets[1:][lengths > distance] - 1 - distance
-            reaching[here] &= reaching[here + 1] @ before > 0
+            positions = offsets[1:][lengths > distance] - 1 - distance
+            reaching[positions] &= reaching[positions + 1] @ before > 0
     return reaching
 
 
 def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
-    """Yield these labels by distance from the end, until they no longer change."""
+    """Return the labels that can reach the end by their distance, until they no longer change."""
     rows = [ends]
     while len(rows) < n:
         rows.append(follows[:-1][:, rows[-1]].any(axis=1))
@@ -204,13 +177,7 @@ def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
 
 
 def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transitions | None:
-    """Check the parameter ``transitions``: the name of rules, or a matrix.
-
-    Raises
-    ------
-    ValueError
-        If a label does not fit the rules, a matrix has the wrong shape, or ``order`` is 0.
-    """
+    """Check the parameter ``transitions``: the name of rules, or a matrix."""
     if transitions is None:
         return None
     if order == 0:
@@ -293,28 +260,9 @@ def as_allowed(
     offsets: np.ndarray,
     segmentation: Segmentation | None = None,
 ) -> np.ndarray | None:
-    """Check masks of allowed labels and known labels, and combine them.
+    """Check masks of allowed labels and lists of known labels, and combine them to one mask.
 
-    Parameters
-    ----------
-    allowed : list of bool arrays (n_positions, n_labels) or None, or None
-        For a long table, one mask.
-    known : list of lists of labels or None, or None
-        For a long table, one list of labels.
-    classes : array (n_labels,)
-    offsets : int64 array (n_sequences + 1,)
-    segmentation : Segmentation, optional
-        Where the sequences of a long table are.
-
-    Returns
-    -------
-    bool array (n_positions, n_labels) or None
-        Mask of all sequences; None if neither is given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number of sequences, a shape or a label is wrong, or no label is left at a position.
+    There is an item for each sequence, or one for a long table.
     """
     if allowed is None and known is None:
         return None
@@ -338,13 +286,7 @@ def as_allowed(
 def check_allowed(
     allowed: np.ndarray, codes: np.ndarray, classes: np.ndarray, offsets: np.ndarray
 ) -> None:
-    """Check label sequences against a mask of `as_allowed`.
-
-    Raises
-    ------
-    ValueError
-        If a label is not allowed at its position; the message names the first one.
-    """
+    """Check label sequences against a mask of `as_allowed`."""
     broken = ~allowed[np.arange(len(codes)), codes]
     if broken.any():
         p = int(np.argmax(broken))
@@ -360,13 +302,7 @@ def check_labels(
     offsets: np.ndarray,
     allowed: np.ndarray | None = None,
 ) -> None:
-    """Check label sequences against the parameter ``transitions`` and a mask of `as_allowed`.
-
-    Raises
-    ------
-    ValueError
-        If the parameter is invalid, or a label is not allowed; the message names the first one.
-    """
+    """Check label sequences against the parameter ``transitions`` and a mask of `as_allowed`."""
     rules = as_transitions(transitions, classes, order)
     if rules is not None:
         rules.check(codes, offsets, classes)
@@ -374,26 +310,26 @@ def check_labels(
         check_allowed(allowed, codes, classes, offsets)
 
 
-def _mask(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
+def _mask(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     table = np.asarray(item)
-    if not len(here) and not table.size:
+    if not len(mask) and not table.size:
         return
-    if table.shape != here.shape:
+    if table.shape != mask.shape:
         raise ValueError(
-            f"sequence {i}: allowed has the shape {table.shape}; expected {here.shape}"
+            f"sequence {i}: allowed has the shape {table.shape}; expected {mask.shape}"
         )
-    here &= _booleans(table, f"sequence {i}: allowed")
+    mask &= _booleans(table, f"sequence {i}: allowed")
 
 
-def _keep(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
+def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     if not isinstance(item, Iterable):
         raise TypeError(
             f"sequence {i}: known is of type {type(item).__name__}; expected a list of labels, "
             "None where they are unknown"
         )
     labels = list(item)
-    if len(labels) != len(here):
-        raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(here)} positions")
+    if len(labels) != len(mask):
+        raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(mask)} positions")
     indices = {label: k for k, label in enumerate(classes.tolist())}
     for t, label in enumerate(labels):
         if label is None:
@@ -402,4 +338,4 @@ def _keep(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
             raise ValueError(
                 f"sequence {i}, position {t}: known label {label!r} was not seen in training"
             )
-        here[t] &= np.arange(len(classes)) == indices[label]
+        mask[t] &= np.arange(len(classes)) == indices[label]

@@ -17,19 +17,9 @@ def context_contributions(
     The value of some previous labels is the mean score of the contexts with these labels. All
     contexts of the same number of labels have the same weight, as in the training of trees.
 
-    Parameters
-    ----------
-    scores : float64 array (order + 1, n_labels, n_contexts)
-        By the number of labels before a position, label and context.
-    previous : uint8 array (order, n_positions)
-        The label at each lag before each position, ``n_labels`` for none.
-
-    Returns
-    -------
-    base : float64 array (n_labels,)
-        Mean scores of the contexts of ``order`` labels.
-    values : float64 array (n_positions, n_labels, order)
-        Contribution of each lag.
+    The scores are ordered by the number of labels before a position, label and context. Returns the
+    mean scores of the contexts of ``order`` labels, (n_labels,), and the contribution of each lag,
+    (n_positions, n_labels, order).
     """
     order, n_labels = len(previous), scores.shape[1]
     tables = [

@@ -19,13 +19,7 @@ MANY_LABELS = 500
 
 
 def check_order(n_labels: int, order: int, instead: str = "lower the order") -> None:
-    """Refuse an order whose contexts would not fit in memory, with the advice ``instead``.
-
-    Raises
-    ------
-    ValueError
-        If ``n_labels ** order`` is too large.
-    """
+    """Refuse an order whose contexts would not fit in memory, with the advice ``instead``."""
     if (order + 1) * math.log2(n_labels) > MAX_SCORES_LOG2:
         raise ValueError(
             f"order={order} with {n_labels} labels needs {n_labels}**{order + 1} scores per "
@@ -39,13 +33,7 @@ def doubt_of(n_labels: int) -> str:
 
 
 def check_label_codes(n_labels: int, what: str) -> None:
-    """Refuse more labels than a byte can encode in addition to a missing label.
-
-    Raises
-    ------
-    ValueError
-        If there are too many labels; ``what`` names the estimator with this limit.
-    """
+    """Refuse more labels than a byte can encode in addition to a missing label."""
     if n_labels > MAX_LABELS:
         raise ValueError(
             f"y has {n_labels} labels; {what} supports at most {MAX_LABELS}{doubt_of(n_labels)}"
@@ -53,26 +41,16 @@ def check_label_codes(n_labels: int, what: str) -> None:
 
 
 def check_lags(order: int) -> None:
-    """Refuse an order whose lags do not fit in a byte.
-
-    Raises
-    ------
-    ValueError
-        If the order is too large.
-    """
+    """Refuse an order whose lags do not fit in a byte."""
     if order > MAX_LAGS:
         raise ValueError(f"order={order}; expected at most {MAX_LAGS}")
 
 
 def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the contexts of every depth, from those of ``order`` labels to the empty one.
+    """Return the contexts of every depth, from ``order`` labels to none.
 
-    Returns
-    -------
-    symbols : int32 array (n_contexts, order)
-        Previous label at each lag, ``n_labels`` if there is none.
-    depth_starts : int64 array (order + 1,)
-        First context of each depth.
+    These are the label at each lag, ``n_labels`` for none, in an int32 array (n_contexts, order),
+    and the first context of each depth.
     """
     depth_starts = np.zeros(order + 1, dtype=np.int64)
     blocks = []
@@ -100,15 +78,7 @@ def previous_labels(
 def true_contexts(
     offsets: np.ndarray, codes: np.ndarray, n_labels: int, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the context of the previous labels at each position.
-
-    Returns
-    -------
-    depths : int64 array (n_positions,)
-        Number of previous labels, at most ``order``.
-    contexts : int64 array (n_positions,)
-        Number of the context among all contexts of this depth.
-    """
+    """Return the depth and the number of the context at each position."""
     positions = positions_in_sequences(offsets)
     contexts = np.zeros(len(codes), dtype=np.int64)
     for lag in range(1, order + 1):

@@ -31,33 +31,15 @@ def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
 def runs_of_tables(
     offsets: np.ndarray, n_labels: int, order: int, max_bytes: int
 ) -> Iterator[tuple[int, int]]:
-    """Group sequences into runs whose scores in all contexts have a limited size.
-
-    Yields
-    ------
-    first, last : int
-        The first sequence of a run, and the one after its last. A run of one sequence may be
-        larger.
-    """
+    """Group sequences into runs whose scores in all contexts have a limited size, if possible."""
     return runs(offsets, max(1, max_bytes // (8 * n_labels ** (order + 1))))
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Scores of all label sequences, as scores of labels after contexts of previous labels.
+    """Scores of all label sequences, as scores of labels after contexts of previous labels."""
 
-    Attributes
-    ----------
-    scores : float64 array (n_labels, n_positions, n_contexts)
-        Score of a label at a position after the previous labels of a context; minus infinity if
-        it is forbidden.
-    offsets : int64 array (n_sequences + 1,)
-    order : int
-        Number of previous labels in a context.
-    threads : Threads
-    """
-
-    scores: np.ndarray
+    scores: np.ndarray  # minus infinity for forbidden labels
     offsets: np.ndarray
     order: int
     threads: Threads
@@ -163,11 +145,11 @@ class Lattice:
         best = self.log_likelihoods(codes[0])
         # Scores differ from log-probabilities by a constant for each sequence.
         values += (best - values[:, 0])[:, None]
-        found = []
+        results = []
         for i, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             exist = values[i] > -np.inf
-            found.append((list(codes[exist, start:stop]), values[i][exist]))
-        return found
+            results.append((list(codes[exist, start:stop]), values[i][exist]))
+        return results
 
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
         """Return the sums over the chains of each sequence."""
@@ -176,12 +158,7 @@ class Lattice:
 
 @dataclass(frozen=True)
 class PartsLattice(Lattice):
-    """A lattice whose scores are stored in parts, which take less memory than a table.
-
-    Attributes
-    ----------
-    scores : ScoreParts
-    """
+    """A lattice whose scores are stored in parts, which take less memory than a table."""
 
     scores: ScoreParts
 
@@ -197,13 +174,12 @@ class PartsLattice(Lattice):
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes and the log-probability of the best label sequence of each sequence."""
-        found = [lattice.best() for lattice in self._tables()]
-        codes, values = zip(*found, strict=True)
+        codes, values = zip(*(lattice.best() for lattice in self._tables()), strict=True)
         return np.concatenate(codes), np.concatenate(values)
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        return [found for lattice in self._tables() for found in lattice.n_best(n)]
+        return [best for lattice in self._tables() for best in lattice.n_best(n)]
 
     def _tables(self) -> Iterator[Lattice]:
         """Yield lattices of runs of sequences, with scores in tables of limited size."""
@@ -213,13 +189,7 @@ class PartsLattice(Lattice):
 
 
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
-    """Check that arrays of scores fit in memory, before any work on them.
-
-    Raises
-    ------
-    MemoryError
-        If the system refuses to allocate them.
-    """
+    """Check that arrays of scores fit in memory, before any work on them."""
     n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
     check_memory(
         n_bytes,

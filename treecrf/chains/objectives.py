@@ -44,21 +44,17 @@ from treecrf.utils.threads import Threads
 class Objective(Protocol):
     """Function of the scores that a learner maximizes, a sum over sequences.
 
-    It depends on the labels (``codes``, int32 array (n_positions,), and if some are unknown,
-    ``candidates``, bool array (n_positions, n_labels), the possible ones) and the constraints.
-    Scores are those of all contexts or, if the objective has ``given`` (uint8 array
-    (order, n_positions), the label at each lag before each position), those of that context alone.
-
-    An objective whose residuals are not limited to [-1, 1] has ``counts`` (float64 array
-    (n_positions,) of multiples of 2**-32): the number of examples that a position stands for in
-    tree fitting, after the latest call of `examples`. None means one example per position. Whether
-    ``counts`` is None never changes.
+    It depends on the labels and the constraints.
     """
 
     codes: np.ndarray
-    candidates: np.ndarray | None
+    candidates: np.ndarray | None  # if some labels are unknown
     constraints: Constraints
+    # The previous labels of each position, if scores are only those of this context.
     given: np.ndarray | None
+    # Number of examples that each position stands for in tree fitting, after the latest call of
+    # `examples`, in multiples of 2**-32: for residuals that are not limited to [-1, 1]. None means
+    # one example per position, now and always.
     counts: np.ndarray | None
 
     def constrain(self, scores: np.ndarray) -> None:
@@ -81,29 +77,16 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ChainLabels:
-    """Labels of chains, whose probability objectives measure.
-
-    Attributes
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    codes : int32 array (n_positions,)
-        The labels of all positions.
-    n_labels, order : int
-    constraints : Constraints
-    candidates : bool array (n_positions, n_labels), optional
-        The possible labels of each position, if not all labels are known. ``codes`` is then a
-        possible label sequence.
-    weights : float64 array (n_positions,), optional
-        Weights in the value; a sequence has the mean weight of its positions. The residuals are
-        those without weights.
-    """
+    """Labels of chains, whose probability objectives measure."""
 
     offsets: np.ndarray
-    codes: np.ndarray
+    codes: np.ndarray  # a possible label sequence, if there are candidates
     n_labels: int
     order: int
     constraints: Constraints
-    candidates: np.ndarray | None = None
+    candidates: np.ndarray | None = None  # if not all labels are known
+    # Weights in the value; a sequence has the mean weight of its positions. They do not change the
+    # residuals.
     weights: np.ndarray | None = None
 
 
@@ -112,16 +95,6 @@ class ChainObjective(ABC):
 
     Residuals are its partial derivatives with respect to the scores, multiplied by the number of
     positions.
-
-    Parameters
-    ----------
-    data : ChainLabels
-    threads : Threads
-    bound_share : float, optional
-        Compute the curvature as well; only if the objective ``has_curvature``. It is 2 p (1 - p),
-        but at least this fraction of a bound of the Hessian, see `_curvature`.
-    n_pseudo : int, default=0
-        Number of initial iterations that maximize the pseudo-likelihood instead.
     """
 
     given = None  # takes the scores of all contexts
@@ -132,8 +105,8 @@ class ChainObjective(ABC):
         self,
         data: ChainLabels,
         threads: Threads,
-        bound_share: float | None = None,
-        n_pseudo: int = 0,
+        bound_share: float | None = None,  # see `_curvature`; needs ``has_curvature``
+        n_pseudo: int = 0,  # initial iterations that maximize the pseudo-likelihood instead
     ):
         self.offsets = data.offsets
         self.codes = data.codes
@@ -392,16 +365,7 @@ class HammingExponentialLoss(HammingLogLikelihood):
 
 
 class LocalObjective:
-    """Log-likelihood of each label given the true labels before it, and its functional gradient.
-
-    Parameters
-    ----------
-    data : ChainLabels
-        Its candidates are not used: unknown labels have weight 0 in training.
-    threads : Threads
-    second_order : bool
-        Whether to compute the curvature in addition to the gradient.
-    """
+    """Log-likelihood of each label given the true labels before it, and its functional gradient."""
 
     counts = None
     candidates = None
@@ -457,10 +421,7 @@ class LocalObjective:
 
 
 def normalize(scores: np.ndarray, threads: Threads) -> None:
-    """Turn scores (n_labels, n_positions, n_contexts) into log-probabilities of the labels.
-
-    Works in place.
-    """
+    """Turn scores into log-probabilities of the labels, in place."""
     every = np.arange(scores.shape[1] + 1)
     threads.map(lambda part: _local.normalize(scores, every, *part), threads.parts(every))
 

@@ -1,4 +1,4 @@
-"""Label sequences of which some labels are unknown, and their likelihood.
+"""Label sequences with unknown labels, and their likelihood.
 
 The likelihood of such a sequence is the sum of the probabilities of all label sequences with the
 known labels. With Z the sum over all label sequences and Z' the sum over those with the known
@@ -39,33 +39,15 @@ def completed(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Restrict possible labels to allowed ones, and choose one possible label sequence of each.
 
-    Parameters
-    ----------
-    candidates : bool array (n_positions, n_labels)
-        The possible labels of each position.
-    allowed : bool array (n_positions, n_labels) or None
-    transitions : Transitions or None
-    classes : array (n_labels,)
-    offsets : int64 array (n_sequences + 1,)
-
-    Returns
-    -------
-    codes : int32 array (n_positions,)
-    candidates : bool array (n_positions, n_labels) or None
-        None if only one label is possible at each position.
-
-    Raises
-    ------
-    ValueError
-        If no label sequence is possible; the message names the sequence.
+    Returns the codes, and the candidates unless only one label is possible at each position.
     """
     if allowed is not None:
         _check_overlap(candidates, allowed, classes, offsets)
         candidates = candidates & allowed
-    codes, found = label_paths(candidates, transitions, offsets)
-    if not found.all():
+    codes, exists = label_paths(candidates, transitions, offsets)
+    if not exists.all():
         raise ValueError(
-            f"sequence {int(np.argmin(found))}: the known labels are forbidden by transitions"
+            f"sequence {int(np.argmin(exists))}: the known labels are forbidden by transitions"
         )
     return codes, candidates if unknown_labels(candidates).any() else None
 
@@ -83,21 +65,9 @@ def _check_overlap(
 def label_paths(
     candidates: np.ndarray, transitions: Transitions | None, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find a label sequence with possible labels for each sequence.
+    """Find a label sequence with possible labels for each sequence, from its lowest codes on.
 
-    Parameters
-    ----------
-    candidates : bool array (n_positions, n_labels)
-        At least one label is possible at each position.
-    transitions : Transitions or None
-    offsets : int64 array (n_sequences + 1,)
-
-    Returns
-    -------
-    codes : int32 array (n_positions,)
-        The lowest possible label at one position after another.
-    found : bool array (n_sequences,)
-        Whether there is such a label sequence; otherwise the codes are arbitrary.
+    Returns the codes, and whether there is such a label sequence; otherwise they are arbitrary.
     """
     if transitions is None:
         codes = candidates.argmax(axis=1).astype(np.int32)
@@ -108,12 +78,12 @@ def label_paths(
     lengths = np.diff(offsets)
     for t in range(int(lengths.max())):
         longer = lengths > t
-        here = offsets[:-1][longer] + t
-        possible = candidates[here] & transitions.follows[before[longer]]
+        positions = offsets[:-1][longer] + t
+        possible = candidates[positions] & transitions.follows[before[longer]]
         if t == 0:
-            found = possible.any(axis=1)
-        codes[here] = before[longer] = possible.argmax(axis=1)
-    return codes, found
+            exists = possible.any(axis=1)
+        codes[positions] = before[longer] = possible.argmax(axis=1)
+    return codes, exists
 
 
 def unknown_labels(candidates: np.ndarray) -> np.ndarray:
@@ -124,11 +94,11 @@ def unknown_labels(candidates: np.ndarray) -> np.ndarray:
 def unknown_contexts(candidates: np.ndarray, offsets: np.ndarray, order: int) -> np.ndarray:
     """Mark the positions before which a label is unknown, at a lag of at most ``order``."""
     unknown, positions = unknown_labels(candidates), positions_in_sequences(offsets)
-    found = np.zeros(len(candidates), dtype=bool)
+    is_unknown = np.zeros(len(candidates), dtype=bool)
     for lag in range(1, order + 1):
         inside = np.flatnonzero(positions >= lag)
-        found[inside] |= unknown[inside - lag]
-    return found
+        is_unknown[inside] |= unknown[inside - lag]
+    return is_unknown
 
 
 def known_examples(candidates: np.ndarray, offsets: np.ndarray, order: int) -> np.ndarray:
@@ -138,42 +108,20 @@ def known_examples(candidates: np.ndarray, offsets: np.ndarray, order: int) -> n
 
 @dataclass(frozen=True)
 class _Block:
-    """Some of the chains with unknown labels, one after another.
+    """Some of the chains with unknown labels, one after another."""
 
-    Attributes
-    ----------
-    numbers : int64 array (n,)
-        Indices of the chains.
-    positions : int64 array (n_positions,)
-        Indices of their positions.
-    chains : int64 array (n + 1,)
-        Their offsets among these positions.
-    """
-
-    numbers: np.ndarray
-    positions: np.ndarray
-    chains: np.ndarray
+    numbers: np.ndarray  # indices of the chains
+    positions: np.ndarray  # indices of their positions
+    chains: np.ndarray  # their offsets among these positions
 
 
 class UnknownLabels:
-    """Inference given the known labels, for those chains whose labels are not all known.
-
-    Parameters
-    ----------
-    chains : int64 array (n_chains + 1,)
-        Start of each chain, and the end of the last.
-    codes : int32 array (n_positions,)
-        A possible label sequence of each chain.
-    candidates : bool array (n_positions, n_labels)
-        The possible labels of each position.
-    n_contexts : int
-    threads : Threads
-    """
+    """Inference given the known labels, for those chains whose labels are not all known."""
 
     def __init__(
         self,
         chains: np.ndarray,
-        codes: np.ndarray,
+        codes: np.ndarray,  # a possible label sequence of each chain
         candidates: np.ndarray,
         n_contexts: int,
         threads: Threads,
@@ -187,7 +135,7 @@ class UnknownLabels:
         self._blocks = list(self._cut(MAX_BYTES // (8 * candidates.shape[1] * n_contexts)))
 
     def _cut(self, size: int) -> Iterator[_Block]:
-        """Yield blocks of at most so many positions, unless a chain is longer."""
+        """Yield blocks of at most ``size`` positions, unless a chain is longer."""
         lengths = np.diff(self.chains)[self.numbers]
         offsets = offsets_of(lengths)
         positions = np.repeat(self.chains[self.numbers], lengths) + positions_in_sequences(offsets)
@@ -199,25 +147,18 @@ class UnknownLabels:
     def subtract_likelihoods(
         self, scores: np.ndarray | ScoreParts, likelihoods: np.ndarray
     ) -> None:
-        """Turn the likelihoods of the codes into those of the known labels.
-
-        Parameters
-        ----------
-        scores : float64 array (n_labels, n_positions, n_contexts) or ScoreParts
-        likelihoods : float64 array (n_chains,)
-            Log-probabilities of the codes, given the input alone.
-        """
+        """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
         if isinstance(scores, ScoreParts):
             self._subtract_from_parts(scores, likelihoods)
             return
 
         def subtract(block: _Block) -> None:
-            given = np.empty(len(block.numbers))
+            conditional = np.empty(len(block.numbers))
             _inference.log_likelihood(
                 self._scores_of(block, scores), block.chains, self.codes[block.positions],
-                0, len(given), given,
+                0, len(conditional), conditional,
             )  # fmt: skip
-            likelihoods[block.numbers] -= given
+            likelihoods[block.numbers] -= conditional
 
         self.threads.map(subtract, self._blocks)
 
@@ -228,21 +169,18 @@ class UnknownLabels:
         curvature: np.ndarray | None,
         likelihoods: np.ndarray,
     ) -> None:
-        """Do the same with the residuals and the curvature of these likelihoods.
-
-        Both are float64 arrays (n_labels, n_positions, n_contexts).
-        """
+        """Subtract residuals, curvature and likelihoods of the codes given the known labels."""
 
         def subtract(block: _Block) -> None:
-            given = np.empty(len(block.numbers))
+            conditional = np.empty(len(block.numbers))
             table = self._scores_of(block, scores)
             of_codes = np.empty_like(table)
             _inference.residuals(
-                table, block.chains, self.codes[block.positions], 0, len(given), of_codes, None,
-                given,
+                table, block.chains, self.codes[block.positions], 0, len(conditional), of_codes,
+                None, conditional,
             )  # fmt: skip
             _tables.subtract(residuals, curvature, block.positions, of_codes)
-            likelihoods[block.numbers] -= given
+            likelihoods[block.numbers] -= conditional
 
         self.threads.map(subtract, self._blocks)
 
@@ -255,14 +193,14 @@ class UnknownLabels:
     def _subtract_from_parts(self, parts: ScoreParts, likelihoods: np.ndarray) -> None:
         """Subtract the likelihoods of the codes given the known labels."""
         restricted = parts.restricted(self.candidates)
-        given = np.empty(len(likelihoods))
+        conditional = np.empty(len(likelihoods))
         # Runs of neighboring chains.
         starts = np.flatnonzero(np.diff(self.numbers, prepend=-2) > 1)
         ends = np.append(starts[1:], len(self.numbers)) - 1
 
         def compute(run: int) -> None:
             part = self.numbers[starts[run]], self.numbers[ends[run]] + 1
-            _inference.log_likelihood(restricted, self.chains, self.codes, *part, given)
+            _inference.log_likelihood(restricted, self.chains, self.codes, *part, conditional)
 
         self.threads.map(compute, range(len(starts)))
-        likelihoods[self.numbers] -= given[self.numbers]
+        likelihoods[self.numbers] -= conditional[self.numbers]

@@ -26,15 +26,14 @@ EXAMPLE_UNIT = 2.0**-24
 SUM_UNIT = 2.0**-30
 # No example is kept for its residual at this threshold, whose square is finite.
 KEEP_NONE = 1e100
-# Factors by which the size of all examples hardly ever decreases in an iteration: without knowledge
-# of earlier iterations, and at most.
+# Lower bounds on the ratio of successive sizes: the initial guess, and the highest value used.
 PROBABLE_DECREASE, SLOWEST_DECREASE = 0.7, 0.95
 # In first order, the size of an example without a residual, relative to mu, is at most this one.
 FLOOR = 1 / 16
-# In first order, number of examples that are kept for their weight alone, at most, relative to the
-# number that may be kept for their residuals.
+# In first order, the most examples that are kept for their weight alone, relative to the number
+# that may be kept for their residuals.
 WEIGHT_FRACTION = 1 / 4
-# So many examples take megabytes before they are weighted.
+# At least this number of examples takes megabytes before they are weighted.
 MANY_EXAMPLES = 1 << 16
 # Maximum sum of the absolute residuals of a position of weight 1.
 MAX_RESIDUALS = 2.0
@@ -42,25 +41,15 @@ MAX_RESIDUALS = 2.0
 
 @dataclass(frozen=True)
 class ExampleList:
-    """Examples of a label, in the order of their positions and contexts.
+    """Examples of a label, in the order of their positions and contexts."""
 
-    Attributes
-    ----------
-    positions, contexts : int32 array (n,)
-    labels : uint8 array (n, order)
-        The label at each lag before each example, the number of labels for none. If every position
-        has one given context, there are no columns.
-    values : float64 array (n, 2)
-        Residuals and curvatures, divided by the probability that the example is kept and rounded.
-    counts : float64 array (n,) or None
-        Number of examples that each one stands for.
-    """
-
-    positions: np.ndarray
-    contexts: np.ndarray
+    positions: np.ndarray  # int32 (n,)
+    contexts: np.ndarray  # int32 (n,)
+    # uint8 (n, order), the label at each lag, the number of labels for none. If every position has
+    # one given context, there are no columns.
     labels: np.ndarray
-    values: np.ndarray
-    counts: np.ndarray | None
+    values: np.ndarray  # float64 (n, 2), residuals and curvatures / probability of being kept
+    counts: np.ndarray | None  # float64 (n,), number of examples that each one stands for
 
     @property
     def residuals(self) -> np.ndarray:
@@ -75,43 +64,23 @@ class ExampleList:
 
 @dataclass(frozen=True)
 class Draw:
-    """Examples that were drawn at some scores.
+    """Examples that were drawn at some scores."""
 
-    Attributes
-    ----------
-    lists : list of ExampleList
-        For each label.
-    mu : float
-        Residuals of this size and larger ones are all kept.
-    size : int
-        Sum of the absolute residuals of all examples, in units of 2**-30. At most ``size / mu``
-        examples are kept in the mean; in first order, some more.
-    value : float
-        Value of the objective per position, if it was computed.
-    """
-
-    lists: list[ExampleList]
-    mu: float
+    lists: list[ExampleList]  # for each label
+    mu: float  # residuals of this size and larger ones are all kept
+    # Sum of the absolute residuals of all examples, in units of 2**-30. On average, at most
+    # ``size / mu`` examples are kept; in first order, some more.
     size: int
-    value: float = np.nan
+    value: float = np.nan  # of the objective per position, if it was computed
 
 
 @dataclass(frozen=True)
 class ExampleTable:
-    """All examples, before some are drawn.
+    """All examples, before some are drawn."""
 
-    Attributes
-    ----------
-    residuals : float64 array (n_labels, n_positions, n_contexts)
-        If ``n_contexts`` is 1 with an order above 0, every position has one context.
-    curvature : float64 array (n_labels, n_positions, n_contexts) or None
-    counts : float64 array (n_positions,) or None
-        Without a curvature, number of examples that a position counts as; None stands for 1.
-    """
-
-    residuals: np.ndarray
+    residuals: np.ndarray  # with n_contexts = 1 and an order above 0, each position has one context
     curvature: np.ndarray | None = None
-    counts: np.ndarray | None = None
+    counts: np.ndarray | None = None  # without a curvature, examples that a position counts as
 
     def weighted(self, weights: np.ndarray | None) -> ExampleTable:
         """Multiply the examples by weights of their positions; None stands for ones."""
@@ -134,20 +103,12 @@ class ExampleTable:
 
 
 class RawDraw:
-    """Examples that are not weighted yet, so that ``mu`` can still be increased.
-
-    Parameters
-    ----------
-    samples : list of _sampling.Sample
-        Samples of consecutive parts of the sequences.
-    mu, floor : float
-        ``floor`` is relative to ``mu``.
-    """
+    """Examples that are not weighted yet, so that ``mu`` can still be increased."""
 
     def __init__(self, samples: list[_sampling.Sample], mu: float, floor: float):
-        self.samples = samples
+        self.samples = samples  # of consecutive parts of the sequences
         self.mu = mu
-        self.floor = floor
+        self.floor = floor  # relative to mu
         self.size = sum(sample.size for sample in samples)
 
     def lists(
@@ -160,17 +121,8 @@ class RawDraw:
     ) -> list[ExampleList]:
         """Return the weighted examples of each label, as if they were drawn with ``mu``.
 
-        Parameters
-        ----------
-        mu : float
-            At least that of the draw.
-        threads : Threads
-        unit : float, default=2**-24
-            Residuals and curvatures are rounded to multiples of this power of 2.
-        counted : bool, default=False
-            Whether to return ``counts``.
-        release : bool, default=False
-            Whether to remove the examples from the samples, label by label, to save memory.
+        Their residuals and curvatures are rounded to multiples of ``unit``. ``release`` removes
+        them from the samples, label by label, to save memory.
         """
         if mu < self.mu:
             raise ValueError(f"mu={mu}; expected at least {self.mu}, that of the draw")
@@ -183,10 +135,10 @@ class RawDraw:
 
 
 def mu_for(mu: float, size: int, max_examples: int | None) -> float:
-    """Return the smallest threshold from mu on that keeps no more examples in the mean.
+    """Raise mu until the expected number of examples is at most ``max_examples``.
 
-    ``size`` is that of a `Draw`. The examples of first order that are kept for their weight alone
-    do not count, see `Sampler.floor_for`.
+    ``size`` is that of a `Draw`. In first order, examples that are kept for their weight alone do
+    not count, see `floor_for`.
     """
     return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 
@@ -196,20 +148,10 @@ def floor_for(
 ) -> float:
     """Return the probability that an example of weight 1 without a residual is kept.
 
-    In the mean, at most a quarter as many examples are kept for their weight alone as can be for
+    On average, at most a quarter as many examples are kept for their weight alone as can be for
     their residuals: ``max_examples``, or all that a threshold of ``mu`` admits. Otherwise they
-    would be nearly all examples if labels are many, since most residuals are tiny.
-
-    Parameters
-    ----------
-    mu : float
-    max_examples : int or None
-    total : float
-        Sum of the weights of all positions.
-    n_examples : int
-        Number of labels and contexts of a position.
-    floor : float, default=1/16
-        The largest probability.
+    would be nearly all examples if labels are many, since most residuals are tiny. ``total`` is the
+    sum of the weights of all positions, each of which has ``n_examples``.
     """
     if total == 0:
         return floor
@@ -227,7 +169,7 @@ def guess_for(
 
 
 def probable_decrease(before: int, size: int) -> float:
-    """Return the factor by which the next size hardly ever decreases, given the latest two.
+    """Return a probable lower bound of the next size relative to the latest, given two sizes.
 
     Sizes decrease ever more slowly, as long as the learning rate stays the same.
     """
@@ -237,22 +179,7 @@ def probable_decrease(before: int, size: int) -> float:
 
 
 class Sampler:
-    """Drawing of the examples of some sequences, the same whatever their order is.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    order : int
-        Order of the chain; with order 0, all positions are independent.
-    threads : Threads
-    keys : uint64 array (n_sequences,)
-        Hashes of the sequences, from which random numbers are derived.
-    curved : bool
-        Whether examples have a curvature. Otherwise it is the weight of their position.
-    floor : float, default=1/16
-        Without a curvature, the probability that an example without a residual is kept, unless
-        these were too many, see `floor_for`.
-    """
+    """Samples examples; the result does not depend on the order of the sequences."""
 
     def __init__(
         self,
@@ -260,8 +187,8 @@ class Sampler:
         order: int,
         threads: Threads,
         keys: np.ndarray,
-        curved: bool,
-        floor: float = FLOOR,
+        curved: bool,  # otherwise the curvature of an example is the weight of its position
+        floor: float = FLOOR,  # see `floor_for`
     ):
         self.order = order
         self.n_positions = int(offsets[-1])
@@ -275,14 +202,7 @@ class Sampler:
     def floor_for(
         self, mu: float, max_examples: int | None, weights: np.ndarray | None, n_examples: int
     ) -> float:
-        """Return the probability that an example of weight 1 without a residual is kept.
-
-        Parameters
-        ----------
-        mu, max_examples, n_examples
-            As in `floor_for`.
-        weights : float64 array (n_positions,) or None
-        """
+        """Return the probability that an example of weight 1 without a residual is kept."""
         if self.floor == 0:
             return self.floor
         total = self.n_positions if weights is None else exact_sum(weights)
@@ -296,7 +216,7 @@ class Sampler:
         max_examples: int | None,
         counted: bool,
     ) -> Draw:
-        """Draw at most so many examples in the mean, where ``sample`` draws for a threshold."""
+        """Draw at most the expected number of examples, with a ``sample`` for each threshold."""
         raw, mu = self._draw_at_most(lambda mu: RawDraw(sample(mu), mu, floor), mu, max_examples)
         lists = raw.lists(mu, self.threads, counted=counted, release=True)
         if sum(len(examples.positions) for examples in lists) >= MANY_EXAMPLES:
@@ -309,7 +229,7 @@ class Sampler:
         mu: float,
         max_examples: int | None,
     ) -> tuple[RawDraw, float]:
-        """Draw examples, and find the threshold that keeps at most so many in the mean.
+        """Draw examples, and raise mu until the expected number is at most ``max_examples``.
 
         The threshold follows from the size of all examples, which is known only afterwards. To use
         little memory, the draw has a threshold that is probably below it. The result does not
@@ -329,26 +249,7 @@ class Sampler:
 
 
 class LikelihoodSampler(Sampler):
-    """Examples of the log-likelihood, drawn during forward-backward.
-
-    Parameters
-    ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
-    order : int
-    threads : Threads
-    keys : uint64 array (n_sequences,)
-        Hashes of the sequences, from which random numbers are derived.
-    bound_share : float or None, default=1.0
-        The curvature is 2 p (1 - p), but at least this fraction of a bound of the Hessian, see
-        `_curvature`. None is for first order.
-    floor : float, default=1/16
-        In first order, the probability that an example without a residual is kept, unless these
-        were too many, see `Sampler.floor_for`.
-    candidates : bool array (n_positions, n_labels), optional
-        The possible labels of each position, if not all labels are known. ``codes`` is then a
-        possible label sequence, and scores are a `ScoreParts`.
-    """
+    """Examples of the log-likelihood, drawn during forward-backward."""
 
     def __init__(
         self,
@@ -357,9 +258,9 @@ class LikelihoodSampler(Sampler):
         order: int,
         threads: Threads,
         keys: np.ndarray,
-        bound_share: float | None = 1.0,
+        bound_share: float | None = 1.0,  # see `_curvature`; None in first order
         floor: float = FLOOR,
-        candidates: np.ndarray | None = None,
+        candidates: np.ndarray | None = None,  # if given, scores are a `ScoreParts`
     ):
         super().__init__(offsets, order, threads, keys, bound_share is not None, floor)
         self.codes = codes
@@ -389,21 +290,9 @@ class LikelihoodSampler(Sampler):
         max_examples: int | None = None,
         counted: bool = False,
     ) -> Draw:
-        """Draw examples at some scores.
+        """Draw examples at some scores: all with an absolute residual of at least ``mu``.
 
-        Parameters
-        ----------
-        scores : ScoreParts or float64 array (n_labels, n_positions, n_contexts)
-        iteration, seed : int
-        mu : float
-            Absolute residual, multiplied by the position weight, from which on every example is
-            kept.
-        weights : float64 array (n_positions,), optional
-            Weights of the positions.
-        max_examples : int, optional
-            Number of examples above which ``mu`` is increased.
-        counted : bool, default=False
-            Whether the lists have ``counts``.
+        ``weights`` of positions multiply the residuals. ``max_examples`` may increase ``mu``.
         """
         n_labels = scores.n_labels if isinstance(scores, ScoreParts) else len(scores)
         floor = self.floor_for(mu, max_examples, weights, n_labels ** (self.order + 1))
@@ -438,10 +327,7 @@ class LikelihoodSampler(Sampler):
 
 
 class TableSampler(Sampler):
-    """Examples of objectives that compute tables of residuals.
-
-    Parameters are those of `Sampler`.
-    """
+    """Samples the examples of objectives that compute tables of residuals."""
 
     def draw(
         self,
@@ -452,7 +338,7 @@ class TableSampler(Sampler):
         max_examples: int | None = None,
         counted: bool = False,
     ) -> Draw:
-        """Draw examples; the other parameters are those of `LikelihoodSampler.draw`."""
+        """Draw examples, as `LikelihoodSampler.draw`."""
         n_labels, _, n_contexts = examples.residuals.shape
         floor = self.floor_for(mu, max_examples, examples.counts, n_labels * n_contexts)
         return self._draw(
@@ -471,7 +357,7 @@ class TableSampler(Sampler):
         mu: float,
         floor: float | None = None,
     ) -> list[_sampling.Sample]:
-        """Draw the examples of each part of the sequences; parameters are those of `draw`."""
+        """Draw the examples of each part of the sequences."""
         key = int(mix(seed, iteration))
         n_labels, _, n_contexts = examples.residuals.shape
         order = self.order if n_contexts == n_labels**self.order else 0

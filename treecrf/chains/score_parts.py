@@ -26,23 +26,6 @@ class ScoreParts:
     transitions[d, v, c] + rest[v, t, c])``, where d is the number of labels before t, at most
     ``order``. Forbidden labels have the score minus infinity. A position at depth d has
     ``n_labels**d`` contexts, the first ones of ``n_labels**order``.
-
-    Parameters
-    ----------
-    n_labels, order : int
-    offsets : int64 array (n_sequences + 1,)
-        Starts of the sequences, and the end of the last.
-    constraints : Constraints, optional
-        Forbidden labels.
-
-    Attributes
-    ----------
-    state : int32 array (n_labels, n_positions)
-    transitions : int32 array (order + 1, n_labels, n_contexts)
-    rest : int32 array (n_labels, n_positions, n_contexts) or None
-        None stands for zeros, see `ensure_rest`.
-    n_labels, order : int
-    offsets : int64 array (n_sequences + 1,)
     """
 
     def __init__(
@@ -58,6 +41,7 @@ class ScoreParts:
         self._constrain(constraints or Constraints(np.arange(n_labels)))
         self.state = np.zeros((n_labels, offsets[-1]), dtype=np.int32)
         self.transitions = np.zeros((order + 1, n_labels, n_labels**order), dtype=np.int32)
+        # int32 (n_labels, n_positions, n_contexts); None stands for zeros, see `ensure_rest`.
         self.rest: np.ndarray | None = None
         self._bounds = np.zeros(n_labels)  # of the absolute scores of each label
         self._allocate: Allocate = np.zeros
@@ -80,19 +64,10 @@ class ScoreParts:
         return self.transitions.shape[2]
 
     def start_from(self, state: np.ndarray, transitions: np.ndarray) -> None:
-        """Set the scores to those of labels at positions, and of labels after labels.
+        """Set the scores from scores of labels at positions, and of labels after labels.
 
-        Parameters
-        ----------
-        state : float64 array (n_labels, n_positions)
-        transitions : float64 array (n_labels + 1, n_labels)
-            For label v after label u at ``[u, v]``; the last row is for first positions. Both
-            arrays are multiples of the unit.
-
-        Raises
-        ------
-        ValueError
-            If a score is out of range.
+        ``transitions[u, v]`` is for label v after label u; the last row is for first positions.
+        Both arrays are float64 multiples of the unit.
         """
         n_labels = self.n_labels
         self.make_room(np.abs(state).max(axis=1) + np.abs(transitions).max(axis=0))
@@ -136,20 +111,7 @@ class ScoreParts:
         return restricted
 
     def add(self, transitions: np.ndarray, state: np.ndarray | None = None) -> None:
-        """Add to the scores.
-
-        Parameters
-        ----------
-        transitions : int32 array (order + 1, n_labels, n_contexts)
-            In units of 2**-20.
-        state : float64 array (n_labels, n_positions), optional
-            Multiples of the unit.
-
-        Raises
-        ------
-        ValueError
-            If a score could leave the range.
-        """
+        """Add transitions, in units of 2**-20, and float64 multiples of the unit to the scores."""
         added = SCORE_UNIT * np.abs(transitions.astype(np.float64)).max(axis=(0, 2))
         if state is not None:
             added += np.abs(state).max(axis=1, initial=0.0)
@@ -166,18 +128,7 @@ class ScoreParts:
         return self.rest
 
     def make_room(self, added: np.ndarray) -> None:
-        """Check that scores stay in range when something is added to them.
-
-        Parameters
-        ----------
-        added : float64 array (n_labels,)
-            Upper bound of the absolute values that are added to the scores of each label.
-
-        Raises
-        ------
-        ValueError
-            If a score could leave the range.
-        """
+        """Check that scores stay in range, given bounds of what is added to those of each label."""
         if not (self._bounds + added < MAX_SCORE).all():
             # Sums of bounds may be much larger than the scores.
             self._bounds = np.array([self._largest(label) for label in range(self.n_labels)])
@@ -195,12 +146,7 @@ class ScoreParts:
         return float(np.abs(self._sums(label), where=exists, out=np.zeros(exists.shape)).max())
 
     def _sums(self, label: int) -> np.ndarray:
-        """Return the scores of a label, regardless of constraints.
-
-        Returns
-        -------
-        float64 array (n_positions, n_contexts)
-        """
+        """Return the scores of a label, regardless of constraints."""
         # Parts may overflow, unlike their sums modulo 2**32.
         sums = self.transitions[:, label][self._depth()] + self.state[label][:, np.newaxis]
         if self.rest is not None:
@@ -211,12 +157,7 @@ class ScoreParts:
         return np.minimum(positions_in_sequences(self.offsets), self.order)
 
     def table(self) -> np.ndarray:
-        """Return the scores of all contexts, with minus infinity for forbidden labels.
-
-        Returns
-        -------
-        float64 array (n_labels, n_positions, n_contexts)
-        """
+        """Return the scores of all contexts, with minus infinity for forbidden labels."""
         scores = np.stack([self._sums(label) for label in range(self.n_labels)])
         self.constraints.forbid(scores, self.offsets)
         return scores

@@ -12,18 +12,10 @@ from treecrf.utils.exact import ExactSum, exact_sum
 
 @dataclass(frozen=True)
 class MeanSums:
-    """The two sums of which a mean is the quotient; those of parts of the data can be added.
+    """The two sums whose quotient is a mean; the sums of parts of the data can be added."""
 
-    Attributes
-    ----------
-    values : ExactSum
-        Sum of the weighted values.
-    positions : ExactSum
-        Sum of the weights of the positions.
-    """
-
-    values: ExactSum
-    positions: ExactSum
+    values: ExactSum  # weighted
+    positions: ExactSum  # their weights
 
     def __add__(self, other: MeanSums) -> MeanSums:
         return MeanSums(self.values + other.values, self.positions + other.positions)
@@ -47,30 +39,13 @@ class WeightedMean:
 
     The weight of an item is the mean weight of its positions. Means do not depend on the order of
     the items.
-
-    Parameters
-    ----------
-    weights : float64 array (n_positions,) or None
-        None stands for ones.
-    offsets : int64 array (n_items + 1,)
-        Positions of each item: a sequence, or a single position.
-    largest : float, optional
-        The largest weight in all parts of the data, if these are some of them. Their sums can then
-        be added.
-
-    Attributes
-    ----------
-    of_items : float64 array (n_items,) or None
-        Weight of each item, at most 1: divided by a power of 2.
-    n_items, n_positions : float
-        Sums of the weights of the items and of the positions, divided likewise.
     """
 
     def __init__(
         self, weights: np.ndarray | None, offsets: np.ndarray, largest: float | None = None
     ):
         self._weights, self._offsets = weights, offsets
-        self.of_items = None
+        self.of_items = None  # weight of each item, at most 1: divided by a power of 2
         self.n_items = float(len(offsets) - 1)
         self._positions = ExactSum.of(np.array([offsets[-1]], dtype=np.float64))
         if weights is not None:
@@ -82,7 +57,7 @@ class WeightedMean:
         self.n_positions = float(self._positions)
 
     def of_part(self, largest: float | None) -> WeightedMean:
-        """Return the same mean for data that are a part of others, with this largest weight."""
+        """Return this mean for data that are a part of others, with this largest weight."""
         return WeightedMean(self._weights, self._offsets, largest)
 
     def __call__(self, values: np.ndarray) -> float:
@@ -90,7 +65,7 @@ class WeightedMean:
         return float(self.sums(values))
 
     def sums(self, values: np.ndarray) -> MeanSums:
-        """Return the sums of which the mean is the quotient."""
+        """Return the two sums whose quotient is the mean."""
         if self.of_items is not None:
             values = np.where(self.of_items > 0, values, 0.0) * self.of_items
         return MeanSums(ExactSum.of(values), self._positions)
