@@ -17,13 +17,13 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain, contexts_at, forward,
-    forward_tile_row, move_to, next_context, occupancy, open_chain, path_score, tile_length,
-    tile_pairs, tile_start,
+    Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, contexts_at, forward, forward_tile_row,
+    move_to, next_context, occupancy, open_chain, path_score, tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
-    Influence, close_influence, open_influence, store_curvatures, visit_backward, visit_forward,
+    Influence, open_influence, store_curvatures, visit_backward, visit_forward,
 )
+from treecrf.chains._memory cimport release
 
 cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
@@ -43,7 +43,7 @@ def log_likelihood(scores, const int64_t[::1] offsets,
             move_to(&chain, offsets, i)
             forward(&chain)
             out[i] = path_score(&chain, labels) - chain.log_z
-        close_chain(&chain)
+        release(&chain.memory)
 
 
 def marginals(scores, const int64_t[::1] offsets, Py_ssize_t first,
@@ -59,7 +59,7 @@ def marginals(scores, const int64_t[::1] offsets, Py_ssize_t first,
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, False)
                 store_marginals(&chain, tile, out)
-        close_chain(&chain)
+        release(&chain.memory)
 
 
 cdef void store_marginals(const Chain *chain, Py_ssize_t i, double[:, ::1] out) noexcept nogil:
@@ -89,7 +89,7 @@ def pairwise(scores, const int64_t[::1] offsets, Py_ssize_t first,
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
                 store_pairwise(&chain, tile, out)
-        close_chain(&chain)
+        release(&chain.memory)
 
 
 cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
@@ -140,9 +140,7 @@ def residuals(scores, const int64_t[::1] offsets,
                 for tile in range(chain.n_tiles):
                     visit_forward(&chain, &influence, tile)
                     store_limited(&chain, &influence, tile, curvature)
-        if bounded:
-            close_influence(&influence)
-        close_chain(&chain)
+        release(&chain.memory)
 
 
 cdef void store_residuals(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:

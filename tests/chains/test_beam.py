@@ -23,7 +23,7 @@ from support.forests import PLAIN_GROWTH, Trained
 from support.sweeps import sweep
 
 from treecrf import TreeCRF, _inference
-from treecrf.chains import _beam, _beam_gradients, _beam_paths, _decode
+from treecrf.chains import _beam, _beam_gradients, _decode
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
@@ -126,7 +126,7 @@ class Beams:
         codes = np.full((n, self.offsets[-1]), -1, dtype=np.int32)
         best, log_z = np.full((self.whole[1], n), 7.0), np.full(self.whole[1], 7.0)
         part = part or self.whole
-        _beam_paths.best_paths(self.beam(), *part, codes, best, log_z)
+        _beam.best_paths(self.beam(), *part, codes, best, log_z)
         return codes, best, log_z
 
     def naive(self, labeled):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 from support.settings import FIXED
 
-from treecrf.chains import _beam, _beam_paths
+from treecrf.chains import _beam
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
 from treecrf.inputs.reading import as_sequences
@@ -64,7 +64,7 @@ def everything(source, offsets, width):
     codes = np.zeros((2, n_positions), dtype=np.int32)
     chains = _beam.BeamChains(source, offsets, width)
     _beam.marginals(chains, 0, n, unary, log_z)
-    _beam_paths.best_paths(chains, 0, n, codes, best, log_z)
+    _beam.best_paths(chains, 0, n, codes, best, log_z)
     return unary, log_z, best, codes
 
 

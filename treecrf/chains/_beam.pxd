@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
+from treecrf.chains._memory cimport Memory
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct State "beam_state":
@@ -32,6 +33,7 @@ cdef struct Trellis:
 
 cdef struct Beam:
     # A batch of sequences and the memory for it.
+    Memory memory
     Py_ssize_t next, last      # sequences that remain
     Py_ssize_t n_trellises, n_positions, max_positions
     Trellis *trellises
@@ -60,7 +62,6 @@ cdef class BeamChains:
     cdef bint next_batch(self, Beam *beam, const int32_t[::1] labels) noexcept nogil
 
 
-cdef void close_beam(Beam *beam) noexcept nogil
 cdef double path_log_likelihood(const Trellis *trellis) noexcept nogil
 cdef void backward(Trellis *trellis, bint forward_only) noexcept nogil
 

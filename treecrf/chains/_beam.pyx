@@ -17,17 +17,16 @@ the backward pass, so that the probabilities of a position depend on the positio
 
 Sequences advance in parallel, one position at a time, so that the trees that sum their scores serve
 all of them. Every function runs without the GIL on the sequences ``first`` to ``last - 1``, and
-writes only to the parts of its outputs that belong to these. Gradients are in ``_beam_gradients``,
-the best label sequences in ``_beam_paths``.
+writes only to the parts of its outputs that belong to these. Gradients are in ``_beam_gradients``.
 """
 
 from libc.math cimport log, INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, malloc, qsort
+from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles, take_zeros
 
 cdef extern from "utils/vector_math.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
@@ -42,17 +41,7 @@ cdef Py_ssize_t MAX_SCORES = 1 << 23
 
 
 cdef class BeamChains:
-    """Sequences whose inference is restricted to a beam.
-
-    Parameters
-    ----------
-    scores : ContextScores
-    offsets : int64 array (n_sequences + 1,)
-    width : int
-        Maximum number of contexts kept at each position.
-    forward_only : bool, default=False
-        Whether the probabilities of a position depend only on the positions up to it.
-    """
+    """Sequences whose inference is restricted to a beam."""
 
     def __init__(self, ContextScores scores, const int64_t[::1] offsets, Py_ssize_t width,
                  bint forward_only=False):
@@ -95,24 +84,23 @@ cdef class BeamChains:
 cdef void allocate(Beam *beam, Py_ssize_t n_sequences, Py_ssize_t width,
                    ContextScores scores) except *:
     cdef Py_ssize_t i, n = beam.max_positions, m = n_sequences
-    beam.trellises = <Trellis *> calloc(m + 1, sizeof(Trellis))
-    beam.requests = <Request *> calloc(m + 1, sizeof(Request))
-    beam.n_states = <Py_ssize_t *> malloc((n + 1) * sizeof(Py_ssize_t))
-    beam.states = <State *> malloc((n * width + 1) * sizeof(State))
-    beam.contexts = <int64_t *> malloc((n * width + 1) * sizeof(int64_t))
-    beam.columns = <Py_ssize_t *> malloc((n * width + 1) * sizeof(Py_ssize_t))
-    beam.rows = <double *> malloc((n * width * scores.n_labels + 1) * sizeof(double))
-    beam.truth = <Py_ssize_t *> malloc((n + 1) * sizeof(Py_ssize_t))
-    beam.scratch = <double *> malloc((2 * width + 1) * max(scores.n_labels, 2)
-                                     * sizeof(double))
-    beam.stale = <int32_t *> malloc((m * width + 1) * sizeof(int32_t))
-    beam.included = <int32_t *> malloc((m * width + 1) * sizeof(int32_t))
-    beam.symbols = <uint8_t *> malloc(m * width * scores.order + 1)
-    beam.segments = <Segment *> malloc((scores.max_segments + 1) * sizeof(Segment))
-    if not (beam.trellises and beam.requests and beam.n_states and beam.states and beam.contexts
-            and beam.columns and beam.rows and beam.truth and beam.scratch and beam.stale
-            and beam.included and beam.symbols and beam.segments):
-        close_beam(beam)
+    cdef Memory *memory = &beam.memory
+    beam.trellises = <Trellis *> take_zeros(memory, m * sizeof(Trellis))
+    beam.requests = <Request *> take_zeros(memory, m * sizeof(Request))
+    # A sequence without positions has a first context as well.
+    beam.n_states = <Py_ssize_t *> take(memory, (n + 1) * sizeof(Py_ssize_t))
+    beam.states = <State *> take(memory, (n * width + 1) * sizeof(State))
+    beam.contexts = <int64_t *> take(memory, (n * width + 1) * sizeof(int64_t))
+    beam.columns = <Py_ssize_t *> take(memory, (n * width + 1) * sizeof(Py_ssize_t))
+    beam.rows = take_doubles(memory, n * width * scores.n_labels)
+    beam.truth = <Py_ssize_t *> take(memory, (n + 1) * sizeof(Py_ssize_t))
+    beam.scratch = take_doubles(memory, (2 * width + 1) * max(scores.n_labels, 2))
+    beam.stale = <int32_t *> take(memory, m * width * sizeof(int32_t))
+    beam.included = <int32_t *> take(memory, m * width * sizeof(int32_t))
+    beam.symbols = <uint8_t *> take(memory, m * width * scores.order)
+    beam.segments = <Segment *> take(memory, (scores.max_segments + 1) * sizeof(Segment))
+    if memory.failed:
+        release(memory)
         raise MemoryError(f"no memory for {width} contexts at {n} positions")
     for i in range(m):
         init_trellis(beam, i, scores, width)
@@ -136,22 +124,6 @@ cdef void init_trellis(Beam *beam, Py_ssize_t i, ContextScores scores,
     request.included = beam.included + i * width
     request.symbols = beam.symbols + i * width * scores.order
     request.segments = beam.segments
-
-
-cdef void close_beam(Beam *beam) noexcept nogil:
-    free(beam.trellises)
-    free(beam.requests)
-    free(beam.n_states)
-    free(beam.states)
-    free(beam.contexts)
-    free(beam.columns)
-    free(beam.rows)
-    free(beam.truth)
-    free(beam.scratch)
-    free(beam.stale)
-    free(beam.included)
-    free(beam.symbols)
-    free(beam.segments)
 
 
 cdef void add_trellis(Beam *beam, Py_ssize_t start, Py_ssize_t length) noexcept nogil:
@@ -466,7 +438,7 @@ def marginals(BeamChains chains, Py_ssize_t first, Py_ssize_t last, double[:, ::
                     for s in range(trellis.n_states[t]):
                         for v in range(trellis.n_labels):
                             out[trellis.start + t, v] += row_at(trellis, t, s)[v]
-        close_beam(&beam)
+        release(&beam.memory)
 
 
 def pair_marginals(BeamChains chains, Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] out,
@@ -487,7 +459,7 @@ def pair_marginals(BeamChains chains, Py_ssize_t first, Py_ssize_t last, double[
                         u = states_at(trellis, t)[s].context % n
                         for v in range(n):
                             out[trellis.start + t, u, v] += row_at(trellis, t, s)[v]
-        close_beam(&beam)
+        release(&beam.memory)
 
 
 def log_likelihood(BeamChains chains, const int32_t[::1] labels, Py_ssize_t first,
@@ -501,4 +473,108 @@ def log_likelihood(BeamChains chains, const int32_t[::1] labels, Py_ssize_t firs
             for i in range(beam.n_trellises):
                 trellis = &beam.trellises[i]
                 out[trellis.sequence] = path_log_likelihood(trellis)
-        close_beam(&beam)
+        release(&beam.memory)
+
+
+# Best label sequences
+
+cdef struct Path:
+    # A label sequence up to a state: a path to the previous state, and a label.
+    double score
+    int32_t state, rank, label
+
+
+def best_paths(BeamChains chains, Py_ssize_t first, Py_ssize_t last, int32_t[:, ::1] out,
+               double[:, ::1] best_scores, double[::1] log_z):
+    """Write the label sequences with the highest scores to ``out[rank]``, best first.
+
+    ``best_scores[sequence, rank]`` receives their scores, minus infinity after the last of them,
+    and ``log_z`` log Z of each sequence.
+    """
+    cdef Py_ssize_t i, n = out.shape[0]
+    cdef Beam beam = chains.open(first, last)
+    cdef Trellis *trellis
+    cdef Path *paths = <Path *> take(
+        &beam.memory, (beam.max_positions * chains.width + 1) * n * sizeof(Path))
+    if paths == NULL:
+        release(&beam.memory)
+        raise MemoryError(f"no memory for {n} paths in {beam.max_positions} positions")
+    with nogil:
+        while chains.next_batch(&beam, None):
+            for i in range(beam.n_trellises):
+                trellis = &beam.trellises[i]
+                log_z[trellis.sequence] = trellis.log_z
+                search_paths(trellis, paths + n, n)
+                end_paths(trellis, paths + n, n, paths)
+                trace_paths(trellis, paths + n, n, paths, out, &best_scores[trellis.sequence, 0])
+        release(&beam.memory)
+
+
+cdef void search_paths(const Trellis *trellis, Path *paths, Py_ssize_t n) noexcept nogil:
+    """Find the n best paths to each state."""
+    cdef Py_ssize_t t, j, s, v
+    cdef State *after
+    cdef Path *here
+    cdef Path *before
+    clear_paths(paths, n)
+    paths[0].score = 0.0
+    for t in range(1, trellis.length):
+        for j in range(trellis.n_states[t]):
+            after = states_at(trellis, t) + j
+            v = after.context % trellis.n_labels
+            here = paths + (t * trellis.width + j) * n
+            before = paths + (t - 1) * trellis.width * n
+            clear_paths(here, n)
+            for s in range(after.first, after.last):
+                add_paths(here, before + s * n, n, row_at(trellis, t - 1, s)[v], s, v)
+
+
+cdef void end_paths(const Trellis *trellis, const Path *paths, Py_ssize_t n,
+                    Path *ends) noexcept nogil:
+    """Find the n best paths of the whole sequence; ties go to the lowest last context."""
+    cdef Py_ssize_t t = trellis.length - 1, first = 0, last, s, v
+    cdef const Path *before = paths + t * trellis.width * n
+    clear_paths(ends, n)
+    while first < trellis.n_states[t]:
+        last = end_of_base(trellis, t, first)
+        for v in range(trellis.n_labels):
+            for s in range(first, last):
+                add_paths(ends, before + s * n, n, row_at(trellis, t, s)[v], s, v)
+        first = last
+
+
+cdef void clear_paths(Path *paths, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        paths[i].score = -INFINITY
+
+
+cdef void add_paths(Path *paths, const Path *before, Py_ssize_t n, double score, Py_ssize_t state,
+                    Py_ssize_t label) noexcept nogil:
+    """Extend the paths to a state; both lists are sorted by score, ties in order of arrival."""
+    cdef Py_ssize_t rank, i
+    for rank in range(n):
+        if not before[rank].score + score > paths[n - 1].score:
+            return
+        i = n - 1
+        while i > 0 and before[rank].score + score > paths[i - 1].score:
+            paths[i] = paths[i - 1]
+            i -= 1
+        paths[i].score = before[rank].score + score
+        paths[i].state = <int32_t> state
+        paths[i].rank = <int32_t> rank
+        paths[i].label = <int32_t> label
+
+
+cdef void trace_paths(const Trellis *trellis, const Path *paths, Py_ssize_t n, const Path *ends,
+                      int32_t[:, ::1] out, double *best_scores) noexcept nogil:
+    cdef Py_ssize_t k, t
+    cdef const Path *path
+    for k in range(n):
+        best_scores[k] = ends[k].score
+        if ends[k].score == -INFINITY:
+            continue
+        path = &ends[k]
+        for t in range(trellis.length - 1, -1, -1):
+            out[k, trellis.start + t] = path.label
+            path = paths + ((t * trellis.width + path.state) * n + path.rank)

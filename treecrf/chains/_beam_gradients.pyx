@@ -5,9 +5,10 @@ from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._beam cimport (
-    Beam, BeamChains, State, Trellis, backward, close_beam, path_log_likelihood, row_at, states_at,
+    Beam, BeamChains, State, Trellis, backward, path_log_likelihood, row_at, states_at,
 )
 from treecrf.chains._curvature cimport block_distance, influence_beyond, is_rare
+from treecrf.chains._memory cimport release
 
 cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
@@ -38,7 +39,7 @@ def residuals(BeamChains chains, const int32_t[::1] labels, Py_ssize_t first, Py
                 store_residuals(trellis, labels, out)
                 if curvature is not None:
                     store_curvature(trellis, chains.forward_only, bound_share, curvature)
-        close_beam(&beam)
+        release(&beam.memory)
 
 
 cdef void store_residuals(const Trellis *trellis, const int32_t[::1] labels,

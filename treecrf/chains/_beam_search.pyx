@@ -11,11 +11,10 @@ the parts of its outputs that belong to these, so that threads can share the wor
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles, take_zeros
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct Candidate "candidate":
@@ -40,6 +39,7 @@ cdef enum:
 
 cdef struct Beam:
     # The best label sequences up to a position of a sequence.
+    Memory memory
     Py_ssize_t n_labels, order, width
     Py_ssize_t start, length
     Py_ssize_t n           # label sequences; 0 if all are forbidden
@@ -57,19 +57,7 @@ cdef struct Beam:
 def search_table(const double[:, :, ::1] log_p, const int64_t[::1] offsets, Py_ssize_t first,
                  Py_ssize_t last, Py_ssize_t order, Py_ssize_t width, int32_t[::1] codes,
                  double[::1] values):
-    """Search label sequences, given log P of all labels in all contexts.
-
-    Parameters
-    ----------
-    log_p : float64 array (n_labels, n_positions, n_contexts)
-    offsets : int64 array (n_sequences + 1,)
-    first, last : int
-    order, width : int
-    codes : int32 array (n_positions,)
-        Receives the labels of the best label sequences found.
-    values : float64 array (n_sequences,)
-        Receives their log-probabilities.
-    """
+    """Search label sequences, given log P of all labels in all contexts."""
     cdef Py_ssize_t i, t
     cdef Beam beam = open_beam(log_p.shape[0], order, width, longest_of(offsets, first, last))
     with nogil:
@@ -79,7 +67,7 @@ def search_table(const double[:, :, ::1] log_p, const int64_t[::1] offsets, Py_s
                 read_rows(&beam, log_p, t)
                 advance(&beam, t)
             values[i] = finish(&beam, codes)
-    close_beam(&beam)
+    release(&beam.memory)
 
 
 def search_contexts(ContextScores scores, allowed, const int64_t[::1] offsets,
@@ -118,35 +106,23 @@ cdef Beam open_beam(Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t width,
     cdef Beam beam
     memset(&beam, 0, sizeof(Beam))
     beam.n_labels, beam.order, beam.width = n_labels, order, width
-    beam.log_p = <double *> malloc(width * sizeof(double))
-    beam.symbols = <uint8_t *> malloc(width * order + 1)
-    beam.rows = <double *> malloc(width * n_labels * sizeof(double))
-    beam.parents = <int32_t *> malloc((longest * width + 1) * sizeof(int32_t))
-    beam.labels = <int32_t *> malloc((longest * width + 1) * sizeof(int32_t))
-    beam.candidates = <Candidate *> malloc(width * n_labels * sizeof(Candidate))
-    beam.groups = <Py_ssize_t *> malloc(width * sizeof(Py_ssize_t))
-    beam.after = <uint8_t *> malloc(width * order + 1)
-    if not (beam.log_p and beam.symbols and beam.rows and beam.parents and beam.labels
-            and beam.candidates and beam.groups and beam.after):
-        close_beam(&beam)
+    beam.log_p = take_doubles(&beam.memory, width)
+    beam.symbols = <uint8_t *> take(&beam.memory, width * order)
+    beam.rows = take_doubles(&beam.memory, width * n_labels)
+    beam.parents = <int32_t *> take(&beam.memory, longest * width * sizeof(int32_t))
+    beam.labels = <int32_t *> take(&beam.memory, longest * width * sizeof(int32_t))
+    beam.candidates = <Candidate *> take(&beam.memory, width * n_labels * sizeof(Candidate))
+    beam.groups = <Py_ssize_t *> take(&beam.memory, width * sizeof(Py_ssize_t))
+    beam.after = <uint8_t *> take(&beam.memory, width * order)
+    if beam.memory.failed:
+        release(&beam.memory)
         raise MemoryError(f"no memory for {width} label sequences of {longest} positions")
     return beam
 
 
-cdef void close_beam(Beam *beam) noexcept nogil:
-    free(beam.log_p)
-    free(beam.symbols)
-    free(beam.rows)
-    free(beam.parents)
-    free(beam.labels)
-    free(beam.candidates)
-    free(beam.groups)
-    free(beam.after)
-    memset(beam, 0, sizeof(Beam))
-
-
 cdef struct Batch:
     # Sequences that advance together.
+    Memory memory
     Py_ssize_t n
     Beam *beams
     Request *requests
@@ -160,15 +136,15 @@ cdef struct Batch:
 cdef void open_batch(Batch *batch, ContextScores scores, Py_ssize_t width,
                      Py_ssize_t longest) except *:
     cdef Py_ssize_t i, n = batch.n
-    batch.beams = <Beam *> calloc(n, sizeof(Beam))
-    batch.requests = <Request *> calloc(n, sizeof(Request))
-    batch.stale = <int32_t *> malloc(n * width * sizeof(int32_t))
-    batch.included = <int32_t *> malloc(n * width * sizeof(int32_t))
-    batch.segments = <Segment *> malloc((scores.max_segments + 1) * sizeof(Segment))
-    batch.columns = <double *> malloc(scores.n_labels * BLOCK * sizeof(double))
+    memset(&batch.memory, 0, sizeof(Memory))
+    batch.beams = <Beam *> take_zeros(&batch.memory, n * sizeof(Beam))
+    batch.requests = <Request *> take_zeros(&batch.memory, n * sizeof(Request))
+    batch.stale = <int32_t *> take(&batch.memory, n * width * sizeof(int32_t))
+    batch.included = <int32_t *> take(&batch.memory, n * width * sizeof(int32_t))
+    batch.segments = <Segment *> take(&batch.memory, (scores.max_segments + 1) * sizeof(Segment))
+    batch.columns = take_doubles(&batch.memory, scores.n_labels * BLOCK)
     try:
-        if not (batch.beams and batch.requests and batch.stale and batch.included
-                and batch.segments and batch.columns):
+        if batch.memory.failed:
             raise MemoryError(f"no memory for {width} label sequences of {n} sequences")
         for i in range(n):
             batch.beams[i] = open_beam(scores.n_labels, scores.order, width, longest)
@@ -180,13 +156,8 @@ cdef void open_batch(Batch *batch, ContextScores scores, Py_ssize_t width,
 cdef void close_batch(Batch *batch) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(batch.n if batch.beams != NULL else 0):
-        close_beam(&batch.beams[i])
-    free(batch.beams)
-    free(batch.requests)
-    free(batch.stale)
-    free(batch.included)
-    free(batch.segments)
-    free(batch.columns)
+        release(&batch.beams[i].memory)
+    release(&batch.memory)
 
 
 # Search

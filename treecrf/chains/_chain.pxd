@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from treecrf.chains._memory cimport Memory
+
 cdef extern from "chains/recursions.h" nogil:
     ctypedef struct chain_shape:
         Py_ssize_t n_labels
@@ -69,6 +71,7 @@ cdef struct Chain:
     # A sequence in scratch memory. `pairs` holds a number for every (label, position, context) of
     # the tiles that are kept; `forward` one row of contexts per position; `backward` the rows of
     # the current tile and of the position after it.
+    Memory memory
     chain_shape shape
     score_source source
     Py_ssize_t start, length
@@ -121,9 +124,7 @@ cdef inline double *backward_row(const Chain *chain, Py_ssize_t j) noexcept nogi
 cdef int open_source(scores, chain_shape *shape, score_source *source) except -1
 cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
                       Py_ssize_t keep) except *
-cdef void close_chain(Chain *chain) noexcept nogil
 cdef void move_to(Chain *chain, const int64_t[::1] offsets, Py_ssize_t i) noexcept nogil
-cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil
 cdef void log_forward(Chain *chain) noexcept nogil
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil

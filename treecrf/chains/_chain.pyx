@@ -19,10 +19,9 @@ import numpy as np
 
 from libc.math cimport log, INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport longest_of, release, take, take_doubles
 
 cdef extern from "chains/recursions.h" nogil:
     double exp_of(double x)
@@ -66,17 +65,17 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     # Unless all rows are kept, tiles repeat the last row of the one before.
     chain.n_held = n_tiles if keep == KEEP_ROWS else chain.n_kept
     chain.held_size = (chain.tile + (keep != KEEP_ROWS)) * chain.shape.n_contexts
-    chain.pairs = allocate(chain.n_kept * chain.tile * n_pairs)
-    chain.forward = allocate(chain.n_held * chain.held_size + chain.shape.n_contexts)
-    chain.starts = allocate(n_tiles * chain.shape.n_contexts)
-    chain.backward = allocate((chain.tile + 1) * chain.shape.n_contexts)
-    chain.work = allocate(3 * chain.shape.n_contexts)
-    chain.scale = allocate(chain.n_held * chain.tile)
-    chain.level = allocate(n_tiles)
-    chain.sums = <int32_t *> malloc(chunk_size(&chain.shape) * sizeof(int32_t))
-    if not (chain.pairs and chain.forward and chain.starts and chain.backward and chain.work
-            and chain.scale and chain.level and chain.sums):
-        close_chain(&chain)
+    chain.pairs = take_doubles(&chain.memory, chain.n_kept * chain.tile * n_pairs)
+    chain.forward = take_doubles(&chain.memory,
+                                 chain.n_held * chain.held_size + chain.shape.n_contexts)
+    chain.starts = take_doubles(&chain.memory, n_tiles * chain.shape.n_contexts)
+    chain.backward = take_doubles(&chain.memory, (chain.tile + 1) * chain.shape.n_contexts)
+    chain.work = take_doubles(&chain.memory, 3 * chain.shape.n_contexts)
+    chain.scale = take_doubles(&chain.memory, chain.n_held * chain.tile)
+    chain.level = take_doubles(&chain.memory, n_tiles)
+    chain.sums = <int32_t *> take(&chain.memory, chunk_size(&chain.shape) * sizeof(int32_t))
+    if chain.memory.failed:
+        release(&chain.memory)
         raise MemoryError(f"no memory for the inference of a sequence of {longest} positions")
     return chain
 
@@ -116,21 +115,6 @@ cdef int open_parts(parts, chain_shape *shape, score_source *source) except -1:
     source.follows = NULL if follows is None else &follows[0, 0]
     source.allowed = NULL if allowed is None else &allowed[0, 0]
     return 0
-
-
-cdef double *allocate(Py_ssize_t n) noexcept nogil:
-    return <double *> malloc(n * sizeof(double))
-
-
-cdef void close_chain(Chain *chain) noexcept nogil:
-    free(chain.pairs)
-    free(chain.forward)
-    free(chain.starts)
-    free(chain.backward)
-    free(chain.work)
-    free(chain.scale)
-    free(chain.level)
-    free(chain.sums)
 
 
 cdef void move_to(Chain *chain, const int64_t[::1] offsets, Py_ssize_t i) noexcept nogil:

@@ -24,7 +24,8 @@ cdef struct Request:
 
 
 cdef class ContextScores:
-    cdef readonly Py_ssize_t n_labels, order, n_entries
+    cdef readonly Py_ssize_t n_labels, order
+    cdef readonly Py_ssize_t n_entries     # pairs (position, context) that can be stored
     cdef Py_ssize_t max_segments
     cdef const uint8_t[:, ::1] allowed, follows
 

@@ -10,28 +10,13 @@ from libc.math cimport INFINITY
 
 
 cdef class ContextScores:
-    """Source of the scores of single contexts, for beam search; subclasses implement `_fill`.
-
-    Attributes
-    ----------
-    n_labels, order : int
-    n_entries : int
-        Number of (position, context) pairs whose scores can be stored.
-    """
+    """Source of the scores of single contexts, for beam search; subclasses implement `_fill`."""
 
     def __cinit__(self, *_, **__):
         self.allowed = self.follows = None
 
     def constrain(self, allowed, follows):
-        """Set the scores of forbidden labels to minus infinity.
-
-        Parameters
-        ----------
-        allowed : bool array (n_positions, n_labels) or None
-            Labels that each position may have.
-        follows : bool array (n_labels + 1, n_labels) or None
-            Labels that may follow each label; the last row holds those that may come first.
-        """
+        """Set the scores of labels that `Constraints` forbid to minus infinity."""
         self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
         self.follows = None if follows is None else np.ascontiguousarray(follows).view(np.uint8)
 
@@ -63,7 +48,7 @@ cdef class ContextScores:
         """Fill the rows without regard to constraints."""
 
     cdef void _fill_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        """Do the same for contexts that are defined by their symbols."""
+        """Fill the rows of contexts that are defined by their symbols, without constraints."""
 
     cdef void _forbid(self, Request *request, Py_ssize_t s, Py_ssize_t previous) noexcept nogil:
         """Apply the constraints to a row, given the label before the position."""

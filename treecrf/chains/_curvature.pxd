@@ -40,7 +40,6 @@ cdef struct Influence:
 
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                               Py_ssize_t last, double bound_share) except *
-cdef void close_influence(Influence *influence) noexcept nogil
 cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil
 cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil
 cdef void store_curvatures(const Chain *chain, const Influence *influence, Py_ssize_t i,

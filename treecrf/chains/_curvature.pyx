@@ -21,14 +21,13 @@ pass in the other direction. In a long sequence, the second pass computes the pa
 
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, allocate, backward_row, close_chain, contexts_at, forward_tile_row, load_pairs,
-    occupancy, tile_length, tile_pairs, tile_start,
+    Chain, backward_row, contexts_at, forward_tile_row, load_pairs, occupancy, tile_length,
+    tile_pairs, tile_start,
 )
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport longest_of, release, take_doubles
 
 cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
@@ -39,36 +38,24 @@ cdef double MIN_P = 2.0 ** -1022
 
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                               Py_ssize_t last, double bound_share) except *:
-    """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
+    """Allocate memory for the longest of some sequences, among that of the chain."""
     cdef Influence influence
     cdef Py_ssize_t n_tiles, n = chain.shape.n_contexts
     cdef Py_ssize_t longest = longest_of(offsets, first, last)
     memset(&influence, 0, sizeof(Influence))
     influence.bound_share = bound_share
     n_tiles = (longest + chain.tile - 1) // chain.tile
-    influence.contexts = allocate((chain.tile + 1) * n)
-    influence.future = allocate((chain.tile + 1) * n)
-    influence.past = allocate((chain.tile + 1) * n)
-    influence.work = allocate(3 * n)
-    influence.starts = allocate(n_tiles * n)
-    influence.ends = allocate(n_tiles * n)
-    influence.backward = allocate(n_tiles * n)
-    if not (influence.contexts and influence.future and influence.past and influence.work
-            and influence.starts and influence.ends and influence.backward):
-        close_influence(&influence)
-        close_chain(chain)
+    influence.contexts = take_doubles(&chain.memory, (chain.tile + 1) * n)
+    influence.future = take_doubles(&chain.memory, (chain.tile + 1) * n)
+    influence.past = take_doubles(&chain.memory, (chain.tile + 1) * n)
+    influence.work = take_doubles(&chain.memory, 3 * n)
+    influence.starts = take_doubles(&chain.memory, n_tiles * n)
+    influence.ends = take_doubles(&chain.memory, n_tiles * n)
+    influence.backward = take_doubles(&chain.memory, n_tiles * n)
+    if chain.memory.failed:
+        release(&chain.memory)
         raise MemoryError(f"no memory for the curvature of a sequence of {longest} positions")
     return influence
-
-
-cdef void close_influence(Influence *influence) noexcept nogil:
-    free(influence.contexts)
-    free(influence.future)
-    free(influence.past)
-    free(influence.work)
-    free(influence.starts)
-    free(influence.ends)
-    free(influence.backward)
 
 
 cdef inline double *row_of(const Chain *chain, double *rows, Py_ssize_t j) noexcept nogil:

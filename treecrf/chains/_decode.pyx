@@ -10,10 +10,10 @@ the parts of its outputs that belong to these sequences, so that threads can sha
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from treecrf.chains._chain cimport chain_shape, contexts_at, shape_of, tile_of
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct Candidate "candidate":
@@ -39,18 +39,18 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
     """
     cdef chain_shape shape = shape_of(scores)
     cdef Py_ssize_t i, longest = longest_of(offsets, first, last)
-    cdef double *work = <double *> malloc(shape.n_contexts * sizeof(double))
-    cdef double *best = <double *> malloc((longest + 1) * shape.n_contexts * sizeof(double))
-    if not (work and best):
-        free(work)
-        free(best)
+    cdef Memory memory
+    memset(&memory, 0, sizeof(Memory))
+    cdef double *work = take_doubles(&memory, shape.n_contexts)
+    cdef double *best = take_doubles(&memory, (longest + 1) * shape.n_contexts)
+    if memory.failed:
+        release(&memory)
         raise MemoryError(f"no memory to decode a sequence of {longest} positions")
     with nogil:
         for i in range(first, last):
             sum_best(&shape, scores, offsets[i], offsets[i + 1], best, work)
             best_scores[i] = follow_back(&shape, scores, offsets[i], offsets[i + 1], best, out)
-        free(work)
-        free(best)
+        release(&memory)
 
 
 cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
@@ -93,6 +93,7 @@ cdef struct Lists:
 
 
 cdef struct Search:
+    Memory memory
     chain_shape shape
     Py_ssize_t n_best
     Lists now, after
@@ -122,36 +123,28 @@ def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_
                 search.now, search.after = search.after, search.now
             merge_lists(&search, offsets[i + 1] - offsets[i], best_scores, i)
             trace_back(&search, offsets[i], offsets[i + 1], out)
-        close_search(&search)
+        release(&search.memory)
 
 
 cdef Search open_search(const double[:, :, ::1] scores, Py_ssize_t longest,
                         Py_ssize_t n_best) except *:
     cdef Search search
+    memset(&search, 0, sizeof(Search))
     search.shape = shape_of(scores)
     search.n_best = n_best
     cdef Py_ssize_t n_lists = search.shape.width
     cdef Py_ssize_t n_steps = max(n_lists, search.shape.n_labels)
-    search.now.scores = <double *> malloc(n_lists * n_best * sizeof(double))
-    search.after.scores = <double *> malloc(n_lists * n_best * sizeof(double))
-    search.now.count = <Py_ssize_t *> malloc(n_lists * sizeof(Py_ssize_t))
-    search.after.count = <Py_ssize_t *> malloc(n_lists * sizeof(Py_ssize_t))
-    search.heap = <Candidate *> malloc(n_steps * sizeof(Candidate))
-    search.origin = <int64_t *> malloc((longest * n_lists + 1) * n_best * sizeof(int64_t))
-    if not (search.now.scores and search.after.scores and search.now.count and search.after.count
-            and search.heap and search.origin):
-        close_search(&search)
+    search.now.scores = take_doubles(&search.memory, n_lists * n_best)
+    search.after.scores = take_doubles(&search.memory, n_lists * n_best)
+    search.now.count = <Py_ssize_t *> take(&search.memory, n_lists * sizeof(Py_ssize_t))
+    search.after.count = <Py_ssize_t *> take(&search.memory, n_lists * sizeof(Py_ssize_t))
+    search.heap = <Candidate *> take(&search.memory, n_steps * sizeof(Candidate))
+    search.origin = <int64_t *> take(&search.memory,
+                                     (longest * n_lists + 1) * n_best * sizeof(int64_t))
+    if search.memory.failed:
+        release(&search.memory)
         raise MemoryError(f"no memory for the {n_best} best of a sequence of {longest} positions")
     return search
-
-
-cdef void close_search(Search *search) noexcept nogil:
-    free(search.now.scores)
-    free(search.after.scores)
-    free(search.now.count)
-    free(search.after.count)
-    free(search.heap)
-    free(search.origin)
 
 
 cdef inline int64_t *origin_of(const Search *search, Py_ssize_t t, Py_ssize_t c) noexcept nogil:

@@ -28,14 +28,13 @@ Scores, contexts and ranges of sequences are those of `_inference`.
 
 from libc.math cimport INFINITY, NAN, exp, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_ROWS, allocate, backward, close_chain, contexts_at, forward, forward_row,
-    log_forward, log_sum, move_to, open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
+    Chain, KEEP_ROWS, backward, contexts_at, forward, forward_row, log_forward, log_sum, move_to,
+    open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
 )
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport longest_of, release, take_doubles
 
 cdef extern from "chains/recursions.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
@@ -95,29 +94,16 @@ cdef bint is_unknown(const Truth *truth, Py_ssize_t t) noexcept nogil:
 
 
 cdef class TrueLabels:
-    """Probabilities of the true labels of some sequences, and their derivatives.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    labels : int32 array (n_positions,)
-    exponential : bool
-        Whether `residuals` are those of the sum of ``-1 / q``, else of ``log q``.
-    log_q : float64 array (n_positions,)
-        Receives log P(true label). It is -inf for forbidden labels, and NaN if no label sequence
-        is allowed.
-    sizes : float64 array (n_positions,)
-        Receives the sum of the absolute residuals of each position.
-    possible : uint8 array (n_positions, n_labels), optional
-        The possible labels, instead of ``labels``; q is the sum of their probabilities. Positions
-        at which all labels are possible contribute nothing.
-    """
+    """Probabilities of the true labels of some sequences, and their derivatives."""
 
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] labels
+    # Instead of the labels: q is the sum of their probabilities. Positions at which all labels are
+    # possible contribute nothing.
     cdef const uint8_t[:, ::1] possible
-    cdef double[::1] log_q, sizes
-    cdef bint exponential
+    cdef double[::1] log_q     # -inf for forbidden labels, NaN if no label sequence is allowed
+    cdef double[::1] sizes     # sum of the absolute residuals of each position
+    cdef bint exponential      # whether residuals are derivatives of -1 / q, else of log q
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels, bint exponential,
                  double[::1] log_q, double[::1] sizes,
@@ -154,8 +140,7 @@ cdef class TrueLabels:
                 else:
                     log_probabilities(&chain, &slope, &truth)
                     memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
-            close_slope(&slope)
-            close_chain(&chain)
+            release(&chain.memory)
 
     def residuals(self, scores, Py_ssize_t first, Py_ssize_t last,
                   double[:, :, ::1] out):
@@ -191,8 +176,7 @@ cdef class TrueLabels:
                     log_forward_pass(&chain, &slope, &truth, out)
                     round_residuals(&chain, &slope, out, self.sizes)
                     memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
-            close_slope(&slope)
-            close_chain(&chain)
+            release(&chain.memory)
 
 
 def weight_residuals(double[:, :, ::1] residuals, const double[::1] weights, double unit,
@@ -246,28 +230,19 @@ def inverse_weights(const double[::1] logs, double[::1] out):
 
 cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
-    """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
+    """Allocate memory for the longest of some sequences, among that of the chain."""
     cdef Slope slope
     cdef Py_ssize_t longest = longest_of(offsets, first, last), n = chain.shape.n_contexts
     memset(&slope, 0, sizeof(Slope))
-    slope.q = allocate(longest)
-    slope.future = allocate(longest * n)
-    slope.past = allocate(n)
-    slope.next = allocate(n)
-    slope.work = allocate(3 * n)
-    if not (slope.q and slope.future and slope.past and slope.next and slope.work):
-        close_slope(&slope)
-        close_chain(chain)
+    slope.q = take_doubles(&chain.memory, longest)
+    slope.future = take_doubles(&chain.memory, longest * n)
+    slope.past = take_doubles(&chain.memory, n)
+    slope.next = take_doubles(&chain.memory, n)
+    slope.work = take_doubles(&chain.memory, 3 * n)
+    if chain.memory.failed:
+        release(&chain.memory)
         raise MemoryError(f"no memory for the derivative of a sequence of {longest} positions")
     return slope
-
-
-cdef void close_slope(Slope *slope) noexcept nogil:
-    free(slope.q)
-    free(slope.future)
-    free(slope.past)
-    free(slope.next)
-    free(slope.work)
 
 
 cdef void mark_impossible(const Chain *chain, double[::1] log_q) noexcept nogil:

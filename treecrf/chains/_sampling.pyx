@@ -25,18 +25,20 @@ import numpy as np
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_FEW, KEEP_NONE, allocate, backward, backward_row, chain_shape, close_chain,
-    contexts_at, forward, load_pairs, move_to, open_chain, path_score, score_source, shape_of,
-    tile_length, tile_pairs, tile_start,
+    Chain, KEEP_FEW, KEEP_NONE, backward, backward_row, chain_shape, contexts_at, forward,
+    load_pairs, move_to, open_chain, path_score, score_source, shape_of, tile_length, tile_pairs,
+    tile_start,
 )
 from treecrf.chains._curvature cimport (
-    Influence, close_influence, curvature_of, open_influence, visit_backward, visit_forward,
+    Influence, curvature_of, open_influence, visit_backward, visit_forward,
 )
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport (
+    Memory, longest_of, release, take, take_doubles, take_zeros,
+)
 
 cdef extern from "utils/hashing.h" nogil:
     uint64_t mixed_with(uint64_t hash, uint64_t part)
@@ -133,19 +135,11 @@ cdef void clear(ExampleVector *vector) noexcept nogil:
 
 
 cdef class Sample:
-    """Examples of some sequences, before they are weighted; a vector for each label.
+    """Examples of some sequences, before they are weighted; a vector for each label."""
 
-    Attributes
-    ----------
-    n_labels : int
-    order : int
-        Number of previous labels in a context, 0 if all examples have context 0.
-    size : int
-        Sum of the absolute residuals of all examples, kept or not, in units of 2**-30.
-    """
-
-    cdef readonly Py_ssize_t n_labels, order
-    cdef readonly int64_t size
+    cdef readonly Py_ssize_t n_labels
+    cdef readonly Py_ssize_t order  # previous labels in a context; 0 if all examples have context 0
+    cdef readonly int64_t size      # sum of all absolute residuals, in units of 2**-30
     cdef ExampleVector *vectors
     cdef bint failed
     cdef int32_t first         # added to all positions
@@ -193,15 +187,8 @@ cdef class Sample:
     def unpack(examples, starts, Py_ssize_t order, int64_t size, Py_ssize_t first):
         """Return a sample of packed examples, which it reads where they are.
 
-        Parameters
-        ----------
-        examples : `EXAMPLE` array (n,)
-        starts : int64 array (n_labels + 1,)
-            First example of each label, and the number of all.
-        order, size : int
-            Those of the sample.
-        first : int
-            Added to the positions of the examples.
+        ``starts`` holds the first example of each label, and the number of all; ``first`` is added
+        to positions.
         """
         cdef Sample sample = Sample(len(starts) - 1, order)
         cdef const uint8_t[::1] data = examples.view(np.uint8)
@@ -225,12 +212,15 @@ cdef class Sample:
         for i in range(vector.n_blocks):
             vector.blocks[i] = <Example *> &data[(begin + i * BLOCK) * sizeof(Example)]
 
-    cdef inline void add(self, Py_ssize_t v, Example example) noexcept nogil:
+    cdef inline void add(self, Py_ssize_t v, Py_ssize_t start, Py_ssize_t t, Py_ssize_t c,
+                         int32_t random, double residual, double curvature) noexcept nogil:
+        """Add the example of label v at position t of the chain from ``start``, in context c."""
         cdef ExampleVector *vector = &self.vectors[v]
         if vector.n == vector.n_blocks * BLOCK and not grow(vector):
             self.failed = True
             return
-        item(vector, vector.n)[0] = example
+        item(vector, vector.n)[0] = Example(residual, curvature, <int32_t> (start + t),
+                                            <int32_t> c, <int32_t> min(t, self.order), random)
         vector.n += 1
 
     cdef void begin_sequence(self) noexcept nogil:
@@ -269,38 +259,30 @@ cdef struct Test:
     int32_t *found
 
 
-cdef Test open_test(double mu, double floor, bint weighted, Py_ssize_t n) except *:
-    """Allocate memory for tests of n examples of a label at a time."""
+cdef Test open_test(Memory *memory, double mu, double floor, bint weighted,
+                    Py_ssize_t n) except *:
+    """Take memory for tests of n examples of a label at a time."""
     cdef Test test
     memset(&test, 0, sizeof(Test))
     test.scale = N_RANDOM / mu
     test.floor = floor
     test.weighted = weighted or floor > 0.0
-    test.streams = <uint32_t *> malloc(n * sizeof(uint32_t))
-    test.found = <int32_t *> malloc(n * sizeof(int32_t))
+    test.streams = <uint32_t *> take(memory, n * sizeof(uint32_t))
+    test.found = <int32_t *> take(memory, n * sizeof(int32_t))
     if test.weighted:
-        test.weights = <double *> malloc(n * sizeof(double))
-        test.backgrounds = <double *> malloc(n * sizeof(double))
-    if not (test.streams and test.found
-            and (not test.weighted or (test.weights and test.backgrounds))):
-        close_test(&test)
+        test.weights = take_doubles(memory, n)
+        test.backgrounds = take_doubles(memory, n)
+    if memory.failed:
+        release(memory)
         raise MemoryError(f"no memory for the test of {n} examples")
     return test
-
-
-cdef void close_test(Test *test) noexcept nogil:
-    free(test.streams)
-    free(test.found)
-    free(test.weights)
-    free(test.backgrounds)
 
 
 cdef void set_position(Test *test, Py_ssize_t i, Py_ssize_t width, uint64_t key, double weight,
                        double curvature) noexcept nogil:
     """Set the numbers of the contexts of the i-th position of a test.
 
-    ``weight`` is that of the residuals that are tested; ``curvature`` that of every example, if it
-    belongs to the size.
+    ``weight`` multiplies the residuals; ``curvature`` belongs to the size in first order.
     """
     cdef Py_ssize_t c
     fill_streams(key, width, test.streams + i * width)
@@ -342,10 +324,11 @@ cdef struct Narrow:
     int32_t *found
 
 
-cdef Narrow open_narrow(const Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
+cdef Narrow open_narrow(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                         Py_ssize_t last) except *:
-    """Allocate memory for the longest of the chains that are computed in single precision."""
+    """Take memory for the longest of the chains that are computed in single precision."""
     cdef Narrow narrow
+    cdef Memory *memory = &chain.memory
     cdef Py_ssize_t i, n, limit, k = chain.shape.n_labels
     cdef Py_ssize_t width = (k + NARROW_LANES - 1) // NARROW_LANES * NARROW_LANES
     memset(&narrow, 0, sizeof(Narrow))
@@ -360,23 +343,20 @@ cdef Narrow open_narrow(const Chain *chain, const int64_t[::1] offsets, Py_ssize
         if narrow.longest < n <= limit:
             narrow.longest = n
     n = narrow.longest + 1
-    narrow.chain.pairs = allocate_floats(n * narrow.chain.size)
-    narrow.chain.weights = allocate_floats(n * width)
-    narrow.chain.contexts = allocate_floats(n * width)
-    narrow.chain.future = allocate_floats(n * width)
-    narrow.chain.past = allocate_floats(n * width)
-    narrow.chain.inverse = allocate_floats(n)
-    narrow.chain.rows = allocate_floats(3 * width)
-    narrow.highest = <int32_t *> malloc(n * NARROW_LANES * sizeof(int32_t))
-    narrow.streams = <uint32_t *> malloc(width * sizeof(uint32_t))
-    narrow.found = <int32_t *> malloc((width + 1) * sizeof(int32_t))
-    narrow.transitions = <int32_t *> calloc(2 * k * width, sizeof(int32_t))
+    narrow.chain.pairs = take_floats(memory, n * narrow.chain.size)
+    narrow.chain.weights = take_floats(memory, n * width)
+    narrow.chain.contexts = take_floats(memory, n * width)
+    narrow.chain.future = take_floats(memory, n * width)
+    narrow.chain.past = take_floats(memory, n * width)
+    narrow.chain.inverse = take_floats(memory, n)
+    narrow.chain.rows = take_floats(memory, 3 * width)
+    narrow.highest = <int32_t *> take(memory, n * NARROW_LANES * sizeof(int32_t))
+    narrow.streams = <uint32_t *> take(memory, width * sizeof(uint32_t))
+    narrow.found = <int32_t *> take(memory, (width + 1) * sizeof(int32_t))
+    narrow.transitions = <int32_t *> take_zeros(memory, 2 * k * width * sizeof(int32_t))
     narrow.chain.transitions = narrow.transitions
-    if not (narrow.chain.pairs and narrow.chain.weights and narrow.chain.contexts
-            and narrow.chain.future and narrow.chain.past and narrow.chain.inverse
-            and narrow.chain.rows and narrow.highest and narrow.streams and narrow.found
-            and narrow.transitions):
-        close_narrow(&narrow)
+    if memory.failed:
+        release(memory)
         raise MemoryError(f"no memory for the inference of a sequence of {n - 1} positions")
     for i in range(2 * k):
         memcpy(narrow.transitions + i * width, chain.source.transitions + i * k,
@@ -384,22 +364,8 @@ cdef Narrow open_narrow(const Chain *chain, const int64_t[::1] offsets, Py_ssize
     return narrow
 
 
-cdef float *allocate_floats(Py_ssize_t n) noexcept nogil:
-    return <float *> malloc(n * sizeof(float))
-
-
-cdef void close_narrow(Narrow *narrow) noexcept nogil:
-    free(narrow.chain.pairs)
-    free(narrow.chain.weights)
-    free(narrow.chain.contexts)
-    free(narrow.chain.future)
-    free(narrow.chain.past)
-    free(narrow.chain.inverse)
-    free(narrow.chain.rows)
-    free(narrow.highest)
-    free(narrow.streams)
-    free(narrow.found)
-    free(narrow.transitions)
+cdef inline float *take_floats(Memory *memory, Py_ssize_t n) noexcept nogil:
+    return <float *> take(memory, n * sizeof(float))
 
 
 cdef bint load_narrow(const Chain *chain, Narrow *narrow,
@@ -414,39 +380,19 @@ cdef bint load_narrow(const Chain *chain, Narrow *narrow,
 
 def log_likelihood(scores, const int64_t[::1] offsets, const int32_t[::1] labels,
                    Py_ssize_t first, Py_ssize_t last, double[::1] out):
-    """Compute log P(labels) of each chain, to the last bit as `LikelihoodKernel.sample` does.
-
-    Parameters
-    ----------
-    scores : float64 array (n_labels, n_positions, n_contexts) or ScoreParts
-    offsets : int64 array (n_chains + 1,)
-    labels : int32 array (n_positions,)
-    first, last : int
-        The first chain, and the one after the last.
-    out : float64 array (n_chains,)
-    """
+    """Compute log P(labels) of each chain, to the last bit as `LikelihoodKernel.sample` does."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_NONE)
-    cdef Narrow narrow
+    cdef Narrow narrow = open_narrow(&chain, offsets, first, last)
     cdef Py_ssize_t i
-    try:
-        narrow = open_narrow(&chain, offsets, first, last)
-    except MemoryError:
-        close_chain(&chain)
-        raise
     with nogil:
         for i in range(first, last):
             move_to(&chain, offsets, i)
-            out[i] = forward_pass(&chain, &narrow, labels)
-        close_narrow(&narrow)
-        close_chain(&chain)
-
-
-cdef double forward_pass(Chain *chain, Narrow *narrow, const int32_t[::1] labels) noexcept nogil:
-    """Run the forward pass over a chain, in single precision if possible; return log P(labels)."""
-    if load_narrow(chain, narrow, labels):
-        return narrow.chain.path_score - narrow.chain.log_z
-    forward(chain)
-    return path_score(chain, labels) - chain.log_z
+            if load_narrow(&chain, &narrow, labels):
+                out[i] = narrow.chain.path_score - narrow.chain.log_z
+            else:
+                forward(&chain)
+                out[i] = path_score(&chain, labels) - chain.log_z
+        release(&chain.memory)
 
 
 # Chains with unknown labels.
@@ -460,7 +406,7 @@ cdef struct Known:
 
 cdef Known open_known(restricted, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
-    """Allocate memory for the longest of some sequences; none if there are no scores."""
+    """Allocate memory for the longest of some sequences, or none without scores."""
     cdef Known known
     cdef Py_ssize_t n_tiles
     memset(&known, 0, sizeof(Known))
@@ -468,16 +414,11 @@ cdef Known open_known(restricted, const int64_t[::1] offsets, Py_ssize_t first,
         return known
     known.chain = open_chain(restricted, offsets, first, last, KEEP_FEW)
     n_tiles = (longest_of(offsets, first, last) + known.chain.tile - 1) // known.chain.tile
-    known.ends = allocate(n_tiles * known.chain.shape.n_contexts)
+    known.ends = take_doubles(&known.chain.memory, n_tiles * known.chain.shape.n_contexts)
     if known.ends == NULL:
-        close_chain(&known.chain)
+        release(&known.chain.memory)
         raise MemoryError(f"no memory for the ends of {n_tiles} tiles")
     return known
-
-
-cdef void close_known(Known *known) noexcept nogil:
-    close_chain(&known.chain)
-    free(known.ends)
 
 
 cdef inline double *end_of(const Known *known, Py_ssize_t i) noexcept nogil:
@@ -493,30 +434,16 @@ cdef void store_end(const Known *known, Py_ssize_t i) noexcept nogil:
 
 
 cdef class LikelihoodKernel:
-    """Sampler of the examples of the log-likelihood of some chains.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_chains + 1,)
-    labels : int32 array (n_positions,)
-    keys : uint64 array (n_chains,)
-    order : int
-    curved : bool
-        Whether examples have the curvature that `_curvature` explains, multiplied by the weight of
-        the position. Otherwise it is this weight.
-    bound_share : float
-        Least share of the bound, from 0 to 1. With 0, the curvature is 2 p (1 - p).
-    unknown : uint8 array (n_chains,), optional
-        Which chains have unknown labels.
-    """
+    """Sampler of the examples of the log-likelihood of some chains."""
 
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] labels
     cdef const uint64_t[::1] keys
-    cdef const uint8_t[::1] unknown
+    cdef const uint8_t[::1] unknown    # whether a chain has unknown labels
     cdef Py_ssize_t order
-    cdef bint curved, bounded
-    cdef double bound_share
+    cdef bint curved           # otherwise the curvature is the weight of the position
+    cdef bint bounded
+    cdef double bound_share    # see `_curvature`
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels,
                  const uint64_t[::1] keys, Py_ssize_t order, bint curved, double bound_share,
@@ -535,25 +462,9 @@ cdef class LikelihoodKernel:
                restricted=None):
         """Draw the examples of the chains ``first`` to ``last - 1``.
 
-        Parameters
-        ----------
-        scores : float64 array (n_labels, n_positions, n_contexts) or ScoreParts
-        first, last : int
-        iteration_key : int
-            Hash of the seed and the iteration.
-        mu : float
-            Size from which on all examples are kept.
-        floor : float
-            In first order, the size of an example whose residual is 0 and whose weight is 1.
-        weights : float64 array (n_positions,) or None
-        log_likelihoods : float64 array (n_chains,)
-            Receives log P(labels) of each sequence.
-        restricted : optional
-            The same scores, where only possible labels are allowed, if some labels are unknown.
-
-        Returns
-        -------
-        Sample
+        All examples of the size ``mu`` are kept. In first order, the size of an example without a
+        residual is ``floor`` times its weight. ``restricted`` are the scores that allow only the
+        possible labels, if some labels are unknown.
         """
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_FEW)
         cdef Influence influence
@@ -561,107 +472,121 @@ cdef class LikelihoodKernel:
         cdef Narrow narrow
         cdef Test test
         cdef Sample sample
-        cdef bint bounded = self.bounded
-        cdef Py_ssize_t i, tile
+        cdef bint bounded = self.bounded, is_unknown
+        cdef Py_ssize_t i
         cdef uint64_t key
         try:
             sample = Sample(chain.shape.n_labels, self.order)
-            test = open_test(mu, floor, weights is not None, chain.tile * chain.shape.width)
+            test = open_test(&chain.memory, mu, floor, weights is not None,
+                             chain.tile * chain.shape.width)
             narrow = open_narrow(&chain, self.offsets, first, last)
+            if bounded:
+                influence = open_influence(&chain, self.offsets, first, last, self.bound_share)
             known = open_known(restricted, self.offsets, first, last)
         except MemoryError:
-            close_chain(&chain)
+            release(&chain.memory)
             raise
-        if bounded:
-            influence = open_influence(&chain, self.offsets, first, last, self.bound_share)
         with nogil:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
                 key = mixed_with(self.keys[i], iteration_key)
                 sample.begin_sequence()
-                if self.unknown is not None and self.unknown[i]:
+                is_unknown = self.unknown is not None and self.unknown[i]
+                if is_unknown:
                     move_to(&known.chain, self.offsets, i)
-                    log_likelihoods[i] = self._sample_known(
-                        &chain, &known, &influence if bounded else NULL, &test, key, weights,
-                        sample)
-                    continue
-                if load_narrow(&chain, &narrow, self.labels):
+                elif load_narrow(&chain, &narrow, self.labels):
                     log_likelihoods[i] = narrow.chain.path_score - narrow.chain.log_z
                     self._sample_narrow(&narrow, &test, key, weights, sample)
                     continue
-                forward(&chain)
-                log_likelihoods[i] = path_score(&chain, self.labels) - chain.log_z
-                for tile in range(chain.n_tiles - 1, -1, -1):
-                    backward(&chain, tile, True)
-                    if bounded:
-                        visit_backward(&chain, &influence, tile)
-                    else:
-                        self._test_tile(&chain, NULL, tile, &test, key, weights, sample)
-                if bounded:
-                    for tile in range(chain.n_tiles):
-                        visit_forward(&chain, &influence, tile)
-                        self._test_tile(&chain, &influence, tile, &test, key, weights, sample)
-                elif chain.n_tiles > 1:
-                    sample.reverse_sequence()
-            if bounded:
-                close_influence(&influence)
-            close_narrow(&narrow)
-            close_known(&known)
-            close_test(&test)
-            close_chain(&chain)
+                log_likelihoods[i] = self._sample_chain(
+                    &chain, &known if is_unknown else NULL, &influence if bounded else NULL, &test,
+                    key, weights, sample)
+            release(&known.chain.memory)
+            release(&chain.memory)
         sample.check()
         return sample
 
-    cdef double _sample_known(self, Chain *chain, Known *known, Influence *influence,
-                              Test *test, uint64_t key, const double[::1] weights,
+    cdef double _sample_chain(self, Chain *chain, Known *known, Influence *influence, Test *test,
+                              uint64_t key, const double[::1] weights,
                               Sample sample) noexcept nogil:
-        """Draw the examples of a chain with unknown labels; returns log P of the known ones."""
-        cdef Py_ssize_t i, last = chain.n_tiles - 1
-        forward(chain)
-        forward(&known.chain)
-        for i in range(last, -1, -1):
-            backward(chain, i, True)
-            backward(&known.chain, i, True)
-            if influence != NULL:
-                visit_backward(chain, influence, i)
-                store_end(known, i)
-            else:
-                self._test_known(chain, known, NULL, i, test, key, weights, sample)
-        if influence != NULL:
-            for i in range(chain.n_tiles):
-                visit_forward(chain, influence, i)
-                if i >= known.chain.n_kept:
-                    load_pairs(&known.chain, i, end_of(known, i))
-                self._test_known(chain, known, influence, i, test, key, weights, sample)
-        elif last:
-            sample.reverse_sequence()
-        return known.chain.log_z - chain.log_z
+        """Draw the examples of a chain; returns log P of its known labels.
 
-    cdef void _test_known(self, const Chain *chain, const Known *known, const Influence *influence,
-                          Py_ssize_t i, Test *test, uint64_t key, const double[::1] weights,
-                          Sample sample) noexcept nogil:
-        """Test the examples of a tile, and keep some; the pairs given known labels change."""
-        cdef Py_ssize_t v, j, c, k, n_found, count = tile_length(chain, i)
-        cdef Py_ssize_t width = chain.shape.width, n = count * width
-        cdef double weight
-        cdef double *row
-        cdef const double *free_row
-        for j in range(count):
-            weight = weight_of(weights, chain.start + tile_start(chain, i) + j)
-            set_position(test, j, width, mixed_with(key, tile_start(chain, i) + j), weight, weight)
+        ``known`` is NULL if all labels are known, and ``influence`` without a bound.
+        """
+        cdef Py_ssize_t i
+        forward(chain)
+        if known != NULL:
+            forward(&known.chain)
+        for i in range(chain.n_tiles - 1, -1, -1):
+            backward(chain, i, True)
+            if known != NULL:
+                backward(&known.chain, i, True)
+            if influence == NULL:
+                self._test_tile(chain, known, NULL, i, test, key, weights, sample)
+                continue
+            visit_backward(chain, influence, i)
+            if known != NULL:
+                store_end(known, i)
+        for i in range(chain.n_tiles if influence != NULL else 0):
+            visit_forward(chain, influence, i)
+            if known != NULL and i >= known.chain.n_kept:
+                load_pairs(&known.chain, i, end_of(known, i))
+            self._test_tile(chain, known, influence, i, test, key, weights, sample)
+        if influence == NULL and chain.n_tiles > 1:
+            sample.reverse_sequence()
+        if known != NULL:
+            return known.chain.log_z - chain.log_z
+        return path_score(chain, self.labels) - chain.log_z
+
+    cdef void _test_tile(self, const Chain *chain, const Known *known, const Influence *influence,
+                         Py_ssize_t i, Test *test, uint64_t key, const double[::1] weights,
+                         Sample sample) noexcept nogil:
+        """Test the examples of a tile, and keep some."""
+        cdef const Chain *tested = chain if known == NULL else &known.chain
+        cdef Py_ssize_t v, k, c, n_found, n = tile_length(chain, i) * chain.shape.width
+        cdef double x, p, share = 1.0
+        cdef const double *row
+        self._subtract_known(chain, known, i, test, key, weights, sample)
         for v in range(chain.shape.n_labels):
-            row, free_row = tile_pairs(&known.chain, i) + v * n, tile_pairs(chain, i) + v * n
-            for j in range(count):
-                weight = weight_of(weights, chain.start + tile_start(chain, i) + j)
-                for c in range(j * width, (j + 1) * width):
-                    row[c] = free_row[c] - row[c]
-                    sample.size += units_of(fabs(row[c]) * weight)
+            row = tile_pairs(tested, i) + v * n
             n_found = find(test, row, n, v)
             for k in range(n_found):
-                # In the order of `_test_tile`.
+                # Tiles are visited from the last to the first unless there is an influence.
                 c = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
-                self._keep(chain, influence, i, v, c, row[c], free_row[c],
-                           curvature_share(fabs(row[c]), free_row[c]), test, weights, sample)
+                x = row[c]
+                p = x if x > 0.0 else 1.0 + x
+                if known != NULL:
+                    p = tile_pairs(chain, i)[v * n + c]
+                    share = curvature_share(fabs(x), p)
+                self._keep(chain, influence, i, v, c, x, p, share, test, weights, sample)
+
+    cdef void _subtract_known(self, const Chain *chain, const Known *known, Py_ssize_t i,
+                              Test *test, uint64_t key, const double[::1] weights,
+                              Sample sample) noexcept nogil:
+        """Prepare the test of a tile, and turn its pairs into negated residuals.
+
+        If all labels are known, these replace the pairs at the true labels, else all known pairs.
+        """
+        cdef Py_ssize_t j, t, v, c, count = tile_length(chain, i), width = chain.shape.width
+        cdef double weight
+        cdef double *pair
+        cdef const double *free_pair
+        for j in range(count):
+            t = tile_start(chain, i) + j
+            weight = weight_of(weights, chain.start + t)
+            set_position(test, j, width, mixed_with(key, t), weight, weight)
+            if known == NULL:
+                pair = tile_pairs(chain, i) + true_context(chain, self.labels, t)
+                pair += (self.labels[chain.start + t] * count + j) * width
+                pair[0] -= 1.0
+                sample.size += units_of(2.0 * fabs(pair[0]) * weight)
+                continue
+            for v in range(chain.shape.n_labels):
+                pair = tile_pairs(&known.chain, i) + (v * count + j) * width
+                free_pair = tile_pairs(chain, i) + (v * count + j) * width
+                for c in range(width):
+                    pair[c] = free_pair[c] - pair[c]
+                    sample.size += units_of(fabs(pair[c]) * weight)
 
     cdef void _sample_narrow(self, Narrow *narrow, const Test *test, uint64_t key,
                              const double[::1] weights, Sample sample) noexcept nogil:
@@ -710,19 +635,14 @@ cdef class LikelihoodKernel:
                                   Py_ssize_t c, double x, double weight, double background,
                                   double scale, Sample sample) noexcept nogil:
         """Test an example exactly; the curvature of a kept one is its probability at first."""
-        cdef Example example
-        example.residual = -(x * weight)
-        example.random = random_of(narrow.streams[c], <uint32_t> v)
-        if (example.random >= chances_of(example.residual, background, scale)
+        cdef double residual = -(x * weight)
+        cdef int32_t random = random_of(narrow.streams[c], <uint32_t> v)
+        if (random >= chances_of(residual, background, scale)
                 or c >= (narrow.chain.n_labels if t else 1)):
             return
-        example.curvature = weight
         if self.curved:
-            example.curvature = x if x > 0.0 else 1.0 + x
-        example.position = <int32_t> (narrow.chain.start + t)
-        example.context = <int32_t> c
-        example.depth = <int32_t> min(t, sample.order)
-        sample.add(v, example)
+            weight = x if x > 0.0 else 1.0 + x
+        sample.add(v, narrow.chain.start, t, c, random, residual, weight)
 
     cdef void _set_curvature(self, const narrow_chain *chain, const double[::1] weights,
                              Sample sample) noexcept nogil:
@@ -742,62 +662,25 @@ cdef class LikelihoodKernel:
                 if weights is not None:
                     example.curvature *= weights[example.position]
 
-    cdef void _test_tile(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
-                         Test *test, uint64_t key, const double[::1] weights,
-                         Sample sample) noexcept nogil:
-        """Test the examples of a tile, and keep some; subtracts 1 from the true ones' pairs."""
-        cdef Py_ssize_t v, k, c, n_found, n = tile_length(chain, i) * chain.shape.width
-        cdef double x
-        self._set_positions(chain, i, test, key, weights, sample)
-        for v in range(chain.shape.n_labels):
-            n_found = find(test, tile_pairs(chain, i) + v * n, n, v)
-            for k in range(n_found):
-                # Tiles are visited from the last to the first unless there is an influence.
-                c = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
-                x = tile_pairs(chain, i)[v * n + c]
-                self._keep(chain, influence, i, v, c, x, x if x > 0.0 else 1.0 + x, 1.0, test,
-                           weights, sample)
-
-    cdef void _set_positions(self, const Chain *chain, Py_ssize_t i, Test *test, uint64_t key,
-                             const double[::1] weights, Sample sample) noexcept nogil:
-        """Prepare the test of a tile; subtracts the indicators of true labels from its pairs."""
-        cdef Py_ssize_t j, t, count = tile_length(chain, i), width = chain.shape.width
-        cdef double *pair
-        cdef double weight
-        for j in range(count):
-            t = tile_start(chain, i) + j
-            weight = weight_of(weights, chain.start + t)
-            set_position(test, j, width, mixed_with(key, t), weight, weight)
-            pair = tile_pairs(chain, i) + true_context(chain, self.labels, t)
-            pair += (self.labels[chain.start + t] * count + j) * width
-            pair[0] -= 1.0
-            sample.size += units_of(2.0 * fabs(pair[0]) * weight)
-
     cdef inline void _keep(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
                            Py_ssize_t v, Py_ssize_t k, double x, double p, double share,
                            const Test *test, const double[::1] weights,
                            Sample sample) noexcept nogil:
         """Add the k-th example of label v in a tile to the sample, if its context exists.
 
-        Its residual is -x, its probability p, and its curvature this share of that of known labels.
+        Its residual is -x and its probability p; ``share`` multiplies its curvature.
         """
         cdef Py_ssize_t j = k // chain.shape.width, c = k % chain.shape.width
         cdef Py_ssize_t t = tile_start(chain, i) + j
-        cdef double weight = weight_of(weights, chain.start + t)
-        cdef Example example
+        cdef double weight = weight_of(weights, chain.start + t), curvature = weight
         if c >= contexts_at(&chain.shape, t):
             return
-        example.residual = -(x * weight)
-        example.curvature = weight
         if self.bounded:
-            example.curvature = curvature_of(chain, influence, v, t, j, c, p) * weight * share
+            curvature = curvature_of(chain, influence, v, t, j, c, p) * weight * share
         elif self.curved:
-            example.curvature = 2.0 * p * (1.0 - p) * weight * share
-        example.position = <int32_t> (chain.start + t)
-        example.context = <int32_t> c
-        example.depth = <int32_t> min(t, sample.order)
-        example.random = random_of(test.streams[k], <uint32_t> v)
-        sample.add(v, example)
+            curvature = 2.0 * p * (1.0 - p) * weight * share
+        sample.add(v, chain.start, t, c, random_of(test.streams[k], <uint32_t> v), -(x * weight),
+                   curvature)
 
 
 cdef inline double weight_of(const double[::1] weights, Py_ssize_t position) noexcept nogil:
@@ -835,28 +718,17 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
                  uint64_t iteration_key, double mu, double floor):
     """Draw the examples of the chains ``first`` to ``last - 1`` from their residuals.
 
-    Parameters
-    ----------
-    residuals : float64 array (n_labels, n_positions, n_contexts)
-    curvature : float64 array of the same shape, or None
-    counts : float64 array (n_positions,) or None
-        Curvature of all examples of a position, instead of ``curvature``. None stands for 1.
-    order : int
-        Number of previous labels in a context; 0 if every position has one given context.
-    offsets : int64 array (n_chains + 1,)
-    keys : uint64 array (n_chains,)
-    first, last, iteration_key, mu, floor
-        As in `LikelihoodKernel.sample`.
-
-    Returns
-    -------
-    Sample
+    Without ``curvature``, ``counts`` is that of all examples of a position; None stands for 1. The
+    order is 0 if every position has one given context. See `LikelihoodKernel.sample`.
     """
     cdef chain_shape shape = shape_of(residuals)
     cdef Py_ssize_t i, n, block = max(1, TABLE_BLOCK // shape.width)
     cdef Sample sample = Sample(shape.n_labels, order)
-    cdef Test test = open_test(mu, floor, False, block * shape.width)
+    cdef Memory memory
+    cdef Test test
     cdef Chunk chunk
+    memset(&memory, 0, sizeof(Memory))
+    test = open_test(&memory, mu, floor, False, block * shape.width)
     chunk.shape = shape
     with nogil:
         for i in range(first, last):
@@ -867,7 +739,7 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
                 chunk.count = min(block, n - chunk.t)
                 test_chunk(&chunk, residuals, curvature, counts, &test, sample)
                 chunk.t += block
-        close_test(&test)
+        release(&memory)
     sample.check()
     return sample
 
@@ -908,51 +780,28 @@ cdef inline void keep_of_table(const Chunk *chunk, const double[:, :, ::1] resid
     """Add the k-th example of label v in a chunk to the sample, if its context exists."""
     cdef Py_ssize_t t = chunk.t + k // chunk.shape.width, c = k % chunk.shape.width
     cdef Py_ssize_t position = chunk.start + t
-    cdef Example example
+    cdef double of_position = 1.0
     if c >= contexts_at(&chunk.shape, t):
         return
-    example.residual = residuals[v, position, c]
-    example.curvature = 1.0
     if curvature is not None:
-        example.curvature = curvature[v, position, c]
+        of_position = curvature[v, position, c]
     elif counts is not None:
-        example.curvature = counts[position]
-    example.position = <int32_t> position
-    example.context = <int32_t> c
-    example.depth = <int32_t> min(t, sample.order)
-    example.random = random_of(test.streams[k], <uint32_t> v)
-    sample.add(v, example)
+        of_position = counts[position]
+    sample.add(v, chunk.start, t, c, random_of(test.streams[k], <uint32_t> v),
+               residuals[v, position, c], of_position)
 
 
 # Weights of the examples that are kept.
 
 
 def collect(list samples, Py_ssize_t label, double mu, double floor, double unit, bint counted,
-            bint release):
+            bint forget):
     """Join the examples of a label, and weight those that are kept for ``mu``.
 
-    Parameters
-    ----------
-    samples : list of Sample
-        Drawn with the same or a smaller mu, in proportion to which ``floor`` may have been smaller.
-    label : int
-    mu, floor : float
-    unit : float
-        Residuals and curvatures are rounded to multiples of this power of 2.
-    counted : bool
-        Whether to return 1 / q.
-    release : bool
-        Whether to remove the examples of the label from the samples.
-
-    Returns
-    -------
-    positions, contexts : int32 array (n,)
-    labels : uint8 array (n, order)
-        The label at each lag before each example, the number of labels for none.
-    values : float64 array (n, 2)
-        Residuals and curvatures.
-    counts : float64 array (n,) or None
-        1 / q.
+    The samples were drawn with the same or a smaller mu, in proportion to which ``floor`` may have
+    been smaller. Returns the positions, contexts and labels at each lag, the residuals and
+    curvatures as multiples of ``unit``, and 1 / q if ``counted``. ``forget`` removes the
+    examples from the samples.
     """
     cdef Sample sample = samples[0]
     cdef Py_ssize_t n = 0, capacity = sum(part.n_examples(label) for part in samples)
@@ -974,7 +823,7 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
         with nogil:
             n = weight_examples(sample, label, &weighting, n, position_view, context_view,
                                 label_view, value_view, count_view)
-            if release:
+            if forget:
                 clear(&sample.vectors[label])
     arrays = [positions, contexts, labels, values, counts]
     return tuple(None if array is None else trimmed(array, n) for array in arrays)

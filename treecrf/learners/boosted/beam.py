@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from treecrf.chains import _beam, _beam_gradients, _beam_paths
+from treecrf.chains import _beam, _beam_gradients
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.objectives import ChainLabels
@@ -300,7 +300,7 @@ class BeamLattice:
         codes = np.zeros((n, self.encoded.n_positions), dtype=np.int32)
         best = np.zeros((len(self.offsets) - 1, n))
         log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam_paths.best_paths(*part, codes, best, log_z))
+        self._map(lambda *part: _beam.best_paths(*part, codes, best, log_z))
         self._check(log_z)
         return codes, best - log_z[:, None]
 

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from treecrf.chains._lengths cimport longest_of
+from treecrf.chains._memory cimport longest_of
 
 cdef extern from "utils/vector_math.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
