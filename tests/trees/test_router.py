@@ -16,7 +16,7 @@ from support.sweeps import sweep
 
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.trees.forest import LABEL
-from treecrf.trees.scoring.router import Router
+from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.threads import Threads
 
 

@@ -18,8 +18,8 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.trees.conjunctions import Condition
 from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.rules import Condition
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.warn import warn
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.inspection.fitted import CheckedData, FittedTrees, code_of, warn_of_linear_start
+from treecrf.trees.conjunctions import Condition, leaf_values
 from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
-from treecrf.trees.rules import Condition, leaf_values
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive

@@ -5,16 +5,11 @@ sends the position to both children, as if the feature were absent from every co
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from treecrf.chains._memory cimport Memory, release, take, take_doubles
 from treecrf.trees.scoring._answers cimport (
-    Answers,
-    Bits,
-    Positions,
-    begin_bits,
-    close_bits,
-    open_bits,
+    Answers, Bits, Positions, Surrogates, begin_bits, close_bits, open_bits,
 )
 
 cdef extern from "trees/shapley.h" nogil:
@@ -39,6 +34,7 @@ cdef enum:
 
 
 cdef struct Work:
+    Memory memory
     uint64_t *passed           # of each inner node of a tree: the positions that pass
     uint64_t *absent           # and those that lack the value
     double *products
@@ -50,30 +46,12 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
                const int32_t[::1] false_child, const int32_t[::1] players,
                const double[::1] shares, int32_t[::1] parents, int32_t[::1] ancestors,
                double[::1] covers, double[::1] reaches, int32_t[::1] n_players):
-    """Follow the tests of each player down the trees.
+    """Follow the tests of each player down the trees, from the root's on.
 
-    Parameters
-    ----------
-    starts : int32 array (n_trees + 1,)
-        First node of each tree.
-    true_child, false_child : int32 arrays (n_nodes,)
-        Counted from the start of the tree; -1 in leaves.
-    players : int32 array (n_nodes,)
-        Player of each test.
-    shares : float64 array (n_nodes,)
-        Cover of the true child relative to its parent.
-    parents : int32 array (n_nodes,)
-        Receives the parent of each node, and 0 for the root.
-    ancestors : int32 array (n_nodes,)
-        Receives, for each inner node, the node below the nearest test of the same player, and 0,
-        the root, if there is none.
-    covers : float64 array (n_nodes,)
-        Receives the product of the relative covers below the tests of the player that the parent
-        tests.
-    reaches : float64 array (n_nodes,)
-        Receives the product of all relative covers on the path.
-    n_players : int32 array (n_nodes,)
-        Receives the number of players on the path.
+    Writes for each node its parent, and 0 for the root; if it is an inner node, the node below the
+    nearest test of the same player as an ancestor, and 0 if there is none; the product of the
+    relative covers below the tests of the player that the parent tests; the product of all relative
+    covers on the path, and its number of players.
     """
     cdef Py_ssize_t tree, start, n, child
     cdef int32_t above
@@ -102,36 +80,22 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
 
 
 cdef class Explainer:
-    """Explainer of some trees at many positions.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-    tables : treecrf.trees.shapley.PathTables
-    classes : int32 array (n_trees,)
-        Index of the scores to which each tree contributes.
-    n_given : int
-        Number of previous labels that are given for each position.
-    follows_surrogates : bool
-        Whether positions whose value is missing follow surrogates, or else the majority.
-    """
+    """Explainer of some trees at many positions."""
 
     cdef Answers answers
-    cdef const int32_t[::1] test, surrogate_starts, surrogates, classes, players
-    cdef const int32_t[::1] starts
+    cdef Surrogates surrogates
+    cdef const int32_t[::1] test, classes, players, starts
     cdef const int64_t[::1] inner_starts, slot_starts
     cdef const int32_t[:, ::1] inner
-    cdef const double[::1] shares, weights
+    cdef const double[::1] weights
     cdef const double[:, ::1] ratios, slopes
-    cdef const uint8_t[::1] is_reversed
     cdef bint follows_surrogates
     cdef Py_ssize_t n_labels, n_columns, max_inner, max_nodes, max_slots
 
     def __init__(self, packed, tables, classes, Py_ssize_t n_given, bint follows_surrogates):
         self.answers = Answers(packed.tests)
-        self.starts, self.test, self.shares = packed.starts, packed.test_of_node, tables.shares
-        self.surrogate_starts, self.surrogates = packed.surrogate_starts, packed.surrogates
-        self.is_reversed = packed.nodes["reversed"].astype("u1")
+        self.starts, self.test = packed.starts, packed.test_of_node
+        self.surrogates = Surrogates(packed, tables.shares)
         self.follows_surrogates = follows_surrogates
         self.classes, self.players = classes, tables.players
         self.inner, self.inner_starts = tables.inner, tables.inner_starts
@@ -149,16 +113,7 @@ cdef class Explainer:
 
     def add_contributions(self, encoded, const uint8_t[:, ::1] given, double[:, :, ::1] values,
                           Py_ssize_t first, Py_ssize_t last):
-        """Add the contributions to the scores of the positions from ``first`` to ``last - 1``.
-
-        Parameters
-        ----------
-        encoded : treecrf.encoding.encoded.EncodedSequences
-        given : uint8 array (order, n_positions)
-            The label at each lag before each position, ``n_labels`` for none.
-        values : float64 array (n_positions, n_classes, n_players)
-        first, last : int
-        """
+        """Add the contributions to the scores of the positions from ``first`` to ``last - 1``."""
         cdef Bits block
         cdef Positions positions = Positions(encoded)
         cdef Work work
@@ -176,19 +131,18 @@ cdef class Explainer:
                     self._explain(&block, &work, tree, positions.has_missing, values)
                 first += block.size
             close_bits(&block)
-            free_work(&work)
+            release(&work.memory)
         if not ready:
             raise MemoryError("no memory to explain the scores")
 
     cdef bint _open(self, Work *work) noexcept nogil:
         cdef Py_ssize_t width = self.weights.shape[0]
-        work.passed = <uint64_t *> malloc(self.max_inner * sizeof(uint64_t))
-        work.absent = <uint64_t *> malloc(self.max_inner * sizeof(uint64_t))
-        work.products = <double *> malloc(self.max_nodes * width * sizeof(double))
-        work.sums = <double *> malloc(self.max_slots * width * sizeof(double))
-        work.outcomes = <uint8_t *> malloc(self.max_nodes)
-        return (work.passed != NULL and work.absent != NULL and work.products != NULL
-                and work.sums != NULL and work.outcomes != NULL)
+        work.passed = <uint64_t *> take(&work.memory, self.max_inner * sizeof(uint64_t))
+        work.absent = <uint64_t *> take(&work.memory, self.max_inner * sizeof(uint64_t))
+        work.products = take_doubles(&work.memory, self.max_nodes * width)
+        work.sums = take_doubles(&work.memory, self.max_slots * width)
+        work.outcomes = <uint8_t *> take(&work.memory, self.max_nodes)
+        return not work.memory.failed
 
     cdef void _explain(self, const Bits *block, Work *work, Py_ssize_t tree, bint has_missing,
                        double[:, :, ::1] values) noexcept nogil:
@@ -221,28 +175,5 @@ cdef class Explainer:
         passed[0] = block.columns[test * block.stride]
         absent[0] = 0 if lacking == NULL else lacking[0]
         if absent[0] and self.follows_surrogates:
-            passed[0] |= self._passed_surrogates(block, node, absent[0])
+            passed[0] |= self.surrogates.passed(self.answers, block, 0, node, absent[0])
             absent[0] = 0
-
-    cdef uint64_t _passed_surrogates(self, const Bits *block, Py_ssize_t node,
-                                     uint64_t missing) noexcept nogil:
-        """Find the positions that pass by the first surrogate with a value or the majority."""
-        cdef Py_ssize_t s
-        cdef uint64_t passed = 0, answering
-        cdef const uint64_t *lacking
-        cdef const uint64_t *column
-        for s in range(self.surrogate_starts[node], self.surrogate_starts[node + 1]):
-            lacking = self.answers.missing_of(block, self.surrogates[s])
-            column = block.columns + self.surrogates[s] * block.stride
-            answering = missing & ~lacking[0] if lacking != NULL else missing
-            passed |= answering & (~column[0] if self.is_reversed[s] else column[0])
-            missing ^= answering
-        return passed | missing if self.shares[node] >= 0.5 else passed
-
-
-cdef void free_work(Work *work) noexcept nogil:
-    free(work.passed)
-    free(work.absent)
-    free(work.products)
-    free(work.sums)
-    free(work.outcomes)

@@ -7,7 +7,7 @@ whether it is summed at once or tree by tree as the forest grows.
 import numpy as np
 
 from libc.math cimport rint
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
@@ -16,15 +16,32 @@ from treecrf.trees.growing._search cimport lists_any
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LABEL, LEAF
 
 
-cdef class TreeScores(ContextScores):
-    """Scores of encoded positions under the trees of a forest, summed anew each time.
+cdef struct Node:
+    # One of `treecrf.trees.context_scores.NODE`: its test, its children, or the value of a leaf.
+    int16_t kind
+    int16_t offset             # of the row, or the lag of a label less 1
+    int32_t slot
+    int32_t low
+    int32_t high
+    int32_t missing            # code or listed id of a missing value; -1 for none
+    int32_t passed
+    int32_t failed
+    int32_t first_surrogate
+    int32_t n_surrogates
+    double value               # of a leaf, else the fraction that passes
 
-    Parameters
-    ----------
-    encoded : treecrf.encoding.encoded.EncodedSequences
-        The positions; the nodes refer to the storage of their columns.
-    n_labels, order : int
-    """
+
+cdef class TreeScores(ContextScores):
+    """Scores of encoded positions under the trees of a forest, summed anew each time."""
+
+    cdef const Node[::1] nodes, surrogates
+    cdef bint follows_surrogates, has_missing
+    cdef const int32_t[::1] roots
+    cdef Py_ssize_t n_iter
+    cdef const int32_t[::1] row_of_position
+    cdef const uint8_t[:, ::1] codes, bits
+    cdef const int64_t[::1] list_starts
+    cdef const int32_t[::1] list_ids
 
     def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order):
         self.row_of_position = encoded.row_of_position
@@ -37,17 +54,9 @@ cdef class TreeScores(ContextScores):
         self.order = order
 
     def plant(self, nodes, roots, surrogates, Py_ssize_t max_nodes):
-        """Set the trees.
+        """Set the trees: nodes of `context_scores.NODE`, the root of each tree, and surrogates.
 
-        Parameters
-        ----------
-        nodes : array of treecrf.trees.context_scores.NODE
-        roots : int32 array (n_iterations * n_labels,)
-            The root of each tree, iteration by iteration.
-        surrogates : array of treecrf.trees.context_scores.NODE or None
-            None if fractions of positions without a value go to both children.
-        max_nodes : int
-            Number of nodes of the largest tree.
+        Without surrogates, fractions of positions without a value go to both children.
         """
         self.nodes = nodes
         self.surrogates = surrogates
@@ -242,22 +251,14 @@ cdef class CachedScores(TreeScores):
     Each row of encoded positions has ``n_planes`` entries. An entry holds the scores of all labels
     in one context, class-major, like the examples in planes of ``treecrf._tree.TreeGrower``: entry
     ``plane * n_rows + row``. The least recently used context of a row makes room for a new one.
-
-    Parameters
-    ----------
-    encoded, n_labels, order
-        As for `TreeScores`.
-    n_planes : int
-        At least the number of contexts that are requested at once.
-    n_rows : int
-        `EncodedSequences.n_padded_rows`.
-
-    Attributes
-    ----------
-    values : float64 array (n_labels, n_planes * n_rows, 1)
-    labels : uint8 array (order, n_planes * n_rows)
-        Label at each lag before each example.
     """
+
+    cdef Py_ssize_t n_planes, n_rows
+    cdef int32_t clock
+    cdef double[:, ::1] values_
+    cdef int64_t[::1] contexts
+    cdef int32_t[::1] included, used, ranking, n_cached
+    cdef uint8_t[:, ::1] labels_
 
     def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t n_planes,
                  Py_ssize_t n_rows):

@@ -1,4 +1,7 @@
-"""Forests as distinct conjunctions of window tests, with weights by label and context."""
+"""Forests as distinct conjunctions of window tests, with weights by label and context.
+
+Tests that others imply are left out, so the conjunctions are conditions that can be read.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from itertools import pairwise
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.names import Test
 from treecrf.trees.forest import Forest
 from treecrf.trees.paths import Literals, label_masks, leaves_of, paths_of, window_literals
 
 # Maximum number of leaves whose paths are in memory at the same time.
 MAX_LEAVES = 50_000
+
+Tests = frozenset[tuple[Test, bool]]
 
 # A literal consists of four integers.
 LITERAL_BYTES = 4 * np.dtype(np.int32).itemsize
@@ -23,30 +29,19 @@ class WeightedConjunctions:
     """The conjunctions of a forest, and the weights that they add to scores.
 
     An entry is a weight of one conjunction, for one label in one set of contexts.
-
-    Attributes
-    ----------
-    starts : int64 array (n_conjunctions + 1,)
-        First literal of each conjunction.
-    literals : int32 array (n_literals, 4)
-        Column, offset and value of a test, and whether it must hold.
-    conjunctions, sets, labels : int32 arrays (n_entries,)
-        Conjunction, set of contexts and label of each entry, sorted.
-    weights : float64 array (n_entries,)
-    masks : bool array (n_sets, order, n_labels + 1)
-        Previous labels at each lag in each set of contexts, the last for none; set 0 has all.
-    entry_of_leaf : int32 array (n_leaves,)
-        The entry that contains each leaf; -1 if the sum of its entry is 0 and was left out.
     """
 
-    starts: np.ndarray
+    starts: np.ndarray  # int64; first literal of each conjunction
+    # int32 (n_literals, 4): column, offset and value of a test, and whether it must hold.
     literals: np.ndarray
-    conjunctions: np.ndarray
-    sets: np.ndarray
-    labels: np.ndarray
+    conjunctions: np.ndarray  # int32; of each entry, sorted; then by set and label
+    sets: np.ndarray  # int32; set of contexts of each entry
+    labels: np.ndarray  # int32; of each entry
     weights: np.ndarray
+    # bool (n_sets, order, n_labels + 1): previous labels at each lag in each set of contexts, the
+    # last for none; set 0 has all.
     masks: np.ndarray
-    entry_of_leaf: np.ndarray
+    entry_of_leaf: np.ndarray  # int32; -1 if the sum of its entry is 0 and was left out
 
     def __len__(self) -> int:
         """Return the number of conjunctions."""
@@ -150,3 +145,33 @@ def _distinct_sets(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return masks[first[order]], rank[which.reshape(-1)][1:]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The condition under which a leaf is reached."""
+
+    window: Tests  # column, offset and value of each window test, and whether it must hold
+    # Bit sets of the previous labels possible at each lag, from lag 1; the bit after the last label
+    # stands for none.
+    labels: tuple[int, ...]
+
+
+def leaf_values(forest: Forest, encoder: Encoder) -> dict[tuple[int, Condition], float]:
+    """Sum the leaf values that have the same label and condition.
+
+    Conditions that differ only in tests implied by others are the same; this is exact if no value
+    is missing.
+    """
+    flat = conjunctions_of(forest, encoder)
+    windows = [frozenset(flat.tests_of(k)) for k in range(len(flat))]
+    sets = [tuple(bits_of(lag) for lag in mask) for mask in flat.masks]
+    entries = zip(flat.conjunctions, flat.sets, flat.labels.tolist(), flat.weights, strict=True)
+    return {
+        (label, Condition(windows[k], sets[s])): float(weight) for k, s, label, weight in entries
+    }
+
+
+def bits_of(mask: np.ndarray) -> int:
+    """Convert a mask to an integer, with bit k for element k."""
+    return sum(1 << int(symbol) for symbol in np.flatnonzero(mask))

@@ -39,12 +39,6 @@ class Nodes:
     """The nodes of a growing forest, as the kernel reads them.
 
     A surrogate is also stored as a node. Its children are 1 for passing its node's test, and 0.
-
-    Parameters
-    ----------
-    encoder : Encoder
-    plan : Plan, optional
-        Storage of the sequences' columns; by default the encoder's plan.
     """
 
     def __init__(self, encoder: Encoder, plan: Plan | None = None):
@@ -135,26 +129,15 @@ class _Growing:
 
 
 class ScoreCache:
-    """Cached scores of some positions under a growing forest, in the contexts used last.
-
-    Parameters
-    ----------
-    forest : Forest
-    encoder : Encoder
-    plan : Plan
-        Storage of the columns of ``encoded``.
-    encoded : EncodedSequences
-    width : int
-        Maximum number of contexts that are requested at once.
-    """
+    """Cached scores of some positions under a growing forest, in the contexts used last."""
 
     def __init__(
         self,
         forest: Forest,
         encoder: Encoder,
-        plan: Plan,
+        plan: Plan,  # of ``encoded``
         encoded: EncodedSequences,
-        width: int,
+        width: int,  # most contexts that are requested at once
     ):
         self.forest = forest
         self.n_planes = min(CACHED * width, forest.n_labels**forest.order)

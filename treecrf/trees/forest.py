@@ -11,8 +11,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, NOWHERE
 from treecrf.trees.growing.window_tests import TestTable
-from treecrf.trees.scoring.router import Router
-from treecrf.trees.scoring.scorer import PackedTrees, Scorer, Scoring
+from treecrf.trees.scoring.scorer import PackedTrees, Router, Scorer, Scoring
 from treecrf.utils.checks import require
 from treecrf.utils.exact import MAX_EXACT
 from treecrf.utils.threads import Threads
@@ -41,25 +40,13 @@ class Forest:
 
     With constant transitions, no tree tests a previous label. Each iteration adds an array to the
     scores of labels after labels instead, which are the same at all positions.
-
-    Parameters
-    ----------
-    n_labels, order : int
-    has_transitions : bool, default=False
-        Whether transitions are constant.
-
-    Attributes
-    ----------
-    trees : list of dict
-    transitions : list of int32 arrays (order + 1, n_labels, n_contexts), or None
-        For each iteration, scores by the number of labels before a position, label, and context, in
-        units of 2**-20 (see `treecrf.chains.score_parts.ScoreParts`).
     """
 
     def __init__(self, n_labels: int, order: int, has_transitions: bool = False):
         self.n_labels = n_labels
         self.order = order
         self.trees: list[dict[str, np.ndarray]] = []
+        # For each iteration, as those of `treecrf.chains.score_parts.ScoreParts`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         self._scorers: dict = {}
 
@@ -168,24 +155,11 @@ class Forest:
         given: np.ndarray | None = None,
         depth: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Sum of the trees' values for every class, position and context.
+        """Sum the trees' values of some iterations for every class, position and context.
 
-        Parameters
-        ----------
-        iterations : (int, int), optional
-            First iteration, and the one after the last. By default all are used.
-        start : array (n_labels, n_positions, n_contexts), optional
-            Scores to add to, in place.
-        given : uint8 array (order, n_positions), optional
-            The label at each lag before each position, ``n_labels`` for none: only this context
-            is scored, by the trees alone.
-        depth : uint8 array (n_positions,), optional
-            Number of labels before each position that define its context, by default those in its
-            sequence.
-
-        Returns
-        -------
-        float64 array (n_labels, n_positions, n_contexts)
+        The sums are added to ``start``. Where previous labels are ``given``, only their context is
+        scored, by the trees alone. ``depth`` is the number of labels before each position that
+        define its context, by default those in its sequence.
         """
         scores = self.zeros(encoded, given) if start is None else start
         iterations = iterations or (0, self.n_iter)
@@ -221,12 +195,7 @@ class Forest:
         threads: Threads,
         iterations: tuple[int, int] | None = None,
     ) -> np.ndarray:
-        """Sum of the values of trees that test no previous labels.
-
-        Returns
-        -------
-        float64 array (n_labels, n_positions)
-        """
+        """Sum the values of trees that test no previous labels; (n_labels, n_positions)."""
         # In any context the values are the same.
         context = np.zeros((self.order, encoded.n_positions), dtype=np.uint8)
         return self.scores(encoder, encoded, threads, iterations, given=context)[:, :, 0]
@@ -234,17 +203,7 @@ class Forest:
     def add_to_parts(
         self, parts: ScoreParts, router: Router, threads: Threads, first: int = 0
     ) -> None:
-        """Add the trees' values to the parts of scores.
-
-        Parameters
-        ----------
-        parts : ScoreParts
-        router : Router
-            The positions of these parts.
-        threads : Threads
-        first : int, default=0
-            The first iteration to add.
-        """
+        """Add the values of trees, from iteration ``first`` on, to the scores of a router."""
         for i in range(first, self.n_iter):
             router.add(self.packed(router.encoder, i, i + 1), parts, threads)
         if self.transitions is not None:
@@ -262,7 +221,7 @@ class Forest:
         return encoded.depth_of(self.order)
 
     def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
-        """Return a scorer of some iterations; that of the whole forest is cached."""
+        """Return a scorer of some iterations; the one of the whole forest is cached."""
         key = (first, last, is_given)
         if key in self._scorers:
             return self._scorers[key]

@@ -64,12 +64,7 @@ def paths_of(packed: dict[str, np.ndarray]) -> Literals:
 
 
 def label_masks(literals: Literals, n_leaves: int, n_labels: int, order: int) -> np.ndarray:
-    """Return the previous labels possible at each leaf and lag, the last for none.
-
-    Returns
-    -------
-    bool array (n_leaves, order, n_labels + 1)
-    """
+    """Mark the previous labels possible at each leaf and lag, the last one for none."""
     masks = np.ones((n_leaves, order, n_labels + 1), dtype=bool)
     of_labels = literals.take(literals.column == LABEL)
     one = np.eye(n_labels + 1, dtype=bool)[of_labels.value]
@@ -130,7 +125,7 @@ def _without_implied_ends(literals: Literals) -> Literals:
 
 
 def _without_implied_end(literals: Literals, side: int) -> Literals:
-    """Do the same for negative or for positive offsets."""
+    """Keep one positive and one negative boundary test at negative or at positive offsets."""
     n_leaves = int(literals.leaf.max(initial=-1)) + 1
     far, here = literals.offset * side, literals.offset * side > 0
     is_end = literals.column == BOUNDARY
@@ -153,7 +148,7 @@ def _without_implied_end(literals: Literals, side: int) -> Literals:
 
 
 def _starts_of_runs(keys: list[np.ndarray]) -> np.ndarray:
-    """Return the mask of the elements at which any key differs from that of the element before."""
+    """Mark the elements at which any key differs from the one before."""
     starts = np.ones(len(keys[0]), dtype=bool)
     starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     return starts

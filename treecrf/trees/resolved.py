@@ -17,13 +17,6 @@ def resolved(forest: Forest, outcomes: Outcomes) -> Forest:
 
     A node with a known outcome is replaced by its child. A surrogate with a known outcome answers
     wherever those before it have no value, so those after it are dropped.
-
-    Parameters
-    ----------
-    forest : Forest
-    outcomes : callable
-        Function of int arrays of the columns, offsets and values of tests. It returns an int array:
-        1 or 0 for a known outcome, and -1 otherwise.
     """
     packed = forest.pack()
     if not forest.trees:

@@ -42,19 +42,12 @@ LEADS, LEAVES, GONE = range(3)
 
 @dataclass(frozen=True)
 class Players:
-    """The players among whom the scores are divided.
+    """The players among whom the scores are divided."""
 
-    Attributes
-    ----------
-    features : int64 array (n_players,)
-        Number of the feature, which those derived in training follow; `BOUNDARY` for the ends of
-        sequences, and `LABEL` for previous labels.
-    offsets : int64 array (n_players,)
-        Offset in the window, or lag of a previous label, in the direction of the chain.
-    """
-
+    # Number of the feature, or of one derived in training, `BOUNDARY` for the ends of sequences, or
+    # `LABEL` for previous labels.
     features: np.ndarray
-    offsets: np.ndarray
+    offsets: np.ndarray  # in the window, or lags of previous labels, in the chain's direction
 
     def __len__(self) -> int:
         return len(self.features)
@@ -102,23 +95,11 @@ def feature_of_columns(encoder: Encoder) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Links:
-    """Tests of the same player on the paths of some trees; see `treecrf.trees._shapley.link_tests`.
+    """Tests of the same player on the paths of some trees; see `_shapley.link_tests`."""
 
-    Attributes
-    ----------
-    packed : dict of arrays
-        The arrays of `Forest.pack`.
-    players : int32 array (n_nodes,)
-        Player of the test of each inner node; 0 in leaves.
-    shares : float64 array (n_nodes,)
-        Relative cover of the true child of each node.
-    parents, ancestors, n_players : int32 arrays (n_nodes,)
-    covers, reaches : float64 arrays (n_nodes,)
-    """
-
-    packed: dict[str, np.ndarray]
-    players: np.ndarray
-    shares: np.ndarray
+    packed: dict[str, np.ndarray]  # the arrays of `Forest.pack`
+    players: np.ndarray  # player of the test of each node; 0 in leaves
+    shares: np.ndarray  # relative cover of the true child of each node
     parents: np.ndarray
     ancestors: np.ndarray
     n_players: np.ndarray
@@ -180,32 +161,15 @@ def _width_for(n_players: int) -> int:
 
 @dataclass(frozen=True)
 class PathTables:
-    """Trees as `treecrf.trees._shapley.Explainer` reads them.
+    """Trees as `treecrf.trees._shapley.Explainer` reads them."""
 
-    Attributes
-    ----------
-    weights : float64 array (width,)
-        Weights of the quadrature.
-    ratios, slopes : float64 arrays (n_nodes * 3, width)
-        See ``shapley.h``.
-    inner : int32 array (n_inner, 5)
-        Index in the tree, children, ancestor and slot of each inner node.
-    inner_starts : int64 array (n_trees + 1,)
-        First inner node of each tree.
-    players : int32 array (n_slots,)
-        The players of each tree, one tree after another.
-    slot_starts : int64 array (n_trees + 1,)
-        First slot of each tree.
-    shares : float64 array (n_nodes,)
-    """
-
-    weights: np.ndarray
-    ratios: np.ndarray
-    slopes: np.ndarray
-    inner: np.ndarray
-    inner_starts: np.ndarray
-    players: np.ndarray
-    slot_starts: np.ndarray
+    weights: np.ndarray  # of the quadrature
+    ratios: np.ndarray  # see ``shapley.h``
+    slopes: np.ndarray  # see ``shapley.h``
+    inner: np.ndarray  # (n_inner, 5): index in the tree, children, ancestor and slot
+    inner_starts: np.ndarray  # first inner node of each tree
+    players: np.ndarray  # of each tree, one tree after another
+    slot_starts: np.ndarray  # first slot of each tree
     shares: np.ndarray
 
     @classmethod
@@ -255,22 +219,7 @@ def _ratios_and_slopes(links: Links, points: np.ndarray) -> tuple[np.ndarray, np
 
 
 class ForestExplainer:
-    """Explainer of the scores of a forest, given the previous labels.
-
-    Parameters
-    ----------
-    forest : Forest
-    encoder : Encoder
-    codes : list of int
-        The labels whose scores to explain.
-
-    Attributes
-    ----------
-    players : Players
-        Those that occur in the trees.
-    base_values : float64 array (n_codes,)
-        Expected scores, where all players are absent.
-    """
+    """Explainer of the scores of a forest, given the previous labels."""
 
     def __init__(self, forest: Forest, encoder: Encoder, codes: list[int]):
         self.forest = forest
@@ -299,18 +248,7 @@ class ForestExplainer:
         values: np.ndarray,
         threads: Threads,
     ) -> None:
-        """Add the contributions to the scores of all labels at all positions.
-
-        Parameters
-        ----------
-        encoded : EncodedSequences
-        given : uint8 array (order, n_positions)
-            The label at each lag before each position, ``n_labels`` for none.
-        players : Players
-            The players of ``values``, among which are those of the trees.
-        values : float64 array (n_positions, n_codes, n_players), changed in place
-        threads : Threads
-        """
+        """Add the contributions to ``values``, (n_positions, n_codes, n_players)."""
         columns = players.index_of(self.players.features, self.players.offsets)
         follows_surrogates = self.encoder.missing == "surrogate"
         for width in np.unique(self._widths):

@@ -61,7 +61,7 @@ from treecrf.learners.training_data import (
 )
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
-from treecrf.trees.scoring.router import Router
+from treecrf.trees.scoring.scorer import Router
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (

@@ -22,7 +22,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import IterationWeights
 from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.trees.forest import Forest
-from treecrf.trees.scoring.router import Router
+from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 

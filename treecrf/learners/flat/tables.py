@@ -12,8 +12,7 @@ from scipy import sparse
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.trees.conjunctions import WeightedConjunctions
-from treecrf.trees.rules import bits_of
+from treecrf.trees.conjunctions import WeightedConjunctions, bits_of
 
 
 class FlatTables:

@@ -9,8 +9,8 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder, thresholds_of
+from treecrf.trees.conjunctions import leaf_values
 from treecrf.trees.forest import Forest
-from treecrf.trees.rules import leaf_values
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,30 @@ cdef class Answers:
     cdef bint _exclude_missing(self, Bits *block) noexcept nogil
 
 
+cdef class Surrogates:
+    cdef const int32_t[::1] starts, tests
+    cdef const uint8_t[::1] is_reversed
+    cdef const double[::1] shares
+
+    cdef uint64_t passed(self, Answers answers, const Bits *block, Py_ssize_t w, Py_ssize_t node,
+                         uint64_t missing) noexcept nogil
+
+
+cdef class ColumnAnswers:
+    cdef Answers answers
+    cdef const uint8_t[:, ::1] codes, bits
+    cdef const int64_t[::1] posting_starts
+    cdef const int32_t[::1] postings
+    cdef const int64_t[::1] id_starts
+    cdef bint has_missing      # whether any value is missing
+    cdef Py_ssize_t n_filled
+
+    cdef int64_t *open(self, Py_ssize_t first) noexcept nogil
+    cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil
+    cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil
+    cdef int64_t _first_posting(self, int32_t id_, Py_ssize_t row) noexcept nogil
+
+
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil
 cdef void close_bits(Bits *block) noexcept nogil
 cdef void begin_bits(Bits *block, Py_ssize_t first, Py_ssize_t size) noexcept nogil

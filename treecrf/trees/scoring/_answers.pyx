@@ -1,4 +1,4 @@
-"""Outcomes of window tests at many positions: a column of bits for each test.
+"""Outcomes of window tests at many positions or rows: a column of bits for each test.
 
 A position that lacks a value passes none of the tests of this value. The column of a missing-value
 test marks such positions.
@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from treecrf.trees.growing._search cimport lower_bound
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LISTED
 
 cdef extern from "utils/bitsets.h" nogil:
@@ -25,12 +26,7 @@ cdef enum:
 
 
 cdef class Positions:
-    """Encoded positions.
-
-    Parameters
-    ----------
-    encoded : treecrf.encoding.encoded.EncodedSequences
-    """
+    """Encoded positions."""
 
     def __init__(self, encoded):
         self.rows = encoded.row_of_position
@@ -42,14 +38,7 @@ cdef class Positions:
 
 
 cdef class Answers:
-    """Evaluator of distinct tests at blocks of positions.
-
-    Parameters
-    ----------
-    tests : treecrf.trees.scoring.distinct_tests.DistinctTests
-    reads_lists : bool, default=True
-        Whether `fill` is called for encoded positions with lists.
-    """
+    """Evaluator of distinct tests at blocks of positions."""
 
     def __init__(self, tests, bint reads_lists=True):
         self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
@@ -69,10 +58,10 @@ cdef class Answers:
 
     cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
                          Py_ssize_t n_labels) noexcept nogil:
-        """Fill the columns of tests of given previous labels, which follow those of the window."""
+        """Fill the columns of tests of previous labels, if given; they follow the window tests."""
         cdef Py_ssize_t lag, symbol
         cdef uint64_t *column = block.columns + self.n_tests * block.stride
-        for lag in range(given.shape[0]):
+        for lag in range(given.shape[0] if given is not None else 0):
             memcpy(block.bytes, &given[lag, block.first], block.size)
             for symbol in range(n_labels + 1):
                 bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
@@ -153,6 +142,104 @@ cdef class Answers:
         return any_missing != 0
 
 
+cdef class Surrogates:
+    """Surrogates of tests, which positions without the value of a test follow."""
+
+    def __init__(self, packed, shares):
+        self.starts, self.tests = packed.surrogate_starts, packed.surrogates
+        self.is_reversed = packed.nodes["reversed"].astype(np.uint8)
+        self.shares = shares
+
+    cdef uint64_t passed(self, Answers answers, const Bits *block, Py_ssize_t w, Py_ssize_t node,
+                         uint64_t missing) noexcept nogil:
+        """Find those that pass among the ``missing`` positions of a word.
+
+        They follow the first surrogate whose value is not missing, or else the majority.
+        """
+        cdef Py_ssize_t s
+        cdef uint64_t passed = 0, answering, column
+        cdef const uint64_t *lacking
+        for s in range(self.starts[node], self.starts[node + 1]):
+            lacking = answers.missing_of(block, self.tests[s])
+            column = block.columns[self.tests[s] * block.stride + w]
+            answering = missing & ~lacking[w] if lacking != NULL else missing
+            passed |= answering & (~column if self.is_reversed[s] else column)
+            missing ^= answering
+        return passed | missing if self.shares[node] >= 0.5 else passed
+
+
+cdef class ColumnAnswers:
+    """Evaluator of distinct tests at runs of rows that are stored column by column.
+
+    A test reads one column of bytes, or the rows that list one id. All rows of a run have bits,
+    also the boundary rows between two sequences, whose bits have no meaning.
+    """
+
+    def __init__(self, tests, Answers answers, columns, bint has_missing):
+        n_ids = np.where(tests.kinds == LISTED, tests.highs - tests.lows, 0)
+        self.answers = answers
+        self.codes, self.bits = columns.codes, columns.bits
+        self.posting_starts, self.postings = columns.posting_starts, columns.postings
+        self.id_starts = np.append(0, np.cumsum(n_ids, dtype=np.int64))
+        self.has_missing = has_missing
+        self.n_filled = answers.n_tests if has_missing else answers.n_plain
+
+    cdef int64_t *open(self, Py_ssize_t first) noexcept nogil:
+        """Find the first posting of each test and id from a row on; NULL without memory.
+
+        The caller frees the array, which `fill` advances.
+        """
+        cdef Py_ssize_t k, i
+        cdef int64_t *found = <int64_t *> malloc((self.id_starts[self.answers.n_tests] + 1)
+                                                 * sizeof(int64_t))
+        for k in range(self.answers.n_tests if found != NULL else 0):
+            for i in range(self.id_starts[k + 1] - self.id_starts[k]):
+                found[self.id_starts[k] + i] = self._first_posting(
+                    self.answers.lows[k] + <int32_t> i, first + self.answers.offsets[k])
+        return found
+
+    cdef inline int64_t _first_posting(self, int32_t id_, Py_ssize_t row) noexcept nogil:
+        cdef int64_t low = self.posting_starts[id_], high = self.posting_starts[id_ + 1]
+        return low if low == high else lower_bound(&self.postings[0], low, high, row)
+
+    cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil:
+        """Fill the columns of the next rows; returns whether any value is missing there."""
+        cdef Py_ssize_t k, slot, start
+        cdef uint8_t kind, low
+        cdef uint64_t *column
+        for k in range(self.n_filled):
+            kind, low = self.answers.kinds[k], <uint8_t> self.answers.lows[k]
+            slot, start = self.answers.slots[k], block.first + self.answers.offsets[k]
+            column = block.columns + k * block.stride
+            if kind == LISTED:
+                self._fill_listed(block, k, next_postings)
+            elif kind == BIT:
+                bytes_equal(&self.bits[slot, start], block.n_words, 1 << low, 1 << low, column)
+            elif kind == CODE_EQUAL:
+                bytes_equal(&self.codes[slot, start], block.n_words, 255, low, column)
+            else:
+                bytes_above(&self.codes[slot, start], block.n_words, low, column)
+        return self.has_missing and self.answers._exclude_missing(block)
+
+    cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil:
+        cdef uint64_t *column = block.columns + k * block.stride
+        cdef Py_ssize_t i, start = block.first + self.answers.offsets[k]
+        cdef Py_ssize_t row, id_ = self.answers.lows[k]
+        cdef int64_t entry, end
+        memset(column, 0, block.n_words * sizeof(uint64_t))
+        for i in range(self.id_starts[k], self.id_starts[k + 1]):
+            entry, end = next_postings[i], self.posting_starts[id_ + 1]
+            while entry < end:
+                row = self.postings[entry] - start
+                if row >= block.size:
+                    break
+                if row >= 0:  # not between this block and the one before
+                    set_bit(column, row)
+                entry += 1
+            next_postings[i] = entry
+            id_ += 1
+
+
 def find_same_bytes(tests):
     """Mark the tests that read the same bytes as the tests before them; uint8 array."""
     kinds, offsets, slots = tests.kinds, tests.offsets, tests.slots
@@ -164,15 +251,7 @@ def find_same_bytes(tests):
 
 
 def mark_missing(tests, encoded, uint8_t[::1] marks):
-    """Mark the positions that lack the value of any test of a node.
-
-    Parameters
-    ----------
-    tests : treecrf.trees.scoring.distinct_tests.DistinctTests
-    encoded : treecrf.encoding.encoded.EncodedSequences
-    marks : uint8 array (n_positions,), changed in place
-        Receives 1 at these positions.
-    """
+    """Mark the positions that lack the value of any test of a node."""
     cdef Answers answers = Answers(tests)
     cdef Positions positions = Positions(encoded)
     cdef Bits block

@@ -1,8 +1,9 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+from treecrf.chains._memory cimport Memory
 from treecrf.trees.growing._row_sets cimport Fraction
-from treecrf.trees.scoring._answers cimport Answers, Bits
+from treecrf.trees.scoring._answers cimport Answers, Bits, Surrogates
 
 
 cdef enum:
@@ -14,6 +15,7 @@ cdef enum:
 
 cdef struct Block:
     # The current positions, and working memory.
+    Memory memory
     Bits bits
     Py_ssize_t tree            # the tree that is being split
     const uint64_t *inside     # the positions of the block; NULL if these are all bits
@@ -37,9 +39,8 @@ cdef class Evaluator:
     cdef Answers answers
     cdef const int32_t[::1] starts, classes, test, true_child, false_child, leaf_numbers
     cdef const double[::1] values, shares
-    cdef const int32_t[::1] surrogate_starts, surrogates
-    cdef const uint8_t[::1] is_reversed
-    cdef bint follows_surrogates
+    cdef Surrogates surrogates
+    cdef bint follows_surrogates   # otherwise missing values go to both children, with fractions
     cdef const int32_t[:, ::1] symbols
     cdef const int64_t[::1] depth_starts
     cdef Py_ssize_t n_columns, n_labels, n_extended, max_nodes
@@ -61,8 +62,6 @@ cdef class Evaluator:
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil
     cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
                             uint64_t *missing) noexcept nogil
-    cdef void _follow_surrogates(self, const Block *block, Py_ssize_t index, uint64_t *missing,
-                                 uint64_t *passing, uint64_t *failing) noexcept nogil
     cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t index,
                       const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil
     cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil

@@ -18,16 +18,13 @@ import numpy as np
 
 from libc.math cimport rint
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._contexts cimport add_shared, add_to_contexts
+from treecrf.chains._memory cimport Memory, release, take, take_doubles, take_zeros
 from treecrf.trees.scoring._answers cimport (
-    Answers,
-    Positions,
-    begin_bits,
-    close_bits,
-    open_bits,
+    Answers, Positions, Surrogates, begin_bits, close_bits, open_bits,
 )
 from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 
@@ -36,38 +33,15 @@ cdef extern from "utils/bitsets.h" nogil:
     int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                     uint64_t *failed)
 
+
 cdef void free_block(Block *block) noexcept nogil:
     close_bits(&block.bits)
-    free(block.sets)
-    free(block.set_of)
-    free(block.contexts_of)
-    free(block.members)
-    free(block.addend)
-    free(block.shared)
+    release(&block.memory)
     free(block.fractions)
-    free(block.failing)
-    free(block.fractions_of)
-    free(block.n_fractions_of)
 
 
 cdef class Evaluator:
-    """Evaluator of trees at sets of positions.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-    symbols : int32 array (n_extended, order)
-        Previous label at each lag of each extended context.
-    depth_starts : int64 array (order + 1,)
-        First extended context of each depth.
-    n_given : int
-        Number of previous labels that are given to `add_scores`; 0 to score all contexts.
-    follows_surrogates : bool
-        Whether positions whose value is missing follow surrogates, or else the majority, instead of
-        going to both children with fractions.
-    reads_lists : bool, default=True
-        Whether the evaluator reads the lists of encoded positions.
-    """
+    """Evaluator of trees at sets of positions."""
 
     def __init__(self, packed, symbols, depth_starts, Py_ssize_t n_given,
                  bint follows_surrogates, bint reads_lists=True):
@@ -77,8 +51,7 @@ cdef class Evaluator:
         self.true_child, self.false_child = packed.children
         self.leaf_numbers = np.cumsum(np.asarray(self.true_child) < 0, dtype=np.int32) - 1
         self.values, self.shares = nodes["leaf"], nodes["share"]
-        self.surrogate_starts, self.surrogates = packed.surrogate_starts, packed.surrogates
-        self.is_reversed = nodes["reversed"].astype(np.uint8)
+        self.surrogates = Surrogates(packed, nodes["share"])
         self.follows_surrogates = follows_surrogates
         self.symbols = symbols
         self.depth_starts = depth_starts
@@ -88,13 +61,7 @@ cdef class Evaluator:
         self.max_nodes = max(np.diff(self.starts), default=0)
 
     def add_scores(self, scoring, Py_ssize_t first, Py_ssize_t last):
-        """Add the trees' values to the scores of the positions from ``first`` to ``last - 1``.
-
-        Parameters
-        ----------
-        scoring : treecrf.trees.scoring.scorer.Scoring
-        first, last : int
-        """
+        """Add the trees' values to the scores of the positions from ``first`` to ``last - 1``."""
         cdef const uint8_t[::1] depth = scoring.depth
         cdef const uint8_t[:, ::1] given = scoring.given
         cdef double[:, :, ::1] scores = scoring.scores
@@ -106,8 +73,7 @@ cdef class Evaluator:
             while first < last and not block.failed:
                 begin_bits(&block.bits, first, min(max_size, last - first))
                 block.has_missing = self.answers.fill(&block.bits, positions)
-                if given is not None:
-                    self.answers.fill_given(&block.bits, given, self.n_labels)
+                self.answers.fill_given(&block.bits, given, self.n_labels)
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
                 for tree in range(self.classes.shape[0]):
                     self._add_tree(&block, tree, depth, scores)
@@ -171,20 +137,18 @@ cdef class Evaluator:
 
     cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
         cdef Py_ssize_t n = self.max_nodes + 2
+        cdef Memory *memory = &block.memory
         memset(block, 0, sizeof(Block))
-        block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))
-        block.set_of = <uint64_t **> malloc(n * sizeof(uint64_t *))
-        block.contexts_of = <int32_t *> malloc(n * sizeof(int32_t))
-        block.members = <uint8_t *> malloc(n * self.n_extended)
-        block.addend = <double *> malloc(self.n_extended * sizeof(double))
-        block.shared = <double *> malloc(n_classes * BLOCK * sizeof(double))
-        block.fractions_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
-        block.n_fractions_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
-        block.failing = <Fraction *> malloc(BLOCK * sizeof(Fraction))
-        block.failed = not (
-            open_bits(&block.bits, self.n_columns, BLOCK_WORDS) and block.sets and block.set_of
-            and block.contexts_of and block.members and block.addend and block.shared
-            and block.fractions_of and block.n_fractions_of and block.failing)
+        block.sets = <uint64_t *> take(memory, n * BLOCK_WORDS * sizeof(uint64_t))
+        block.set_of = <uint64_t **> take(memory, n * sizeof(uint64_t *))
+        block.contexts_of = <int32_t *> take(memory, n * sizeof(int32_t))
+        block.members = <uint8_t *> take(memory, n * self.n_extended)
+        block.addend = take_doubles(memory, self.n_extended)
+        block.shared = take_doubles(memory, n_classes * BLOCK)
+        block.fractions_of = <Py_ssize_t *> take_zeros(memory, n * sizeof(Py_ssize_t))
+        block.n_fractions_of = <Py_ssize_t *> take_zeros(memory, n * sizeof(Py_ssize_t))
+        block.failing = <Fraction *> take(memory, BLOCK * sizeof(Fraction))
+        block.failed = not open_bits(&block.bits, self.n_columns, BLOCK_WORDS) or memory.failed
 
     # Trees
 
@@ -255,15 +219,17 @@ cdef class Evaluator:
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
         """Send on positions without the value; returns 1 if some pass, plus 2 if some fail."""
         cdef uint64_t missing[BLOCK_WORDS]
-        cdef uint64_t any_passed = 0, any_failed = 0
+        cdef uint64_t any_passed = 0, any_failed = 0, following
         cdef Py_ssize_t w
         self._take_missing(block, self.test[index], failing, missing)
         block.n_fractions_of[passed] = block.n_fractions_of[failed] = 0
-        if self.follows_surrogates:
-            self._follow_surrogates(block, index, missing, passing, failing)
-        else:
+        if not self.follows_surrogates:
             self._divide(block, node, index, missing, passed, failed)
         for w in range(block.bits.n_words):
+            if self.follows_surrogates and missing[w]:
+                following = self.surrogates.passed(self.answers, &block.bits, w, index, missing[w])
+                passing[w] |= following
+                failing[w] |= missing[w] & ~following
             any_passed |= passing[w]
             any_failed |= failing[w]
         return ((any_passed != 0 or block.n_fractions_of[passed] > 0)
@@ -277,30 +243,6 @@ cdef class Evaluator:
         for w in range(block.bits.n_words):
             missing[w] = failing[w] & lacking[w] if lacking != NULL else 0
             failing[w] ^= missing[w]
-
-    cdef void _follow_surrogates(self, const Block *block, Py_ssize_t index, uint64_t *missing,
-                                 uint64_t *passing, uint64_t *failing) noexcept nogil:
-        """Follow the first surrogate whose value is not missing, or else the majority."""
-        cdef Py_ssize_t s, w
-        cdef int32_t test
-        cdef const uint64_t *column
-        cdef const uint64_t *lacking
-        cdef uint64_t flip, answering
-        for s in range(self.surrogate_starts[index], self.surrogate_starts[index + 1]):
-            test = self.surrogates[s]
-            column = block.bits.columns + test * BLOCK_WORDS
-            lacking = self.answers.missing_of(&block.bits, test)
-            flip = ~<uint64_t> 0 if self.is_reversed[s] else 0
-            for w in range(block.bits.n_words):
-                answering = missing[w] & ~lacking[w] if lacking != NULL else missing[w]
-                passing[w] |= answering & (column[w] ^ flip)
-                failing[w] |= answering & ~(column[w] ^ flip)
-                missing[w] ^= answering
-        for w in range(block.bits.n_words):
-            if self.shares[index] >= 0.5:
-                passing[w] |= missing[w]
-            else:
-                failing[w] |= missing[w]
 
     cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t index,
                       const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:

@@ -9,16 +9,11 @@ values, in units of 2**-20. The sums over the trees of a group are added to its 
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
+from treecrf.chains._memory cimport Memory, release, take, take_zeros
 from treecrf.trees.scoring._answers cimport (
-    Answers,
-    Bits,
-    Positions,
-    begin_bits,
-    close_bits,
-    open_bits,
+    Answers, Bits, Positions, begin_bits, close_bits, open_bits,
 )
 from treecrf.trees.scoring._programs cimport Output, Program
 
@@ -48,6 +43,7 @@ cdef double UNIT = 2.0**-20
 
 
 cdef struct Block:
+    Memory memory
     Bits bits
     Py_ssize_t n_words          # of rows, a multiple of GROUP_WORDS
     uint64_t *slots             # rows of intermediate results
@@ -58,19 +54,7 @@ cdef struct Block:
 
 
 cdef class LookupEvaluator:
-    """Evaluator by lookup of leaf values.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-        Trees for which `treecrf.trees.scoring._programs.can_run` is true.
-    n_given : int
-        Number of previous labels that are given to `add_scores`; 0 to score all contexts.
-    groups : treecrf.trees.scoring.context_groups.Groups
-        Groups of the contexts of the positions.
-    by_permutes : bool
-        Whether to look up values in vector registers.
-    """
+    """Evaluator by lookup of leaf values."""
 
     cdef Answers answers
     cdef Program program
@@ -92,16 +76,9 @@ cdef class LookupEvaluator:
 
     def add_scores(self, scoring, const int32_t[::1] positions, Py_ssize_t first,
                    Py_ssize_t last):
-        """Add the trees' values to the scores of some positions.
+        """Add the trees' values to the scores of positions with the same number of labels before.
 
-        Parameters
-        ----------
-        scoring : treecrf.trees.scoring.scorer.Scoring
-            Positions with the same number of labels before them.
-        positions : int32 array (n_positions,)
-            Index of each position in the scores.
-        first, last : int
-            The positions to score are those from ``first`` to ``last - 1``.
+        ``positions`` are their indices in the scores, ``first`` and ``last`` those among them.
         """
         cdef const uint8_t[:, ::1] given = scoring.given
         cdef double[:, :, ::1] scores = scoring.scores
@@ -114,14 +91,14 @@ cdef class LookupEvaluator:
             while first < last and ready:
                 begin_bits(&block.bits, first, min(BLOCK, last - first))
                 self.answers.fill(&block.bits, encoded)
-                if given is not None:
-                    self.answers.fill_given(&block.bits, given, self.n_labels)
+                self.answers.fill_given(&block.bits, given, self.n_labels)
                 block.n_words = (block.bits.n_words + GROUP_WORDS - 1) // GROUP_WORDS * GROUP_WORDS
                 for class_ in range(scores.shape[0]):
                     self._add_class(&block, class_)
                     add_to_scores(&block, class_, self.members.shape[1], positions, scores)
                 first += block.bits.size
-            close(&block)
+            close_bits(&block.bits)
+            release(&block.memory)
         if not ready:
             raise MemoryError("no memory to evaluate the trees")
 
@@ -183,13 +160,15 @@ cdef class LookupEvaluator:
 
     cdef bint _open(self, Block *block) noexcept nogil:
         cdef Py_ssize_t n_rows = self.n_columns + N_CONSTANTS + self.program.n_slots
+        cdef Memory *memory = &block.memory
         memset(block, 0, sizeof(Block))
-        block.sums = <uint8_t *> calloc(self.max_groups + 1, self.size_of_sums)
-        block.n_added = <Py_ssize_t *> calloc(self.max_groups + 1, sizeof(Py_ssize_t))
-        block.taken = <uint32_t *> malloc(BLOCK * sizeof(uint32_t))
-        block.totals = <uint32_t *> malloc(self.members.shape[1] * STRIDE * sizeof(uint32_t))
-        if not (open_bits(&block.bits, n_rows, ROW_WORDS) and block.sums and block.n_added
-                and block.taken and block.totals):
+        block.sums = <uint8_t *> take_zeros(memory, (self.max_groups + 1) * self.size_of_sums)
+        block.n_added = <Py_ssize_t *> take_zeros(memory,
+                                                  (self.max_groups + 1) * sizeof(Py_ssize_t))
+        block.taken = <uint32_t *> take(memory, BLOCK * sizeof(uint32_t))
+        block.totals = <uint32_t *> take(memory,
+                                         self.members.shape[1] * STRIDE * sizeof(uint32_t))
+        if not open_bits(&block.bits, n_rows, ROW_WORDS) or memory.failed:
             return False
         # Rows have garbage beyond the positions of the block, which must be initialized garbage.
         memset(block.bits.columns, 0, n_rows * ROW_WORDS * sizeof(uint64_t))
@@ -197,14 +176,6 @@ cdef class LookupEvaluator:
                ROW_WORDS * sizeof(uint64_t))
         block.slots = block.bits.columns + (self.n_columns + N_CONSTANTS) * ROW_WORDS
         return True
-
-
-cdef void close(Block *block) noexcept nogil:
-    close_bits(&block.bits)
-    free(block.sums)
-    free(block.n_added)
-    free(block.taken)
-    free(block.totals)
 
 
 cdef void add_to_scores(Block *block, Py_ssize_t class_, Py_ssize_t n_contexts,

@@ -55,12 +55,6 @@ def can_run(packed, Py_ssize_t n_columns):
 
     Leaf values must be multiples of 2**-20, sums of them must fit 32 bits, and neither tests nor
     leaves may be too many.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-    n_columns : int
-        Number of tests that have columns of bits.
     """
     is_leaf = packed.nodes["true_child"] < 0
     units = np.where(is_leaf, packed.nodes["leaf"], 0.0) * 2.0**LEAF_UNITS_LOG2
@@ -74,18 +68,7 @@ def can_run(packed, Py_ssize_t n_columns):
 
 
 cdef class Program:
-    """The program of some trees for groups of contexts.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-        Trees for which `can_run` is true.
-    groups : treecrf.trees.scoring.context_groups.Groups
-    n_columns : int
-        Number of tests that have columns of bits.
-    by_permutes : bool
-        Whether the tables of leaf values are for `add_by_permutes`.
-    """
+    """The program of some trees for groups of contexts."""
 
     def __init__(self, packed, groups, Py_ssize_t n_columns, bint by_permutes):
         if by_permutes and not has_permutes():

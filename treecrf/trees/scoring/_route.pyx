@@ -14,21 +14,16 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from treecrf.chains._contexts cimport n_contexts_at
+from treecrf.chains._memory cimport Memory, take, take_zeros
 from treecrf.trees.growing._row_sets cimport Fraction, value_of_fraction
 from treecrf.trees.growing._tests cimport LISTING_SLACK
-from treecrf.trees.scoring._answers cimport begin_bits
-from treecrf.trees.scoring._columns cimport ColumnAnswers
+from treecrf.trees.scoring._answers cimport ColumnAnswers, begin_bits
 from treecrf.trees.scoring._evaluate cimport (
-    BLOCK,
-    BLOCK_WORDS,
-    Block,
-    Evaluator,
-    MISSING_BLOCK,
-    free_block,
+    BLOCK, BLOCK_WORDS, Block, Evaluator, MISSING_BLOCK, free_block,
 )
 
 cdef extern from "utils/bitsets.h" nogil:
@@ -69,21 +64,7 @@ cdef inline int32_t units_of(double value) noexcept nogil:
 
 @cython.final
 cdef class PartsEvaluator(Evaluator):
-    """Evaluator that adds trees to scores in parts.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-    symbols : int32 array (n_extended, order)
-        Previous label at each lag of each extended context.
-    depth_starts : int64 array (order + 1,)
-        First extended context of each depth.
-    follows_surrogates : bool
-        See `Evaluator`.
-    columns : treecrf.encoding.encoded.EncodedColumns
-    has_missing : bool
-        Whether any value is missing.
-    """
+    """Evaluator that adds trees to scores in parts."""
 
     cdef ColumnAnswers column_answers
     cdef Py_ssize_t order
@@ -155,15 +136,7 @@ cdef class PartsEvaluator(Evaluator):
             Py_ssize_t last):
         """Add the rest of the trees' values at the positions from ``first`` to ``last - 1``.
 
-        Parameters
-        ----------
-        parts : treecrf.chains.score_parts.ScoreParts
-            With a ``rest`` if any tree tests previous labels.
-        rows : int32 array (n_positions,)
-            Row of each position, ascending.
-        depth : uint8 array (n_positions,)
-            Number of labels before each position, at most ``order``.
-        first, last : int
+        Rows ascend. The parts have a ``rest`` if any tree tests previous labels.
         """
         cdef int32_t[:, ::1] state = parts.state
         cdef int32_t[:, :, ::1] rest = parts.rest
@@ -185,35 +158,24 @@ cdef class PartsEvaluator(Evaluator):
                     self._route_tree(&run, tree)
                     self._add_sums(&run, rows, first, next_)
                 first = next_
-            self._close_run(&run)
+            free(run.next_postings)
+            free_block(&run.block)
         if run.block.failed:
             raise MemoryError("no memory to evaluate the trees")
 
     cdef void _open_run(self, Run *run, Py_ssize_t row) noexcept nogil:
-        cdef Py_ssize_t size = BLOCK + LISTING_SLACK
+        cdef Memory *memory = &run.block.memory
         memset(run, 0, sizeof(Run))
         self._open(&run.block, 1)
         run.block.inside = run.inside
-        run.position = <int32_t *> calloc(BLOCK, sizeof(int32_t))
-        run.depth = <uint8_t *> malloc(BLOCK)
-        run.sums = <int32_t *> malloc(BLOCK * sizeof(int32_t))
-        run.listed = <int32_t *> malloc(size * sizeof(int32_t))
-        run.added = <int32_t *> malloc(self.n_extended * sizeof(int32_t))
-        run.where = <int32_t *> malloc(self.n_extended * sizeof(int32_t))
+        run.position = <int32_t *> take_zeros(memory, BLOCK * sizeof(int32_t))
+        run.depth = <uint8_t *> take(memory, BLOCK)
+        run.sums = <int32_t *> take(memory, BLOCK * sizeof(int32_t))
+        run.listed = <int32_t *> take(memory, (BLOCK + LISTING_SLACK) * sizeof(int32_t))
+        run.added = <int32_t *> take(memory, self.n_extended * sizeof(int32_t))
+        run.where = <int32_t *> take(memory, self.n_extended * sizeof(int32_t))
         run.next_postings = self.column_answers.open(row)
-        run.block.failed = run.block.failed or not (
-            run.position and run.depth and run.sums and run.listed and run.added and run.where
-            and run.next_postings)
-
-    cdef void _close_run(self, Run *run) noexcept nogil:
-        free(run.position)
-        free(run.depth)
-        free(run.sums)
-        free(run.listed)
-        free(run.added)
-        free(run.where)
-        free(run.next_postings)
-        free_block(&run.block)
+        run.block.failed = run.block.failed or memory.failed or run.next_postings == NULL
 
     cdef Py_ssize_t _begin(self, Run *run, const int32_t[::1] rows, const uint8_t[::1] depth,
                            Py_ssize_t first, Py_ssize_t last, Py_ssize_t max_size) noexcept nogil:

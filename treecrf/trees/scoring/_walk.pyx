@@ -11,12 +11,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.scoring._answers cimport (
-    Answers,
-    Bits,
-    Positions,
-    begin_bits,
-    close_bits,
-    open_bits,
+    Answers, Bits, Positions, begin_bits, close_bits, open_bits,
 )
 
 cdef extern from "utils/bitsets.h" nogil:
@@ -41,23 +36,12 @@ cdef struct Walk:
 
 
 cdef class Walker:
-    """Evaluator of few positions, in at most 64 contexts.
-
-    Parameters
-    ----------
-    packed : treecrf.trees.scoring.scorer.PackedTrees
-    n_given : int
-        Number of previous labels that are given to `add_scores`; 0 to score all contexts.
-    passing : uint64 array (order + 1, n_label_tests)
-        The contexts of each depth, as bits, that pass each test of a previous label.
-    n_contexts : list of int
-        Number of contexts of each depth.
-    """
+    """Evaluator of few positions, in at most 64 contexts."""
 
     cdef Answers answers
     cdef const int32_t[::1] starts, classes
     cdef const int32_t[:, ::1] nodes
-    cdef const uint64_t[:, ::1] passing
+    cdef const uint64_t[:, ::1] passing    # [depth, label test]: the contexts that pass, as bits
     cdef const uint64_t[::1] every
     cdef Py_ssize_t n_labels, n_columns
 
@@ -92,8 +76,7 @@ cdef class Walker:
             while first < last and ready:
                 begin_bits(&block, first, min(BLOCK, last - first))
                 self.answers.fill(&block, encoded)
-                if given is not None:
-                    self.answers.fill_given(&block, given, self.n_labels)
+                self.answers.fill_given(&block, given, self.n_labels)
                 for i in range(block.size):
                     rows[i] = &scores[0, first + i if positions is None else positions[first + i],
                                       0]

@@ -13,24 +13,15 @@ class Groups:
 
     Each tree of a class divides the contexts into groups. A group that several trees have in common
     is stored once. The groups are ordered by class.
-
-    Attributes
-    ----------
-    outcomes : uint8 array (n_contexts, order * (n_labels + 1) + 1)
-        Whether each context passes the tests of previous labels; the last column is unused.
-    classes : int32 array (n_groups,)
-    members : uint8 array (n_groups, n_contexts)
-    starts : int32 array (n_groups + 1,)
-        First of the trees of each group.
-    trees : int32 array
-        The trees that have each group.
     """
 
+    # uint8 (n_contexts, order * (n_labels + 1) + 1): whether each context passes the tests of
+    # previous labels; the last column is unused.
     outcomes: np.ndarray
     classes: np.ndarray
-    members: np.ndarray
-    starts: np.ndarray
-    trees: np.ndarray
+    members: np.ndarray  # uint8 (n_groups, n_contexts)
+    starts: np.ndarray  # first of the trees of each group
+    trees: np.ndarray  # that have each group
 
 
 def groups_of(
@@ -40,16 +31,10 @@ def groups_of(
     symbols: np.ndarray,
     n_labels: int,
 ) -> Groups:
-    """Group contexts.
+    """Group contexts, given tests of previous labels and, ascending, the trees they are in.
 
-    Parameters
-    ----------
-    classes : int32 array (n_trees,)
-    tree_of, label_tests : int arrays (n,)
-        Tests of previous labels and the trees they are in, ascending by tree: a test is
-        ``lag * (n_labels + 1) + symbol``, where lag 0 is the label before.
-    symbols : int32 array (n_contexts, order)
-    n_labels : int
+    A test is ``lag * (n_labels + 1) + symbol``, where lag 0 is the label before. ``symbols`` holds
+    the label at each lag of each context.
     """
     outcomes = outcomes_of(symbols, n_labels)
     cuts = np.searchsorted(tree_of, np.arange(len(classes) + 1)).tolist()
@@ -74,17 +59,7 @@ def groups_of(
 
 
 def outcomes_of(symbols: np.ndarray, n_labels: int) -> np.ndarray:
-    """Determine which contexts pass each test of previous labels.
-
-    Parameters
-    ----------
-    symbols : int32 array (n_contexts, order)
-    n_labels : int
-
-    Returns
-    -------
-    bool array (n_contexts, order * (n_labels + 1))
-    """
+    """Mark the contexts that pass each test of previous labels; (n_contexts, n_tests)."""
     lag, symbol = np.divmod(np.arange(symbols.shape[1] * (n_labels + 1)), n_labels + 1)
     return symbols[:, lag] == symbol
 

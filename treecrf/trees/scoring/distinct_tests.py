@@ -19,29 +19,17 @@ class DistinctTests:
     A missing-value test holds where the value of a column is missing. Tests of nodes are the first
     ``n_plain``; only these matter where no value is missing. Tests that read the same bytes are
     adjacent.
-
-    Attributes
-    ----------
-    kinds, offsets, slots, lows, highs : int32 arrays (n,)
-        As `treecrf.encoding.plan.Plan.lookups` gives them.
-    missing : int32 array (n,)
-        The missing-value test of each test, -1 where no value can be missing.
-    n_plain : int
-    window : (int, int)
-        Number of positions to the left and to the right in a window.
-    n_ids : int
-        Number of ids in lists.
     """
 
-    kinds: np.ndarray
+    kinds: np.ndarray  # int32, like the next four; see `treecrf.encoding.plan.Plan.lookups`
     offsets: np.ndarray
     slots: np.ndarray
     lows: np.ndarray
     highs: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray  # missing-value test of each test, -1 where no value can be missing
     n_plain: int
     window: tuple[int, int]
-    n_ids: int
+    n_ids: int  # in lists
 
     def __len__(self) -> int:
         """Return the number of distinct tests."""
@@ -49,12 +37,7 @@ class DistinctTests:
 
     @cached_property
     def by_id(self) -> np.ndarray:
-        """The test for one listed id at one offset, -1 where there is none.
-
-        Returns
-        -------
-        int32 array (window width, n_ids)
-        """
+        """The test for one listed id, by offset and id; -1 where there is none."""
         n_ids = self.n_ids if (self.kinds == LISTED).any() else 0
         table = np.full((sum(self.window) + 1, n_ids), -1, dtype=np.int32)
         of_one_id = np.flatnonzero((self.kinds == LISTED) & (self.highs == self.lows + 1))
@@ -65,19 +48,9 @@ class DistinctTests:
 def find_distinct_tests(
     nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder
 ) -> tuple[DistinctTests, np.ndarray, np.ndarray]:
-    """Find the distinct tests of some nodes and surrogates.
+    """Find the distinct tests of some nodes and surrogates, and the index of each of these.
 
-    Parameters
-    ----------
-    nodes, surrogates : int64 arrays (3, n)
-        Columns, offsets and values of window tests.
-    encoder : Encoder
-
-    Returns
-    -------
-    tests : DistinctTests
-    of_nodes, of_surrogates : int32 arrays (n,)
-        Index of each test among the distinct tests.
+    ``nodes`` and ``surrogates`` hold columns, offsets and values of window tests, int64 (3, n).
     """
     tests = np.hstack([nodes, surrogates])
     keys = _keys(tests[0], tests[1], encoder) * (1 << 32) + tests[2]

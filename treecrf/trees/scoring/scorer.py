@@ -20,7 +20,7 @@ sums are exact in any order. They differ in speed:
     hundreds.
 `_route.PartsEvaluator`
     Splits bit sets like `Evaluator`, of positions that are stored column by column. It adds trees
-    to scores in parts, in training; see `treecrf.trees.scoring.router`.
+    to scores in parts, in training; see `Router`.
 `treecrf.learners.flat._flat.FlatEvaluator`
     Evaluates conjunctions instead of trees. Used for flat models with few conjunctions.
 `treecrf.trees._tree_scores.TreeScores`
@@ -39,15 +39,18 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.contexts import extended_contexts
-from treecrf.encoding.encoded import EncodedSequences
+from treecrf.chains.score_parts import ScoreParts
+from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator
 from treecrf.trees.scoring._programs import can_run, has_permutes
+from treecrf.trees.scoring._route import PartsEvaluator
 from treecrf.trees.scoring._walk import Walker
 from treecrf.trees.scoring.context_groups import Groups, groups_of, passing_contexts
 from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
+from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
 # Minimum number of trees for evaluators with a setup cost.
@@ -66,28 +69,14 @@ NO_POSITIONS = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True)
 class PackedTrees:
-    """Trees as the kernels read them.
+    """Trees as the kernels read them."""
 
-    Attributes
-    ----------
-    nodes : dict of arrays
-        The arrays of `treecrf.trees.forest.Forest.pack`.
-    n_labels : int
-    classes : int32 array (n_trees,)
-    tests : DistinctTests
-        The distinct window tests.
-    test_of_node : int32 array (n_nodes,)
-        Index among ``tests``, which the tests of previous labels follow; -1 in a leaf.
-    surrogates : int32 array
-        Index among ``tests`` of each surrogate.
-    """
-
-    nodes: dict[str, np.ndarray]
+    nodes: dict[str, np.ndarray]  # the arrays of `treecrf.trees.forest.Forest.pack`
     n_labels: int
     classes: np.ndarray
-    tests: DistinctTests
-    test_of_node: np.ndarray
-    surrogates: np.ndarray
+    tests: DistinctTests  # of the window
+    test_of_node: np.ndarray  # index among tests, then tests of previous labels; -1 in a leaf
+    surrogates: np.ndarray  # index of each among tests
 
     @classmethod
     def of(
@@ -139,24 +128,12 @@ class PackedTrees:
 
 @dataclass(frozen=True)
 class Scoring:
-    """Positions to score, and their scores.
-
-    Attributes
-    ----------
-    encoded : EncodedSequences
-    depth : uint8 array (n_positions,)
-        Number of labels before each position that define its context.
-    given : uint8 array (order, n_positions) or None
-        The label at each lag before each position; then a position has one context.
-    scores : float64 array (n_labels, n_positions, n_contexts)
-        The values of trees are added here.
-    threads : Threads
-    """
+    """Positions to score, and their scores."""
 
     encoded: EncodedSequences
-    depth: np.ndarray
-    given: np.ndarray | None
-    scores: np.ndarray
+    depth: np.ndarray  # uint8; number of labels before each position that define its context
+    given: np.ndarray | None  # previous labels; with them, a position has one context
+    scores: np.ndarray  # to which the values of trees are added
     threads: Threads
 
     def take(self, positions: np.ndarray, scores: np.ndarray) -> Scoring:
@@ -177,16 +154,7 @@ class Scoring:
 
 
 class Scorer:
-    """Trees with the evaluators to score encoded positions.
-
-    Parameters
-    ----------
-    packed : PackedTrees
-    encoder : Encoder
-    order : int
-    is_given : bool
-        Whether the previous labels are given, so that a position has one context.
-    """
+    """Trees with the evaluators to score encoded positions."""
 
     def __init__(self, packed: PackedTrees, encoder: Encoder, order: int, is_given: bool):
         self.packed = packed
@@ -252,7 +220,7 @@ class Scorer:
 
     @cached_property
     def members(self) -> Evaluator:
-        """The same, to list the members of leaves in any context."""
+        """Evaluator that lists the members of leaves in any context."""
         lags = self.order
         return self._sets_of(np.zeros((1, lags), np.int32), np.zeros(lags + 1, np.int64))
 
@@ -297,3 +265,44 @@ class Scorer:
         symbols, starts = extended_contexts(packed.n_labels, self.order)
         here = symbols[starts[depth] : starts[depth] + packed.n_labels**depth]
         return groups_of(packed.classes, tree_of, tests, here, packed.n_labels)
+
+
+class Router:
+    """Positions to whose scores trees are added."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        order: int,
+        columns: EncodedColumns | None = None,  # of ``encoded``, if there are any already
+    ):
+        self.encoder = encoder
+        self._columns = EncodedColumns.of(encoded) if columns is None else columns
+        self._rows = encoded.row_of_position
+        self._depth = encoded.depth_of(order)
+        self._has_missing = bool(encoded.has_missing.any())
+        self._order = order
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move the columns to arrays from a function such as `Scratch.allocate`."""
+        self._columns = self._columns.kept_in(allocate)
+
+    def add(self, packed: PackedTrees, parts: ScoreParts, threads: Threads) -> None:
+        """Add the values of trees to the parts of scores."""
+        evaluator = PartsEvaluator(
+            packed,
+            *extended_contexts(packed.n_labels, self._order),
+            self.encoder.missing == "surrogate",
+            self._columns,
+            self._has_missing,
+        )
+        parts.make_room(packed.largest_values)
+        if evaluator.tests_labels:
+            parts.ensure_rest()
+        evaluator.add_defaults(parts.transitions)
+        n = len(self._rows)
+        threads.map(
+            lambda part: evaluator.add(parts, self._rows, self._depth, *part),
+            threads.even_parts(n, PART) if n else [],
+        )
