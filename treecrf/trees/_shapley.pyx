@@ -170,10 +170,11 @@ cdef class Explainer:
         """Find the positions that pass the test of a node, and those that lack its value."""
         cdef int32_t test = self.test[node]
         cdef const uint64_t *lacking = NULL
+        cdef uint64_t failed = 0
         if has_missing:
             lacking = self.answers.missing_of(block, test)
         passed[0] = block.columns[test * block.stride]
         absent[0] = 0 if lacking == NULL else lacking[0]
         if absent[0] and self.follows_surrogates:
-            passed[0] |= self.surrogates.passed(self.answers, block, 0, node, absent[0])
+            self.surrogates.follow(self.answers, block, node, absent, passed, &failed)
             absent[0] = 0

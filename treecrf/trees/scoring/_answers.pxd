@@ -40,8 +40,8 @@ cdef class Surrogates:
     cdef const uint8_t[::1] is_reversed
     cdef const double[::1] shares
 
-    cdef uint64_t passed(self, Answers answers, const Bits *block, Py_ssize_t w, Py_ssize_t node,
-                         uint64_t missing) noexcept nogil
+    cdef void follow(self, Answers answers, const Bits *block, Py_ssize_t node,
+                     uint64_t *missing, uint64_t *passing, uint64_t *failing) noexcept nogil
 
 
 cdef class ColumnAnswers:

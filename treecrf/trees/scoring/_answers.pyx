@@ -150,22 +150,30 @@ cdef class Surrogates:
         self.is_reversed = packed.nodes["reversed"].astype(np.uint8)
         self.shares = shares
 
-    cdef uint64_t passed(self, Answers answers, const Bits *block, Py_ssize_t w, Py_ssize_t node,
-                         uint64_t missing) noexcept nogil:
-        """Find those that pass among the ``missing`` positions of a word.
+    cdef void follow(self, Answers answers, const Bits *block, Py_ssize_t node,
+                     uint64_t *missing, uint64_t *passing, uint64_t *failing) noexcept nogil:
+        """Add the ``missing`` positions of a block to those that pass or fail.
 
         They follow the first surrogate whose value is not missing, or else the majority.
         """
-        cdef Py_ssize_t s
-        cdef uint64_t passed = 0, answering, column
+        cdef Py_ssize_t s, w
+        cdef const uint64_t *column
         cdef const uint64_t *lacking
+        cdef uint64_t flip, answering
         for s in range(self.starts[node], self.starts[node + 1]):
+            column = block.columns + self.tests[s] * block.stride
             lacking = answers.missing_of(block, self.tests[s])
-            column = block.columns[self.tests[s] * block.stride + w]
-            answering = missing & ~lacking[w] if lacking != NULL else missing
-            passed |= answering & (~column if self.is_reversed[s] else column)
-            missing ^= answering
-        return passed | missing if self.shares[node] >= 0.5 else passed
+            flip = ~<uint64_t> 0 if self.is_reversed[s] else 0
+            for w in range(block.n_words):
+                answering = missing[w] & ~lacking[w] if lacking != NULL else missing[w]
+                passing[w] |= answering & (column[w] ^ flip)
+                failing[w] |= answering & ~(column[w] ^ flip)
+                missing[w] ^= answering
+        for w in range(block.n_words):
+            if self.shares[node] >= 0.5:
+                passing[w] |= missing[w]
+            else:
+                failing[w] |= missing[w]
 
 
 cdef class ColumnAnswers:

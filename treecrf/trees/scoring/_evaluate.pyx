@@ -219,17 +219,15 @@ cdef class Evaluator:
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
         """Send on positions without the value; returns 1 if some pass, plus 2 if some fail."""
         cdef uint64_t missing[BLOCK_WORDS]
-        cdef uint64_t any_passed = 0, any_failed = 0, following
+        cdef uint64_t any_passed = 0, any_failed = 0
         cdef Py_ssize_t w
         self._take_missing(block, self.test[index], failing, missing)
         block.n_fractions_of[passed] = block.n_fractions_of[failed] = 0
-        if not self.follows_surrogates:
+        if self.follows_surrogates:
+            self.surrogates.follow(self.answers, &block.bits, index, missing, passing, failing)
+        else:
             self._divide(block, node, index, missing, passed, failed)
         for w in range(block.bits.n_words):
-            if self.follows_surrogates and missing[w]:
-                following = self.surrogates.passed(self.answers, &block.bits, w, index, missing[w])
-                passing[w] |= following
-                failing[w] |= missing[w] & ~following
             any_passed |= passing[w]
             any_failed |= failing[w]
         return ((any_passed != 0 or block.n_fractions_of[passed] > 0)
