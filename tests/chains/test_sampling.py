@@ -9,7 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.chains import STEP, seeds
-from support.samples import TINY, as_tables, check_same, check_unbiased, exists, keys_of
+from support.samples import (
+    TINY,
+    as_tables,
+    check_same,
+    check_unbiased,
+    draw,
+    exists,
+    floor_of,
+    keys_of,
+)  # fmt: skip
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
@@ -18,11 +27,15 @@ from treecrf.chains.contexts import extended_contexts, true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
+    FLOOR,
+    KEEP_NONE,
     SUM_UNIT,
     ExampleTable,
     LikelihoodSampler,
     RawDraw,
     TableSampler,
+    floor_for,
+    mu_for,
     probable_decrease,
 )
 from treecrf.inputs.offsets import offsets_of
@@ -35,11 +48,9 @@ every_share = pytest.mark.parametrize("bound_share", BOUND_SHARES)
 bound_shares = st.sampled_from(BOUND_SHARES)
 
 
-def sampler_of(parts, labels, bound_share, threads=ONE, **options):
+def sampler_of(parts, labels, bound_share, threads=ONE):
     keys = keys_of(parts.offsets)
-    return LikelihoodSampler(
-        parts.offsets, labels, parts.order, threads, keys, bound_share, **options
-    )
+    return LikelihoodSampler(parts.offsets, labels, parts.order, threads, keys, bound_share)
 
 
 def rounded(values, unit=EXAMPLE_UNIT):
@@ -92,22 +103,23 @@ def test_curvature_of_nearly_impossible_contexts_is_finite():
 
 def check_all_examples(parts, labels, bound_share, error):
     """Compare a draw of all examples with the exact engine; ``error`` is that of probabilities."""
-    sampler = sampler_of(parts, labels, bound_share, floor=1.0)
-    draw = sampler.draw(parts, 0, 0, TINY)
+    sampler = sampler_of(parts, labels, bound_share)
+    drawn = draw(sampler, parts, 0, 0, TINY, floor=float(bound_share is None))
     likelihoods = np.zeros(len(sampler.likelihoods))
     log_likelihood(parts, sampler.chains, labels, 0, len(likelihoods), likelihoods)
     np.testing.assert_array_equal(likelihoods, sampler.likelihoods)
     residuals, bounds, likelihoods = tables_of(parts, labels, bound_share)
     # Examples are rounded once, tables twice.
-    found = as_tables(draw.lists, parts, "residuals")
+    found = as_tables(drawn.lists, parts, "residuals")
     np.testing.assert_allclose(found, residuals, rtol=0, atol=0.51 * EXAMPLE_UNIT + error)
     bounds = np.where(found != 0, bounds, 0) if bound_share is not None else bounds
-    found = as_tables(draw.lists, parts, "curvatures")
+    found = as_tables(drawn.lists, parts, "curvatures")
     np.testing.assert_allclose(found, bounds, rtol=0, atol=0.6 * EXAMPLE_UNIT + 20 * error)
-    assert draw.value == pytest.approx(likelihoods.sum() / len(labels), abs=1e-8 + error)
+    value = sampler.likelihoods.sum() / len(labels)
+    assert value == pytest.approx(likelihoods.sum() / len(labels), abs=1e-8 + error)
     size = np.abs(residuals).sum()
-    assert draw.size * SUM_UNIT == pytest.approx(size, abs=(1e-8 + error) * (1 + found.size))
-    check_contexts(draw.lists, parts)
+    assert drawn.size * SUM_UNIT == pytest.approx(size, abs=(1e-8 + error) * (1 + found.size))
+    check_contexts(drawn.lists, parts)
 
 
 @given(
@@ -144,8 +156,8 @@ def test_long_sequences_are_computed_tile_by_tile(n_labels, order, bound_share):
     """The tiles of the sampler are computed twice here, those of the tables are not."""
     rng = np.random.default_rng(0)
     parts, labels = draw_case(rng, n_labels, order, [30_000, 6000])
-    sampler = sampler_of(parts, labels, bound_share, floor=1.0)
-    raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
+    sampler, floor = sampler_of(parts, labels, bound_share), float(bound_share is None)
+    raw = RawDraw(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
     lists = raw.lists(TINY, ONE, STEP)
     residuals, bounds, _ = tables_of(parts, labels, bound_share)
     found = as_tables(lists, parts, "residuals")
@@ -164,7 +176,8 @@ def test_sums_over_examples_are_unbiased(order, bound_share, mu):
     parts, labels = draw_case(rng, 3, order, [4, 1, 5])
     weights = rng.choice([0.25, 1.0, 3.0], len(labels))
     sampler = sampler_of(parts, labels, bound_share)
-    draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
+    floor = floor_of(bound_share)
+    draws = [draw(sampler, parts, i, 7, mu, weights, floor=floor).lists for i in range(2000)]
     residuals, bounds, _ = tables_of(parts, labels, bound_share)
     check_unbiased(draws, parts, (residuals, bounds), weights, mu, bound_share is None)
 
@@ -173,7 +186,7 @@ def test_expectation_over_all_random_numbers_is_exact():
     """Each of the 2**31 random numbers below the threshold keeps an example with its weight."""
     residuals = np.array([0.3, -0.01, 2.0**-20, 1e-11, -1e-12]).reshape(5, 1, 1)
     mu, unit = 0.1, 2.0**-50
-    sampler = TableSampler(np.array([0, 1]), 1, ONE, np.zeros(1, np.uint64), True)
+    sampler = TableSampler(np.array([0, 1]), 1, ONE, np.zeros(1, np.uint64))
     seen = {}
     for iteration in range(20_000):
         samples = sampler.sample(ExampleTable(residuals), iteration, 0, mu)
@@ -194,9 +207,10 @@ def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, bound_share, mu):
     parts, labels = draw_case(rng, *shape, lengths)
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], len(labels))
     sampler = sampler_of(parts, labels, bound_share)
-    raw = RawDraw(sampler.sample(parts, 3, 5, mu, weights), mu, sampler.floor)
+    floor = floor_of(bound_share)
+    raw = RawDraw(sampler.sample(parts, 3, 5, mu, weights, floor), mu, floor)
     for larger in (mu, 1.1 * mu, 3 * mu, 100 * mu):
-        fresh = RawDraw(sampler.sample(parts, 3, 5, larger, weights), larger, sampler.floor)
+        fresh = RawDraw(sampler.sample(parts, 3, 5, larger, weights, floor), larger, floor)
         check_same(raw.lists(larger, ONE, counted=True), fresh.lists(larger, ONE, counted=True))
     with pytest.raises(ValueError, match="expected at least"):
         raw.lists(0.9 * mu, ONE)
@@ -208,7 +222,7 @@ def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, bound_share, mu):
 def test_packed_samples_are_the_same(rng, shape, lengths, bound_share):
     parts, labels = draw_case(rng, *shape, lengths)
     sampler = sampler_of(parts, labels, bound_share)
-    samples = sampler.sample(parts, 3, 5, 0.1)
+    samples = sampler.sample(parts, 3, 5, 0.1, floor=floor_of(bound_share))
     marks = np.zeros(len(labels) + 1, dtype=np.uint8)
     samples[0].mark_positions(marks)
     numbers = 7 + np.arange(len(labels), dtype=np.int32)
@@ -230,11 +244,12 @@ def test_packed_samples_are_the_same(rng, shape, lengths, bound_share):
 def test_budget_limits_the_number_of_examples(bound_share):
     parts, labels = draw_case(np.random.default_rng(0), 5, 1, [9] * 500)
     sampler = sampler_of(parts, labels, bound_share)
-    draw = sampler.draw(parts, 0, 0, 0.01, max_examples=2000)
-    assert draw.mu == draw.size * SUM_UNIT / 2000 > 0.01
-    assert 1500 < sum(len(examples.positions) for examples in draw.lists) < 2200
-    check_same(draw.lists, sampler.draw(parts, 0, 0, draw.mu).lists)
-    assert sampler.draw(parts, 0, 0, 0.5, max_examples=10**9).mu == 0.5
+    size = draw(sampler, parts, 0, 0, KEEP_NONE).size
+    assert mu_for(0.01, size, 2000) == size * SUM_UNIT / 2000 > 0.01
+    drawn = draw(sampler, parts, 0, 0, mu_for(0.01, size, 2000))
+    assert drawn.size == size
+    assert 1500 < sum(len(examples.positions) for examples in drawn.lists) < 2200
+    assert mu_for(0.5, size, 10**9) == 0.5
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -244,20 +259,24 @@ def test_weights_alone_keep_few_examples(n_labels, max_examples, weighted):
     rng = np.random.default_rng(0)
     parts, labels = draw_case(rng, n_labels, 1, [9] * 500)
     weights = rng.choice([0.5, 1.0, 4.0], len(labels)) if weighted else None
-    draw = sampler_of(parts, labels, None).draw(parts, 0, 0, 0.1, weights, max_examples)
-    for_residuals = draw.size * SUM_UNIT / draw.mu
-    limit = max_examples or 2 * (len(labels) if weights is None else weights.sum()) / 0.1
-    n_kept = sum(len(examples.positions) for examples in draw.lists)
+    sampler = sampler_of(parts, labels, None)
+    mu = mu_for(0.1, draw(sampler, parts, 0, 0, KEEP_NONE, weights).size, max_examples)
+    total = len(labels) if weights is None else weights.sum()
+    floor = floor_for(0.1, max_examples, total, n_labels**2)
+    drawn = draw(sampler, parts, 0, 0, mu, weights, floor=floor)
+    for_residuals = drawn.size * SUM_UNIT / mu
+    limit = max_examples or 2 * total / 0.1
+    n_kept = sum(len(examples.positions) for examples in drawn.lists)
     assert n_kept < 1.05 * (for_residuals + limit / 4)
     assert for_residuals <= limit
     # The weights of those that are kept still stand for all.
     expected = (exists(parts) * (1.0 if weights is None else weights[:, None])).sum() * n_labels
-    found = sum(examples.curvatures.sum() for examples in draw.lists)
+    found = sum(examples.curvatures.sum() for examples in drawn.lists)
     assert found == pytest.approx(expected, rel=0.15)
-    table = TableSampler(parts.offsets, 1, ONE, keys_of(parts.offsets), False)
+    table = TableSampler(parts.offsets, 1, ONE, keys_of(parts.offsets))
     residuals = tables_of(parts, labels, None)[0]
     residuals *= 1.0 if weights is None else weights[:, None]
-    lists = table.draw(ExampleTable(residuals, None, weights), 0, 0, 0.1, max_examples).lists
+    lists = draw(table, ExampleTable(residuals, None, weights), 0, 0, mu, floor=floor).lists
     assert sum(len(examples.positions) for examples in lists) == pytest.approx(n_kept, abs=3)
 
 
@@ -266,11 +285,14 @@ def test_weights_alone_keep_few_examples(n_labels, max_examples, weighted):
 def test_threads_and_parts_change_nothing(n_labels, order, bound_share):
     lengths = np.random.default_rng(0).integers(1, 40, 300).tolist()
     parts, labels = draw_case(np.random.default_rng(0), n_labels, order, [3000, *lengths])
-    one = sampler_of(parts, labels, bound_share).draw(parts, 2, 3, 0.1)
+    floor, sampler = floor_of(bound_share), sampler_of(parts, labels, bound_share)
+    one = draw(sampler, parts, 2, 3, 0.1, floor=floor)
     with Threads(3) as threads:
-        other = sampler_of(parts, labels, bound_share, threads).draw(parts, 2, 3, 0.1)
+        threaded = sampler_of(parts, labels, bound_share, threads)
+        other = draw(threaded, parts, 2, 3, 0.1, floor=floor)
     check_same(one.lists, other.lists)
-    assert (one.size, one.value, one.mu) == (other.size, other.value, other.mu)
+    assert one.size == other.size
+    np.testing.assert_array_equal(sampler.likelihoods, threaded.likelihoods)
 
 
 @every_share
@@ -286,13 +308,12 @@ def test_order_of_sequences_changes_nothing(n_labels, order, bound_share):
     moved.rest[:] = parts.rest[:, old]
     moved.transitions[:] = parts.transitions
     keys = keys_of(parts.offsets)
-    one = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share).draw(
-        parts, 1, 1, 0.2
-    )
-    other = LikelihoodSampler(
-        moved.offsets, labels[old], order, ONE, keys[shuffled], bound_share
-    ).draw(moved, 1, 1, 0.2)
-    assert (one.size, one.value) == (other.size, other.value)
+    before = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share)
+    after = LikelihoodSampler(moved.offsets, labels[old], order, ONE, keys[shuffled], bound_share)
+    one = draw(before, parts, 1, 1, 0.2, floor=floor_of(bound_share))
+    other = draw(after, moved, 1, 1, 0.2, floor=floor_of(bound_share))
+    assert one.size == other.size
+    assert exact_sum(before.likelihoods) == exact_sum(after.likelihoods)
     for field in ("residuals", "curvatures"):
         before, after = as_tables(one.lists, parts, field), as_tables(other.lists, moved, field)
         np.testing.assert_array_equal(before[:, old], after)
@@ -301,7 +322,7 @@ def test_order_of_sequences_changes_nothing(n_labels, order, bound_share):
 def test_seed_iteration_and_key_matter():
     parts, labels = draw_case(np.random.default_rng(0), 3, 1, [50] * 20)
     sampler = sampler_of(parts, labels, 0.0)
-    draws = [sampler.draw(parts, *which, 0.3).lists for which in [(0, 0), (1, 0), (0, 1)]]
+    draws = [draw(sampler, parts, *which, 0.3).lists for which in [(0, 0), (1, 0), (0, 1)]]
     kept = [as_tables(lists, parts, "residuals") != 0 for lists in draws]
     for a, b in [(0, 1), (0, 2), (1, 2)]:
         uncertain = np.abs(tables_of(parts, labels, None)[0]) < 0.15
@@ -315,22 +336,21 @@ def test_tables_are_sampled_in_the_same_way(rng, shape, lengths, curved, counted
     residuals, bound, _ = tables_of(parts, labels, 1.0)
     counts = rng.choice([1.0, 2.5], len(labels)) if counted and not curved else None
     offsets, order, keys = parts.offsets, parts.order, keys_of(parts.offsets)
-    table = TableSampler(offsets, order, ONE, keys, curved)
+    table, floor = TableSampler(offsets, order, ONE, keys), 0.0 if curved else FLOOR
     all_examples = ExampleTable(residuals, bound if curved else None, counts)
-    draw = table.draw(all_examples, 4, 5, 0.1)
-    assert draw.size == pytest.approx(np.abs(residuals).sum() / SUM_UNIT, rel=1e-6, abs=1e3)
+    drawn = draw(table, all_examples, 4, 5, 0.1, floor=floor)
+    assert drawn.size == pytest.approx(np.abs(residuals).sum() / SUM_UNIT, rel=1e-6, abs=1e3)
     if counts is None:
         expected = sampler_of(parts, labels, 1.0 if curved else None)
-        expected = expected.draw(parts, 4, 5, 0.1)
+        expected = draw(expected, parts, 4, 5, 0.1, floor=floor)
         for field, atol in ("residuals", 1e-6), ("curvatures", 1e-4):
             np.testing.assert_allclose(
-                as_tables(draw.lists, parts, field),
+                as_tables(drawn.lists, parts, field),
                 as_tables(expected.lists, parts, field),
                 rtol=0,
                 atol=atol,
             )
-    table.floor = 0.0 if curved else 1.0
-    everything = table.draw(all_examples, 4, 5, TINY)
+    everything = draw(table, all_examples, 4, 5, TINY, floor=float(not curved))
     found = as_tables(everything.lists, parts, "residuals")
     np.testing.assert_array_equal(found, rounded(residuals))
     if not curved:
@@ -343,9 +363,9 @@ def test_tables_with_one_given_context():
     rng = np.random.default_rng(0)
     residuals = rng.normal(size=(3, 20, 1)) / 4
     keys = np.arange(2, dtype=np.uint64)
-    sampler = TableSampler(np.array([0, 5, 20]), 2, ONE, keys, curved=False, floor=1.0)
-    draw = sampler.draw(ExampleTable(residuals), 0, 0, TINY)
-    for label, examples in enumerate(draw.lists):
+    sampler = TableSampler(np.array([0, 5, 20]), 2, ONE, keys)
+    drawn = draw(sampler, ExampleTable(residuals), 0, 0, TINY, floor=1.0)
+    for label, examples in enumerate(drawn.lists):
         np.testing.assert_array_equal(examples.positions, np.arange(20))
         assert not examples.contexts.any()
         assert examples.labels.shape == (20, 0)
@@ -355,11 +375,12 @@ def test_tables_with_one_given_context():
 @every_share
 def test_many_positions(bound_share):
     parts, labels = draw_case(np.random.default_rng(0), 3, 1, [20] * 5000)
-    draw = sampler_of(parts, labels, bound_share).draw(parts, 0, 0, 0.1)
+    sampler = sampler_of(parts, labels, bound_share)
+    drawn = draw(sampler, parts, 0, 0, 0.1, floor=floor_of(bound_share))
     residuals, bounds, likelihoods = tables_of(parts, labels, bound_share)
-    assert draw.value == pytest.approx(likelihoods.mean() / 20)
-    np.testing.assert_allclose(draw.size * SUM_UNIT, np.abs(residuals).sum(), rtol=1e-6)
-    for label, examples in enumerate(draw.lists):
+    assert sampler.likelihoods.mean() == pytest.approx(likelihoods.mean())
+    np.testing.assert_allclose(drawn.size * SUM_UNIT, np.abs(residuals).sum(), rtol=1e-6)
+    for label, examples in enumerate(drawn.lists):
         n = len(residuals[label][residuals[label] != 0])
         assert abs(examples.residuals.sum() - residuals[label].sum()) < 5 * 0.1 * np.sqrt(n)
         assert examples.curvatures.sum() == pytest.approx(bounds[label].sum(), rel=0.05)
@@ -369,8 +390,9 @@ def test_impossible_sequences_have_no_value():
     parts, labels = draw_case(np.random.default_rng(0), 2, 1, [3, 4])
     scores = parts.table()
     scores[:, 4] = -np.inf
-    draw = sampler_of(parts, labels, 1.0).draw(scores, 0, 0, 0.1)
-    assert np.isnan(draw.value)
+    sampler = sampler_of(parts, labels, 1.0)
+    sampler.sample(scores, 0, 0, 0.1)
+    assert np.isnan(sampler.likelihoods).any()
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.randoms())

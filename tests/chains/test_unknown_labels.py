@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from support.chains import STEP, Chains, possible_kinds, seeds, shapes
 from support.objectives_oracle import inverse_weights, log_mean_inverse
 from support.oracles import brute_force, finite_difference_gradient, indicator, log_sum_exp
-from support.samples import TINY, as_tables, check_same, check_unbiased, exists, keys_of
+from support.samples import (
+    TINY,
+    as_tables,
+    check_same,
+    check_unbiased,
+    draw,
+    exists,
+    floor_of,
+    keys_of,
+)  # fmt: skip
 from support.score_parts import draw_case, lengths_of, rules, scales
 from support.score_parts import shapes as shapes_of_parts
 
@@ -20,7 +29,7 @@ from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
 from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawDraw
-from treecrf.utils.exact import rounded
+from treecrf.utils.exact import exact_sum, rounded
 from treecrf.utils.threads import Threads
 
 FREE = Constraints(None, None)
@@ -271,10 +280,10 @@ def check_all_examples(parts, labels, candidates, bound_share):
         ONE,
         keys_of(parts.offsets),
         bound_share,
-        1.0,
         candidates,
     )
-    raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
+    floor = float(bound_share is None)
+    raw = RawDraw(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
     lists = raw.lists(TINY, ONE, STEP)
     data = ChainLabels(parts.offsets, labels, parts.n_labels, parts.order, FREE, candidates)
     objective = make_objective("log", data, ONE, bound_share)
@@ -319,10 +328,9 @@ def test_sums_over_samples_are_unbiased(order, bound_share):
     candidates = draw_candidates(rng, labels, 3, 0.8)
     weights = rng.choice([0.25, 1.0, 3.0], len(labels))
     keys = keys_of(parts.offsets)
-    sampler = LikelihoodSampler(
-        parts.offsets, labels, order, ONE, keys, bound_share, candidates=candidates
-    )
-    draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
+    sampler = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share, candidates)
+    floor = floor_of(bound_share)
+    draws = [draw(sampler, parts, i, 7, mu, weights, floor=floor).lists for i in range(2000)]
     data = ChainLabels(parts.offsets, labels, 3, order, FREE, candidates)
     objective = make_objective("log", data, ONE, bound_share)
     residuals, curvatures, _ = objective.examples(parts.table(), 0)
@@ -340,24 +348,25 @@ def test_threads_and_order_change_no_sample(n_labels, order, bound_share):
     candidates = draw_candidates(rng, labels, n_labels)
     keys = keys_of(parts.offsets)
 
-    def draw(threads, parts, labels, keys, candidates):
+    def drawn(threads, parts, labels, keys, candidates):
         sampler = LikelihoodSampler(
-            parts.offsets, labels, order, threads, keys, bound_share, candidates=candidates
+            parts.offsets, labels, order, threads, keys, bound_share, candidates
         )
-        return sampler.draw(parts, 1, 1, 0.2)
+        result = draw(sampler, parts, 1, 1, 0.2, floor=floor_of(bound_share))
+        return result, exact_sum(sampler.likelihoods)
 
-    one = draw(ONE, parts, labels, keys, candidates)
+    one, value = drawn(ONE, parts, labels, keys, candidates)
     with Threads(3) as threads:
-        other = draw(threads, parts, labels, keys, candidates)
+        other, other_value = drawn(threads, parts, labels, keys, candidates)
     check_same(one.lists, other.lists)
-    assert (one.size, one.value) == (other.size, other.value)
+    assert (one.size, value) == (other.size, other_value)
     shuffled = rng.permutation(51)
     old = np.concatenate([np.arange(*parts.offsets[i : i + 2]) for i in shuffled])
     moved, _ = draw_case(rng, n_labels, order, np.array(lengths)[shuffled])
     moved.state[:], moved.rest[:] = parts.state[:, old], parts.rest[:, old]
     moved.transitions[:] = parts.transitions
-    other = draw(ONE, moved, labels[old], keys[shuffled], candidates[old])
-    assert (one.size, one.value) == (other.size, other.value)
+    other, other_value = drawn(ONE, moved, labels[old], keys[shuffled], candidates[old])
+    assert (one.size, value) == (other.size, other_value)
     before, after = (
         as_tables(one.lists, parts, "residuals"),
         as_tables(other.lists, moved, "residuals"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
-from treecrf.chains.sampling import EXAMPLE_UNIT
+from treecrf.chains.sampling import EXAMPLE_UNIT, FLOOR, Draw, RawDraw
+from treecrf.utils.threads import Threads
 
 TINY = 2.0**-40  # as mu, keeps all examples
 FIELDS = ["positions", "contexts", "labels", "values", "counts"]
@@ -13,6 +14,18 @@ FIELDS = ["positions", "contexts", "labels", "values", "counts"]
 
 def keys_of(offsets):
     return np.arange(1, len(offsets), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def floor_of(bound_share):
+    """The probability that an example of weight 1 without a residual is kept."""
+    return FLOOR if bound_share is None else 0.0
+
+
+def draw(sampler, scores, iteration, seed, mu, *weights, floor=0.0):
+    """Draw examples, and weight them."""
+    samples = sampler.sample(scores, iteration, seed, mu, *weights, floor=floor)
+    raw = RawDraw(samples, mu, floor)
+    return Draw(raw.lists(mu, Threads(None)), mu, raw.size)
 
 
 def exists(parts):

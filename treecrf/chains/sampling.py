@@ -6,8 +6,7 @@ objective with respect to its score. See `_sampling` for how examples are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from treecrf.chains.lattice import chains_of
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.utils.exact import exact_sum, rounded
+from treecrf.utils.exact import rounded
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads
 
@@ -33,8 +32,6 @@ FLOOR = 1 / 16
 # In first order, the most examples that are kept for their weight alone, relative to the number
 # that may be kept for their residuals.
 WEIGHT_FRACTION = 1 / 4
-# At least this number of examples takes megabytes before they are weighted.
-MANY_EXAMPLES = 1 << 16
 # Maximum sum of the absolute residuals of a position of weight 1.
 MAX_RESIDUALS = 2.0
 
@@ -71,7 +68,6 @@ class Draw:
     # Sum of the absolute residuals of all examples, in units of 2**-30. On average, at most
     # ``size / mu`` examples are kept; in first order, some more.
     size: int
-    value: float = np.nan  # of the objective per position, if it was computed
 
 
 @dataclass(frozen=True)
@@ -143,9 +139,7 @@ def mu_for(mu: float, size: int, max_examples: int | None) -> float:
     return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 
 
-def floor_for(
-    mu: float, max_examples: int | None, total: float, n_examples: int, floor: float = FLOOR
-) -> float:
+def floor_for(mu: float, max_examples: int | None, total: float, n_examples: int) -> float:
     """Return the probability that an example of weight 1 without a residual is kept.
 
     On average, at most a quarter as many examples are kept for their weight alone as can be for
@@ -154,11 +148,11 @@ def floor_for(
     sum of the weights of all positions, each of which has ``n_examples``.
     """
     if total == 0:
-        return floor
+        return FLOOR
     most = MAX_RESIDUALS * total / mu
     if max_examples is not None:
         most = min(most, max_examples)
-    return min(floor, WEIGHT_FRACTION * most / (total * n_examples))
+    return min(FLOOR, WEIGHT_FRACTION * most / (total * n_examples))
 
 
 def guess_for(
@@ -181,75 +175,16 @@ def probable_decrease(before: int, size: int) -> float:
 class Sampler:
     """Samples examples; the result does not depend on the order of the sequences."""
 
-    def __init__(
-        self,
-        offsets: np.ndarray,
-        order: int,
-        threads: Threads,
-        keys: np.ndarray,
-        curved: bool,  # otherwise the curvature of an example is the weight of its position
-        floor: float = FLOOR,  # see `floor_for`
-    ):
+    def __init__(self, offsets: np.ndarray, order: int, threads: Threads, keys: np.ndarray):
         self.order = order
-        self.n_positions = int(offsets[-1])
         self.chains = chains_of(offsets, order)
         self.threads = threads
         self.parts = threads.parts(self.chains)
         self.keys = keys if order else _keys_of_positions(keys, offsets)
-        self.floor = 0.0 if curved else floor
-        self._size: int | None = None
-
-    def floor_for(
-        self, mu: float, max_examples: int | None, weights: np.ndarray | None, n_examples: int
-    ) -> float:
-        """Return the probability that an example of weight 1 without a residual is kept."""
-        if self.floor == 0:
-            return self.floor
-        total = self.n_positions if weights is None else exact_sum(weights)
-        return floor_for(mu, max_examples, total, n_examples, self.floor)
-
-    def _draw(
-        self,
-        sample: Callable[[float], list[_sampling.Sample]],
-        floor: float,
-        mu: float,
-        max_examples: int | None,
-        counted: bool,
-    ) -> Draw:
-        """Draw at most the expected number of examples, with a ``sample`` for each threshold."""
-        raw, mu = self._draw_at_most(lambda mu: RawDraw(sample(mu), mu, floor), mu, max_examples)
-        lists = raw.lists(mu, self.threads, counted=counted, release=True)
-        if sum(len(examples.positions) for examples in lists) >= MANY_EXAMPLES:
-            self.threads.release_memory()
-        return Draw(lists, mu, raw.size)
-
-    def _draw_at_most(
-        self,
-        draw: Callable[[float], RawDraw],
-        mu: float,
-        max_examples: int | None,
-    ) -> tuple[RawDraw, float]:
-        """Draw examples, and raise mu until the expected number is at most ``max_examples``.
-
-        The threshold follows from the size of all examples, which is known only afterwards. To use
-        little memory, the draw has a threshold that is probably below it. The result does not
-        depend on this guess.
-        """
-        if max_examples is None:
-            return draw(mu), mu
-        if self._size is None:
-            self._size = draw(KEEP_NONE).size
-            guess = mu_for(mu, self._size, max_examples)
-        else:
-            guess = guess_for(mu, self._size, max_examples)
-        raw = draw(guess)
-        self._size = raw.size
-        needed = mu_for(mu, raw.size, max_examples)
-        return (raw if needed >= guess else draw(needed)), needed
 
 
 class LikelihoodSampler(Sampler):
-    """Examples of the log-likelihood, drawn during forward-backward."""
+    """Samples the examples of the log-likelihood during forward-backward."""
 
     def __init__(
         self,
@@ -259,10 +194,9 @@ class LikelihoodSampler(Sampler):
         threads: Threads,
         keys: np.ndarray,
         bound_share: float | None = 1.0,  # see `_curvature`; None in first order
-        floor: float = FLOOR,
         candidates: np.ndarray | None = None,  # if given, scores are a `ScoreParts`
     ):
-        super().__init__(offsets, order, threads, keys, bound_share is not None, floor)
+        super().__init__(offsets, order, threads, keys)
         self.codes = codes
         self.candidates = candidates
         self.likelihoods = np.zeros(len(self.chains) - 1)
@@ -280,31 +214,6 @@ class LikelihoodSampler(Sampler):
             unknown,
         )
 
-    def draw(
-        self,
-        scores: ScoreParts | np.ndarray,
-        iteration: int,
-        seed: int,
-        mu: float,
-        weights: np.ndarray | None = None,
-        max_examples: int | None = None,
-        counted: bool = False,
-    ) -> Draw:
-        """Draw examples at some scores: all with an absolute residual of at least ``mu``.
-
-        ``weights`` of positions multiply the residuals. ``max_examples`` may increase ``mu``.
-        """
-        n_labels = scores.n_labels if isinstance(scores, ScoreParts) else len(scores)
-        floor = self.floor_for(mu, max_examples, weights, n_labels ** (self.order + 1))
-        draw = self._draw(
-            lambda mu: self.sample(scores, iteration, seed, mu, weights, floor),
-            floor,
-            mu,
-            max_examples,
-            counted,
-        )
-        return replace(draw, value=exact_sum(self.likelihoods) / len(self.codes))
-
     def sample(
         self,
         scores: ScoreParts | np.ndarray,
@@ -312,11 +221,15 @@ class LikelihoodSampler(Sampler):
         seed: int,
         mu: float,
         weights: np.ndarray | None = None,
-        floor: float | None = None,
+        floor: float = 0.0,
     ) -> list[_sampling.Sample]:
-        """Draw the examples of each part of the sequences; sets ``likelihoods``."""
-        key = int(mix(seed, iteration))
-        floor = (self.floor if floor is None else floor) * mu
+        """Draw the examples of each part of the sequences; sets ``likelihoods``.
+
+        All examples are kept that have an absolute residual, multiplied by the weight of the
+        position, of at least ``mu``. In first order, ``floor`` is the probability that an example
+        of weight 1 without a residual is kept.
+        """
+        key, floor = int(mix(seed, iteration)), floor * mu
         restricted = None if self.candidates is None else scores.restricted(self.candidates)
         return self.threads.map(
             lambda part: self._kernel.sample(
@@ -329,40 +242,14 @@ class LikelihoodSampler(Sampler):
 class TableSampler(Sampler):
     """Samples the examples of objectives that compute tables of residuals."""
 
-    def draw(
-        self,
-        examples: ExampleTable,
-        iteration: int,
-        seed: int,
-        mu: float,
-        max_examples: int | None = None,
-        counted: bool = False,
-    ) -> Draw:
-        """Draw examples, as `LikelihoodSampler.draw`."""
-        n_labels, _, n_contexts = examples.residuals.shape
-        floor = self.floor_for(mu, max_examples, examples.counts, n_labels * n_contexts)
-        return self._draw(
-            lambda mu: self.sample(examples, iteration, seed, mu, floor),
-            floor,
-            mu,
-            max_examples,
-            counted,
-        )
-
     def sample(
-        self,
-        examples: ExampleTable,
-        iteration: int,
-        seed: int,
-        mu: float,
-        floor: float | None = None,
+        self, examples: ExampleTable, iteration: int, seed: int, mu: float, floor: float = 0.0
     ) -> list[_sampling.Sample]:
-        """Draw the examples of each part of the sequences."""
-        key = int(mix(seed, iteration))
+        """Draw the examples of each part of the sequences, as `LikelihoodSampler.sample`."""
+        key, floor = int(mix(seed, iteration)), floor * mu
         n_labels, _, n_contexts = examples.residuals.shape
         order = self.order if n_contexts == n_labels**self.order else 0
         table = examples.residuals, examples.curvature, examples.counts
-        floor = (self.floor if floor is None else floor) * mu
         return self.threads.map(
             lambda part: _sampling.sample_table(
                 *table, order, self.chains, self.keys, *part, key, mu, floor

@@ -373,7 +373,7 @@ class BoostedSequenceClassifier(BoostedModel):
         objective = self._objective_of(data, classes, threads)
         return ExampleSampler(
             self._scores_with(objective, data, classes, encoder, threads, True),
-            TableSampler(data.offsets, self.order, threads, data.keys, self._is_newton()),
+            TableSampler(data.offsets, self.order, threads, data.keys),
             IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
         )
 
