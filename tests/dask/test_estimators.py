@@ -304,7 +304,7 @@ def test_index_of_a_file_is_a_column_as_in_training(tmp_path):
 
 def test_documentation():
     text = DaskTreeCRF.__doc__
-    assert "to that of `TreeCRF` on all data" in text
+    assert "to a `TreeCRF` trained on all data" in text
     assert "\nwindow : int" in text
     assert text.index("\nclient : ") < text.index("\nAttributes\n---")
     script = "import treecrf.dask; print(treecrf.dask.DaskTreeCRF.__doc__)"

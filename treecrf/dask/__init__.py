@@ -1,8 +1,8 @@
 """Training and prediction on a Dask cluster.
 
 `DaskTreeCRF`, `DaskTreeMEMM` and `DaskSlidingWindowClassifier` train on data frames, bags and files
-that are spread over many machines. The model is equal, to the bit, to that of `treecrf.TreeCRF` or
-the corresponding local estimator on all data in one place.
+that are spread over many machines. The model is equal, to the bit, to the one that the local
+estimator, such as `treecrf.TreeCRF`, trains on all data in one place.
 """
 
 from __future__ import annotations

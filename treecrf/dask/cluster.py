@@ -41,12 +41,7 @@ class WorkersLostError(RuntimeError):
 
 
 class Pickled:
-    """Values that Dask does not search for futures, and copies as bytes.
-
-    Attributes
-    ----------
-    data : bytes
-    """
+    """Values that Dask does not search for futures, and copies as bytes."""
 
     def __init__(self, values: Any):
         self.data = pickle.dumps(values)
@@ -57,30 +52,15 @@ class Pickled:
 
 
 def load(pickled: Pickled) -> Any:
-    """Return the values; a task of its own for values that several tasks need."""
+    """Return the values; a separate task for values that several tasks need."""
     return pickled.load()
 
 
 def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *parts: Any) -> Any:
-    """Call a function of parts in a task.
+    """Call a function of parts and arguments in a task, if the worker has the client's versions.
 
-    Parameters
-    ----------
-    function : Pickled
-        A function of parts and arguments.
-    versions : str or None
-        Fingerprint of the client, which that of the worker must match; None for any.
-    shared : tuple or Pickled
-        The arguments that all calls share.
-    given : Pickled
-        A tuple of the arguments of this call only, and a tuple of bool that marks their positions
-        among all arguments.
-    *parts : object
-
-    Raises
-    ------
-    RuntimeError
-        If the versions of the worker differ from those of the client.
+    All calls share the shared arguments, a tuple that may be pickled. The given ones are the
+    arguments of this call alone, and a tuple of bool that marks their positions among all.
     """
     check_versions(versions)
     own, are_own = given.load()
@@ -91,7 +71,7 @@ def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *
 
 
 def _placed(keys: list[str], workers: Sequence[str] | None) -> AbstractContextManager:
-    """Run tasks that are submitted in this context on workers, as long as these are there."""
+    """Submit each task in this context for its worker; others may run it if that is gone."""
     if workers is None:
         return nullcontext()
     worker_of = dict(zip(keys, workers, strict=True))
@@ -104,28 +84,6 @@ class Cluster:
     Dask recomputes the results that are lost with a worker, from the tasks that they depend on.
     This class adds limits to waiting, warnings of losses, and new tasks after a restart of the
     cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-
-    Attributes
-    ----------
-    generation : int
-        Number of times that the cluster lost all tasks. Futures of earlier generations are invalid.
-    n_losses : int
-        Number of workers that were lost.
-    timeout : float
-        Number of seconds without running workers after which an operation fails.
-    versions : str or None
-        Fingerprint that those of the workers must match; None for any.
-
-    Raises
-    ------
-    TypeError
-        If the client is asynchronous.
-    ValueError
-        If it is closed.
     """
 
     def __init__(self, client: Client):
@@ -134,9 +92,12 @@ class Cluster:
         if client.status == "closed":
             raise ValueError("the Dask client is closed; make one with distributed.Client")
         self.client = client
+        # Number of times that the cluster lost all tasks. Earlier futures are then invalid.
         self.generation = 0
-        self.n_losses = 0
+        self.n_losses = 0  # of workers
+        # Seconds without running workers after which an operation fails.
         self.timeout = parse_timedelta(dask.config.get("treecrf.timeout", "5 minutes"))
+        # Fingerprint of the versions that workers must have; None for any.
         self.versions = (
             fingerprint() if dask.config.get("treecrf.check-versions", default=True) else None
         )
@@ -167,17 +128,11 @@ class Cluster:
         arguments: Sequence[Any],
         workers: Sequence[str] | None = None,
     ) -> list[Future]:
-        """Submit a task for each part, or tuple of parts: ``function(*parts, *arguments)``.
+        """Submit ``function(*parts, *arguments)`` for each tuple of parts, which are futures.
 
-        Parameters
-        ----------
-        function : callable
-            It may be called again if its result is lost.
-        parts : sequence of tuples of futures
-        arguments : sequence
-            An argument of type `Each` has an item for each task. All tasks share the others.
-        workers : sequence of str, optional
-            Address of the worker that runs each task, as long as it is there.
+        An argument of type `Each` has an item for each task; the tasks share the other arguments.
+        A task runs on its worker, if given, as long as that exists, and again if its result is
+        lost.
         """
         if not parts:
             return []
@@ -212,7 +167,7 @@ class Cluster:
         *arguments: Any,
         worker: str | None = None,
     ) -> Future:
-        """Submit one task, for a worker if it is there: ``function(list of parts, *arguments)``."""
+        """Submit one task, ``function(list of parts, *arguments)``, for a worker if it exists."""
         operation, common = self._operation(function, arguments), Pickled(arguments)
         given = Pickled(((), (False,) * len(arguments)))
         future = self.client.submit(
@@ -236,7 +191,7 @@ class Cluster:
         return self._noted([self.client.submit(load, Pickled(value), key=key, pure=False)])[0]
 
     def submit_delayed(self, values: Sequence[Any]) -> list[Future]:
-        """Submit delayed objects; futures among them stay what they are."""
+        """Submit delayed objects; futures are passed through."""
         values = list(values)
         futures = self.client.compute(values)
         own = [b for a, b in zip(values, futures, strict=True) if a is not b]
@@ -261,18 +216,8 @@ class Cluster:
     def run(self, submit: Callable[[], Any], limit: int | None = None) -> Any:
         """Submit tasks and return their results; after a restart of the cluster, submit again.
 
-        Parameters
-        ----------
-        submit : callable
-            Returns a future or a list of futures.
-        limit : int, optional
-            Maximum number of workers that may be lost. By default, only Dask's own
-            limit for each task (``distributed.scheduler.allowed-failures``) holds.
-
-        Raises
-        ------
-        WorkersLostError
-            If there are too many losses, or no workers for too long.
+        At most ``limit`` workers may be lost. By default, only Dask's own limit for each task holds
+        (``distributed.scheduler.allowed-failures``).
         """
         n_restarts, n_losses = 0, self.n_losses
         while True:
@@ -322,13 +267,7 @@ class Cluster:
                 return self.client.gather(futures)
 
     def wait_for_workers(self) -> dict[str, int]:
-        """Return the number of threads of each worker, at least one.
-
-        Raises
-        ------
-        WorkersLostError
-            If there are none for too long.
-        """
+        """Wait for at least one worker, and return the number of threads of each."""
         self._seen_at = time.monotonic()
         while not (n_threads := self.client.nthreads()):
             self.check_workers()
@@ -342,13 +281,7 @@ class Cluster:
         return self._info
 
     def check_workers(self) -> None:
-        """Warn of workers that were lost.
-
-        Raises
-        ------
-        WorkersLostError
-            If there have been no workers that run tasks for too long.
-        """
+        """Warn of lost workers; raise an error if no worker has run tasks for too long."""
         self._note_workers()
         seconds = time.monotonic() - self._seen_at
         if seconds > self.timeout:
@@ -359,7 +292,7 @@ class Cluster:
             )
 
     def _note_workers(self) -> None:
-        """Update the set of workers, and warn of those that were lost."""
+        """Update the set of workers, and warn of lost ones."""
         try:
             info = self.client.scheduler_info(n_workers=-1, callback_timeout=TRANSFER)["workers"]
         except (OSError, TimeoutError):
@@ -396,7 +329,7 @@ class Cluster:
         )
 
     def _require_connection(self, error: BaseException) -> None:
-        """Wait for the connection to the scheduler, which a client tries to make again."""
+        """Wait while the client tries to connect to the scheduler again."""
         end = time.monotonic() + self.timeout
         while self.client.status == "connecting" and time.monotonic() < end:
             time.sleep(INTERVAL)

@@ -58,7 +58,7 @@ class DaskMixin:
     client: Client | None
 
     def __init_subclass__(cls) -> None:
-        """Derive the constructor and the documentation from those of the local class."""
+        """Derive the constructor and the documentation from the local class."""
         super().__init_subclass__()
         local = next(base for base in cls.__bases__ if not issubclass(base, DaskMixin))
         cls._local_class = local
@@ -84,7 +84,7 @@ class DaskMixin:
     ) -> Self:
         """Fit the model to labeled sequences on the workers of a cluster.
 
-        With the same ``random_state``, the model is equal, to the bit, to that of the local
+        With the same ``random_state``, the model is equal, to the bit, to the model of the local
         estimator on all data. The data are read twice. A sequence must be in one partition.
 
         Parameters
@@ -106,8 +106,9 @@ class DaskMixin:
         groups : str, or a collection with the partitions of X, optional
             Name of the column with the sequence that each position belongs to, for data frames.
         sample_weight_val, groups_val : optional
-            The same for ``X_val`` and ``y_val``. The default of ``groups_val`` is ``groups`` if it
-            is the name of a column that ``X_val`` has; sequences in a list have no groups.
+            Weights and groups of ``X_val`` and ``y_val``. The default of ``groups_val`` is
+            ``groups`` if it is the name of a column of ``X_val``; sequences in a list have no
+            groups.
         callbacks : list of callables, optional
             As for the local `fit`. They are called in this process.
         **unsupported
@@ -305,9 +306,8 @@ class DaskMixin:
         -------
         dask data frame, dask bag, or list of delayed objects
             They are not computed yet. A data frame has the index of X, and the columns ``label``
-            and ``log_probability``, that of the whole sequence. A bag has a pair of labels and
-            log-probability for each sequence, and a delayed object the result of the local
-            `decode`.
+            and ``log_probability`` (of the whole sequence). A bag has a pair of labels and
+            log-probability for each sequence. A delayed object is the result of the local `decode`.
 
         Raises
         ------
@@ -416,7 +416,7 @@ def _constructor(local: type) -> Callable[..., None]:
 
 
 EQUAL = """\
-With the same ``random_state``, the model is equal, to the bit, to that of `{}` on all data in one
+With the same ``random_state``, the model is equal, to the bit, to a `{}` trained on all data in one
 place, for any number of workers, partitions and threads. With ``n_jobs=None``, a worker uses all
 threads that Dask gives it.
 """
@@ -429,7 +429,7 @@ def _documentation(cls: type, local: type) -> str | None:
     text = inspect.cleandoc(local.__doc__)
     body = text[text.index("Parameters\n----------") :]
     body = body.replace("\n\nAttributes\n", f"\n{inspect.cleandoc(CLIENT)}\n\nAttributes\n", 1)
-    # References and examples are those of the local class.
+    # See the local class for references and examples.
     body = re.split(r"\n\n(?:See Also|References|Examples)\n-", body)[0]
     see = f"See Also\n--------\ntreecrf.{local.__name__} : The estimator for local data."
     return f"{cls.__doc__}\n\n{EQUAL.format(local.__name__)}\n{body}\n\n{see}\n"

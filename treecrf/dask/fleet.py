@@ -19,19 +19,8 @@ class DaskFleet:
     """Parts that are results of tasks.
 
     A part that is lost with a worker is computed again from the tasks that it depends on. If the
-    cluster restarts, the tasks of all parts are submitted again.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    n_parts : int
-    submit : callable
-        Submits the tasks, and returns their futures.
-    keep : bool, default=True
-        Whether to keep the parts in the memory of the workers. Otherwise, each operation computes
-        them again.
-    origins : sequence of DaskFleet, optional
-        Fleets that the parts are computed from.
+    cluster restarts, the tasks of all parts are submitted again. Unless the parts are kept in the
+    memory of the workers, each operation computes them again.
     """
 
     def __init__(
@@ -40,7 +29,7 @@ class DaskFleet:
         n_parts: int,
         submit: Callable[[], list[Future]],
         keep: bool = True,
-        origins: Sequence[DaskFleet] = (),
+        origins: Sequence[DaskFleet] = (),  # from which the parts are computed
     ):
         self.cluster = cluster
         self._n_parts = n_parts
@@ -60,10 +49,7 @@ class DaskFleet:
         return self.cluster.run(lambda: self._calls(function, args))
 
     def derive(self, function: Callable[..., Any], *args: Any) -> DaskFleet:
-        """Return the fleet of which the parts are ``function(part, *args)``.
-
-        They are computed when they are first used.
-        """
+        """Return the fleet with the parts ``function(part, *args)``, computed on first use."""
         submit = partial(self._calls, function, args)
         return DaskFleet(self.cluster, self.n_parts, submit, origins=[self])
 
@@ -77,7 +63,7 @@ class DaskFleet:
         return self.cluster.run(lambda: self.cluster.submit_call(function, self.futures(), *args))
 
     def chain(self, other: DaskFleet) -> DaskFleet:
-        """Return the fleet of these parts, followed by those of another fleet of this cluster."""
+        """Return the fleet of these parts, followed by the parts of another fleet."""
         return DaskFleet(
             self.cluster,
             self.n_parts + other.n_parts,
@@ -100,7 +86,7 @@ class DaskFleet:
         return futures
 
     def release(self) -> None:
-        """Let workers forget these parts, and those that they are computed from.
+        """Let workers forget these parts, and the parts that they are computed from.
 
         The scheduler keeps the tasks that other tasks depend on, and can run them again.
         """
@@ -115,7 +101,7 @@ class DaskFleet:
 
 
 def local_fleet(cluster: Cluster, parts: Sequence[Any]) -> DaskFleet:
-    """Return the fleet of parts that are in this process now."""
+    """Return the fleet of parts that are now in this process."""
     return DaskFleet(
         cluster, len(parts), lambda: [cluster.submit_value(part, "local") for part in parts]
     )

@@ -18,20 +18,9 @@ EXAMPLE_BYTES = 64
 
 
 def require_memory(cluster: Cluster, preparation: Preparation) -> None:
-    """Check that the shards of the data fit in the memory of the workers.
+    """Raise MemoryError unless the shards of the data fit in the memory of the workers.
 
-    The positions of a worker are in proportion to the number of its threads.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    preparation : Preparation
-        Parts that have been read, but not encoded.
-
-    Raises
-    ------
-    MemoryError
-        If a worker has a limit of memory that is too low.
+    A worker's share of the positions is proportional to its number of threads.
     """
     described = [preparation.labeled.described]
     if preparation.validation is not None:
@@ -66,10 +55,7 @@ def bytes_of_position(estimator: Any, n_labels: int, n_features: int) -> int:
 
 
 def bytes_of_iteration(estimator: Any, width: int, n_features: int) -> int:
-    """Return the bytes of the examples of an iteration; 0 if their number has no limit.
-
-    The width is the number of positions of a window.
-    """
+    """Return the bytes of the examples of an iteration by the width of windows; 0 if unlimited."""
     of_example = EXAMPLE_BYTES + width * n_features
     return (estimator.max_examples or 0) * of_example
 

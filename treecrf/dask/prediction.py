@@ -26,31 +26,9 @@ from treecrf.inputs.values import closest_name, column_names
 
 
 def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
-    """Return the predictions of a method of a fitted model.
+    """Return the predictions of a method of a fitted local model, as `DaskMixin` does.
 
     The model is a task, so that it is sent once to each worker.
-
-    Parameters
-    ----------
-    model : estimator
-        A local one.
-    method : {"predict", "predict_proba", "decode"}
-    X : dask data frame, dask bag, list of delayed objects or futures, or path
-    options : dict
-        Other arguments of the method.
-
-    Returns
-    -------
-    dask series, data frame or bag, or list of delayed objects
-        As `DaskMixin.predict` and the other methods return them.
-
-    Raises
-    ------
-    TypeError
-        If the method has no such argument.
-    TypeError, ValueError
-        If X is a table, and lacks columns of the training data or that of the groups, ``n_best``
-        is not 1, or an argument has a value for each position or sequence.
     """
     _check_options(model, method, options)
     pickled = Pickled(model)
@@ -114,7 +92,7 @@ def _frame_of_files(X: Any) -> Any:
 
 
 def read_frame(file: Any) -> Any:
-    """Read a Parquet file as a data frame of pandas, of which all columns are columns.
+    """Read a Parquet file as a data frame of pandas without an index.
 
     `fit` reads tables of pyarrow, in which an index with a name is a column.
     """
@@ -175,15 +153,7 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
 
 
 def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
-    """Return counts of a partition.
-
-    Returns
-    -------
-    correct, known : float
-        Weight of the correct labels, and of all known ones.
-    n_unlabeled, n_positions : int
-        Number of positions without labels, and of all positions.
-    """
+    """Return the weights of correct and of known labels, and the numbers of unlabeled and all."""
     if not len(raw.X):
         return 0.0, 0.0, 0, 0
     segmentation = raw.segmentation
@@ -197,5 +167,5 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
         return 0.0, 0.0, *sizes
     weights = raw.weights(sequences.offsets)
     weights = known if weights is None else weights * known
-    found = np.concatenate(model._labels(*model._read(sequences.without_empty()))) == labels.values
-    return float((weights * found).sum()), float(weights.sum()), *sizes
+    predicted = np.concatenate(model._labels(*model._read(sequences.without_empty())))
+    return float((weights * (predicted == labels.values)).sum()), float(weights.sum()), *sizes

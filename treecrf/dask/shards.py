@@ -45,22 +45,13 @@ class DaskShards:
     because its state is a function of its parts and of the first iterations of the forest. A new
     shard, made after a worker was lost, and an older copy answer `Behind`, and are sent the trees
     that they lack.
-
-    Parameters
-    ----------
-    fleet : Parts
-        Encoded parts, which the shards own from now on.
-    setup : ShardSetup
-    make : callable, default=Shard
-        Makes a shard of the setup, a dict of parts by number, and a number of threads.
-    growing : ListGrowing, optional
     """
 
     def __init__(
         self,
-        fleet: Parts,
+        fleet: Parts,  # encoded parts, which the shards own from now on
         setup: ShardSetup,
-        make: Callable[..., Any] = Shard,
+        make: Callable[..., Any] = Shard,  # of the setup, parts by number, and a number of threads
         growing: Any = None,
     ):
         self.cluster = fleet.cluster
@@ -69,7 +60,7 @@ class DaskShards:
         self._fleet = fleet
         self._make = make
         self._shards: list[Future] = []
-        # Worker of each shard. Others may have copies that lack trees.
+        # Worker of each shard. Other workers may have copies that lack trees.
         self.homes: list[str] = []
         self.growing_future: Future | None = None
         self._generation = -1
@@ -79,16 +70,7 @@ class DaskShards:
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
         """Carry out a step on all shards, and grow trees on a worker.
 
-        Parameters
-        ----------
-        step : Step
-        again : callable
-            Returns the same step with the trees from an iteration on.
-
-        Raises
-        ------
-        WorkersLostError
-            If too many workers are lost.
+        ``again`` returns the step with the trees from an iteration on.
         """
         self._move_shards()
         exchange = _Exchange(self, step, again)
@@ -184,7 +166,7 @@ class Lagging(list):
 
 
 class _Exchange:
-    """The tasks of one step: those of all shards, and the growth of trees on their results."""
+    """The tasks of one step: a task for each shard, and the growth of trees on their results."""
 
     def __init__(self, shards: DaskShards, step: Step, again: Callable[[int], Step]):
         self.shards = shards
@@ -217,7 +199,7 @@ class _Exchange:
         )
 
     def _draw(self, numbers: list[int], step: Step | Each) -> None:
-        """Submit the tasks of some shards, which have the same step or one each."""
+        """Submit the tasks of shards that have the same step, or one each."""
         shards, homes = self.shards.futures(), self.shards.homes
         parts, workers = [(shards[i],) for i in numbers], [homes[i] for i in numbers]
         drawn = self.shards.cluster.submit_calls(draw, parts, (step,), workers)
@@ -235,19 +217,7 @@ class _Exchange:
 def make_shard(
     given: list, numbers: list[int], make: Callable[..., Any], n_jobs: int | None
 ) -> Any:
-    """Make a shard of the setup, and of some of the parts.
-
-    Parameters
-    ----------
-    given : list
-        The setup, and the parts.
-    numbers : list of int
-        Number of each part among all parts.
-    make : callable
-        As for `DaskShards`.
-    n_jobs : int or None
-        Number of threads; None for those of this worker.
-    """
+    """Make a shard of a list of the setup and parts, which have these numbers among all parts."""
     setup, *parts = given
     return make(setup, dict(zip(numbers, parts, strict=True)), _n_threads(n_jobs))
 
@@ -265,23 +235,10 @@ def draw(shard: Any, step: Step) -> Any:
 
 @keeping_freed_memory()
 def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
-    """Grow trees on the examples of all shards, unless some of them lack trees.
+    """Grow trees on the examples of all shards, or return the shards that lack trees, if any.
 
-    Parameters
-    ----------
-    given : list
-        A `ListGrowing`, and the answer of each shard, which is `Drawn` or `Behind`.
-    step : Step
-        Its trees are not read.
-    n_jobs : int or None
-        Number of threads; None for those of all workers on this host.
-    of_hosts : dict of int
-        Number of threads of all workers on each host.
-
-    Returns
-    -------
-    Grown or Lagging
-        The shards that lack trees, if there are any.
+    The list has a `ListGrowing` and the answer of each shard, which is `Drawn` or `Behind`. The
+    trees of the step are not read.
     """
     growing, *drawn = given
     lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
@@ -289,12 +246,12 @@ def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) 
 
 
 def _n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads on this worker; by default, all those that Dask gives it."""
+    """Return the number of threads on this worker; by default, all that Dask gives it."""
     return get_worker().state.nthreads if n_jobs is None else Threads(n_jobs).n_threads
 
 
 def _n_threads_to_grow(n_jobs: int | None, of_hosts: dict[str, int]) -> int:
-    """Return the number of threads for the trees; by default, those of all workers on the host.
+    """Return the number of threads for the trees; by default, of all workers on the host.
 
     The other workers wait for the trees.
     """
@@ -323,14 +280,7 @@ def _shared_out(
 ) -> dict[str, list[int]]:
     """Choose a worker for each part: equal bytes for each thread, and few parts that move.
 
-    Parameters
-    ----------
-    sizes : list of int
-        Bytes of each part.
-    holders : list of collections of str
-        Workers that have each part.
-    n_threads : dict of int
-        Number of threads of each worker.
+    The holders are the workers that have each part.
     """
     fair = 1.1 * sum(sizes) / max(1, sum(n_threads.values()))
     used = dict.fromkeys(sorted(n_threads), 0)

@@ -22,7 +22,7 @@ MAX_ITEMS = 200
 
 @sizeof.register(TYPES)
 def size_of_fields(value: Any) -> int:
-    """Return the size of an object and of all that its attributes hold."""
+    """Return the size of an object and of everything that its attributes hold."""
     names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     fields = vars(value) if hasattr(value, "__dict__") else {n: getattr(value, n) for n in names}
     return sys.getsizeof(value) + sum(map(_size, fields.values()))
@@ -32,6 +32,6 @@ def _size(value: Any) -> int:
     if type(value).__module__.partition(".")[0] == "treecrf":
         return size_of_fields(value)
     if isinstance(value, (list, tuple)) and value:
-        some = value[:: -(-len(value) // MAX_ITEMS)]
-        return sys.getsizeof(value) + sum(map(_size, some)) * len(value) // len(some)
+        sample = value[:: -(-len(value) // MAX_ITEMS)]
+        return sys.getsizeof(value) + sum(map(_size, sample)) * len(value) // len(sample)
     return sizeof(value)

@@ -34,23 +34,13 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Layout:
-    """Content of the partitions of the data.
+    """Content of the partitions of the data."""
 
-    Attributes
-    ----------
-    y, groups, sample_weight : str or None
-        Names of columns of data frames; None if there are none.
-    others : tuple of str
-        Arguments that are collections, with one partition for each of X.
-    are_bags : bool
-        Whether partitions are items of a bag, instead of data as `treecrf.TreeCRF.fit` takes them.
-    """
-
-    y: str | None
+    y: str | None  # names of columns of data frames
     groups: str | None
     sample_weight: str | None
-    others: tuple[str, ...]
-    are_bags: bool
+    others: tuple[str, ...]  # arguments that are collections, with one partition for each of X
+    are_bags: bool  # whether partitions are lists of sequences, instead of data for a local fit
 
 
 def is_frame(X: Any) -> bool:
@@ -178,17 +168,7 @@ def _require_parquet(file: str) -> None:
 
 
 def read_table(file: Any) -> Any:
-    """Read a Parquet file as a pyarrow table.
-
-    Parameters
-    ----------
-    file : str or fsspec.core.OpenFile
-
-    Raises
-    ------
-    OSError, ValueError
-        If the file cannot be read. The message names it.
-    """
+    """Read a Parquet file, a path or an OpenFile of fsspec, as a pyarrow table."""
     parquet = import_pyarrow().parquet
     with naming(_name_of_file(file)):
         if isinstance(file, str):
@@ -212,19 +192,9 @@ def raw_fleet(
 ) -> DaskFleet:
     """Return a fleet of `RawData` that is read again each time it is used.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    X : dask data frame, bag, list of delayed objects or futures, or path of Parquet files
-    y, groups, sample_weight : str, collection with the partitions of X, or None
-        A string is the name of a column. Without y, the parts of X are pairs (X, y).
-    name : str
-        Suffix of the names of arguments in error messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not supported, or the numbers of partitions differ.
+    A string as y, groups or sample_weight is the name of a column; otherwise they have the
+    partitions of X. Without y, the parts of X are pairs (X, y). The name is a suffix of arguments
+    in error messages.
     """
     given = {"y": y, "groups": groups, "sample_weight": sample_weight}
     if is_bag(X):
@@ -326,17 +296,7 @@ def _submitted(cluster: Cluster, values: list, name: str) -> list[Future]:
 def read_raw(X: Any, *values: Any) -> RawData:
     """Return the data of a partition as a local `fit` takes them.
 
-    Parameters
-    ----------
-    X : object
-        Partition of X.
-    *values
-        Partitions of other arguments, the `Layout`, and the place of the partition.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the partition is not of this layout. The message names it.
+    The values are the partitions of other arguments, the `Layout`, and the place of the partition.
     """
     *others, layout, place = values
     given = {"y": layout.y, "groups": layout.groups, "sample_weight": layout.sample_weight}

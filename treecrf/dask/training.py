@@ -18,22 +18,7 @@ def train(
     validation: DaskFleet | None,
     callbacks: Callbacks,
 ) -> dict:
-    """Train an estimator, and return its fitted attributes.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    estimator : BoostedSequenceClassifier
-        A local one, which does not change.
-    raws : DaskFleet of RawData
-    validation : DaskFleet of RawData, or None
-    callbacks : Callbacks
-
-    Raises
-    ------
-    MemoryError
-        If the data would not fit in the memory of the workers.
-    """
+    """Train a local estimator, which does not change, and return its fitted attributes."""
     preparation = Preparation.of(estimator, raws, validation, None)
     if preparation.sampling is None:
         return preparation.train_in_one_place(callbacks)

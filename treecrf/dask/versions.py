@@ -1,4 +1,4 @@
-"""Comparison of the software and the arithmetic of workers with those of the client."""
+"""Comparison of the software and the arithmetic of workers and the client."""
 
 from __future__ import annotations
 
@@ -27,13 +27,7 @@ def fingerprint() -> str:
 
 
 def check_versions(expected: str | None) -> None:
-    """Raise RuntimeError if this process differs from the client.
-
-    Parameters
-    ----------
-    expected : str or None
-        Fingerprint of the client; None for no check.
-    """
+    """Raise RuntimeError if this process does not have the client's fingerprint, if given."""
     if expected is None or expected == fingerprint():
         return
     raise RuntimeError(
