@@ -52,8 +52,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     max_leaf_nodes : int, default=64
         Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
-        Maximum number of tests from the root of a tree to a leaf, those of previous labels
-        included. None is no limit.
+        Maximum number of tests from the root of a tree to a leaf, including tests of previous
+        labels. None is no limit.
     l2_regularization : float, default=20.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
         With ``second_order``, it is added to the sum of their curvature.
@@ -75,11 +75,11 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     subsample : float, default=1.0
         Fraction of the training sequences used in each iteration, chosen at random.
     sampling : "auto", float or None, default="auto"
-        Which examples each tree is fitted to. A float is the absolute residual from which on every
-        example is used. An example with a smaller residual is used with a probability proportional
-        to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 from a million examples on, or from 100 at each
-        position on, and otherwise None.
+        Which examples each tree is fitted to. With a float, examples with an absolute residual of
+        at least this value are always used. The others are used with a probability proportional to
+        their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
+        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 100 per position,
+        and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
@@ -98,13 +98,13 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         (None).
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
         Monotonic constraints: 1 for features whose higher values may only raise the score of the
-        second of two labels in ``classes_``, -1 for those that may only lower it, 0 for all others.
-        They hold at each offset of the window. A dict has the signs of some features, by name or
-        index; with more than two labels, each is a dict of signs by label. Only for numbers and
-        booleans. Positions that lack the value are not ordered.
+        second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
+        and 0 for all others. They hold at each offset of the window. A dict has the signs of some
+        features, by name or index; with more than two labels, each is a dict of signs by label.
+        Only for numbers and booleans. Positions that lack the value are not ordered.
     interaction_cst : {"pairwise", "no_interactions"}, list of lists or None, default=None
         Sets of features, by name or index, that may interact: a branch of a tree tests features of
-        one set only, at any offsets. Features in no set form another one. ``"pairwise"`` stands for
+        one set only, at any offsets. Features in no set form another set. ``"pairwise"`` stands for
         all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
@@ -126,8 +126,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         extra row marks the labels that may come first. Rows and columns follow the reading order
         from left to right, whatever the ``direction``.
     early_stopping : "auto" or bool, default="auto"
-        Whether to stop when the score of the validation sequences has not improved by ``tol``
-        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
+        Whether to stop when the score of the validation sequences has not improved by ``tol`` for
+        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
         and then all sequences are used for training. Two folds hold out a fifth of the positions
         each. From 7,500 positions on, there is one fold; it holds out at most 3,000 positions, or a

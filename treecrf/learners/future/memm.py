@@ -96,8 +96,8 @@ class FutureFeatureMEMM(LocalClassifier):
     max_leaf_nodes : int, default=20
         Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
-        Maximum number of tests from the root of a tree to a leaf, those of previous labels
-        included. None is no limit. The trees that add a discovered feature are not limited.
+        Maximum number of tests from the root of a tree to a leaf, including tests of previous
+        labels. None is no limit. The trees that add a discovered feature are not limited.
     l2_regularization : float, default=40.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
         With ``second_order``, it is added to the sum of their curvature.

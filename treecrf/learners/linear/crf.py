@@ -64,7 +64,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         Whether each attribute also has weights for pairs of previous label and label, in addition
         to those for labels.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
-        Objective to maximize. With P the probability of the labels of a sequence and q that of the
+        Objective to maximize. If P is the probability of the labels of a sequence, and q of the
         label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
         the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
         For sums of 1/P and 1/q, the regularization is added to the logarithm of their mean times
