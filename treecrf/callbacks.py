@@ -7,7 +7,6 @@ raises an error, `fit` raises it and leaves the estimator unchanged.
 
 from __future__ import annotations
 
-import numbers
 import sys
 from collections.abc import Callable
 from os import PathLike, fspath
@@ -16,6 +15,7 @@ from typing import TextIO
 
 from treecrf.learners.iterations import IterationInfo
 from treecrf.learners.stopping import Stopping
+from treecrf.utils.validation import check_positive
 
 __all__ = ["Checkpoint", "EarlyStop", "IterationInfo", "LearningRateSchedule", "Log"]
 
@@ -100,7 +100,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | PathLike, every: int = 1):
-        _check_every(every)
+        check_positive("every", every)
         self.path = path
         self.every = every
 
@@ -139,7 +139,7 @@ class Log:
     """
 
     def __init__(self, every: int = 1, file: TextIO | None = None):
-        _check_every(every)
+        check_positive("every", every)
         self.every = every
         self.file = file
 
@@ -183,8 +183,3 @@ class LearningRateSchedule:
     def __call__(self, info: IterationInfo) -> None:
         """Set the learning rate of the next iteration."""
         info.learning_rate = self.rate(info.n_iter)
-
-
-def _check_every(every: int) -> None:
-    if not isinstance(every, numbers.Integral) or every < 1:
-        raise ValueError(f"every={every!r}; expected a positive integer")

@@ -17,7 +17,7 @@ _BLANKS = re.compile("[ \t]+")
 DOCUMENT = "-DOCSTART-"
 
 # Columns and files of the shared tasks.
-NAMES = ("word", "tag")
+TASK_NAMES = ("word", "tag")
 FILES_2002 = {"train": "esp.train", "validation": "esp.testa", "test": "esp.testb"}
 
 Columns = dict[str, str]
@@ -330,5 +330,5 @@ def fetch_conll2002(
 
 def _fetch(name: str, data_home: str | os.PathLike | None, return_X_y: bool) -> Bunch | tuple:
     path = locate(name, data_home)
-    data, target = read_conll(path, names=NAMES)
-    return labeled(data, target, return_X_y, feature_names=list(NAMES), filename=str(path))
+    data, target = read_conll(path, names=TASK_NAMES)
+    return labeled(data, target, return_X_y, feature_names=list(TASK_NAMES), filename=str(path))

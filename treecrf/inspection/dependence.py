@@ -338,7 +338,7 @@ def _everywhere(model: SequenceClassifier, feature: int, point: _Point) -> Score
 
 def _at_offset(model: SequenceClassifier, feature: int, offset: int, point: _Point) -> Scores:
     """Return the scores if the feature has the value at an offset in the window."""
-    labels, pairs = np.zeros((2, 1)), None
+    labels = pairs = None
     if isinstance(model, LinearSequenceClassifier):
         changed, labels, pairs = without_feature(model, feature, offset, point.row)
     else:
