@@ -80,7 +80,8 @@ print(f"{sum(map(len, X_train)):,} characters for training, {sum(map(len, X_test
 # The first model has the same window as the conditional random fields, five characters on each
 # side. The second one sees 80 characters before a position and 40 after it. The trees of `TreeCRF`
 # start from the scores of a linear model; without it, they need several times as many iterations.
-# Other versions of Python have other files, and give other numbers.
+# Other versions of Python have other files, and other seeds draw other examples for its trees, so
+# the numbers may differ.
 #
 # The settings were chosen by cross-validation on the training files, not on the test files. None of
 # those that were compared was a point of accuracy better:
