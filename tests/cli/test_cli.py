@@ -779,6 +779,7 @@ def test_whole_numbers_of_pieces_are_categories(tmp_path, run):
         (["--validation", "-", *TABLE], "standard input is not read in pieces"),
         (["--format", "conll", *TABLE], "--format conll is not that of tables in pieces"),
         (["--drop", "thing", *TABLE], "drop='thing' is not a column"),
+        (["--category", "thing", *TABLE], "category='thing' is not a column"),
         (["--scratch", "nowhere", "--drop", "thing", *TABLE], "nowhere: there is no such folder"),
         (["--scratch", __file__, *TABLE], "expected a folder for temporary files, not a file"),
     ],

@@ -260,13 +260,6 @@ def test_tables_that_are_refused(text, reading, message, tmp_path):
         read_csv(tmp_path, text, **reading)
 
 
-def test_groups_that_continue_in_a_later_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_sources, "BLOCK_BYTES", 32)
-    text = "id,x\n" + "1,0\n" * 40 + "2,0\n" * 40 + "1,0\n"
-    with pytest.raises(ValueError, match="group '1' begins at row 2 and comes back at row 82"):
-        read_csv(tmp_path, text, group="id")
-
-
 def test_options_of_tables_are_refused_for_other_formats(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("a X\n")

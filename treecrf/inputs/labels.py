@@ -140,7 +140,7 @@ def count_labeled(y: Any, segmentation: Segmentation) -> int:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SequenceLabels:
     """Labels of one sequence; attributes are those of `Labels`."""
 
     values: np.ndarray
@@ -152,22 +152,22 @@ class _Part:
         return len(self.values) > 0 and (self.missing is None or not self.missing.all())
 
 
-def _nothing_known(length: int) -> _Part:
-    return _Part(np.zeros(length, dtype=bool), np.ones(length, dtype=bool))
+def _nothing_known(length: int) -> _SequenceLabels:
+    return _SequenceLabels(np.zeros(length, dtype=bool), np.ones(length, dtype=bool))
 
 
-def _read_labels(item: Any, where: str) -> _Part:
+def _read_labels(item: Any, where: str) -> _SequenceLabels:
     """Convert the labels of one sequence, as `label_array` does; missing values and sets may occur.
 
     A set of labels means that one of them is the label.
     """
     if isinstance(item, str):
-        return _Part(label_array(item, where))
+        return _SequenceLabels(label_array(item, where))
     array = _one_dimensional(item, where)
     missing = _find_missing(array, item)
     choices = _find_choices(array, where)
     if missing is None and not choices:
-        return _Part(_plain_labels(array, where))
+        return _SequenceLabels(_plain_labels(array, where))
     missing = np.zeros(len(array), dtype=bool) if missing is None else missing
     if missing.all():
         return _nothing_known(len(array))
@@ -177,7 +177,9 @@ def _read_labels(item: Any, where: str) -> _Part:
     # Placeholders instead of a shorter array, so that errors count positions right.
     filled[missing] = "" if isinstance(filled[int(np.argmin(missing))], str) else 0
     choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
-    return _Part(_plain_labels(filled, where), missing if missing.any() else None, choices)
+    return _SequenceLabels(
+        _plain_labels(filled, where), missing if missing.any() else None, choices
+    )
 
 
 def _find_missing(array: np.ndarray, item: Any) -> np.ndarray | None:
@@ -213,7 +215,7 @@ def _read_set(labels: set | frozenset, where: str) -> np.ndarray:
         ) from None
 
 
-def _join(parts: list[_Part]) -> Labels:
+def _join(parts: list[_SequenceLabels]) -> Labels:
     labeled = [part.values for part in parts if part.has_labels]
     if len(set(map(label_kind, labeled))) > 1:
         raise TypeError("y mixes strings and numbers; expected all strings or all integers")

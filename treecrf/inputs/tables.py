@@ -182,7 +182,7 @@ class ConcatenatedTable:
     def __init__(self, tables: Sequence[Table], names: list[str]):
         self._pa = import_pyarrow()
         self._tables = tables
-        self._names = names
+        self.names = names
         self._ends: list[int] = []  # of the tables that have been scanned
         self._position = 0
         self._batches: Iterator[Any] = iter(())
@@ -226,7 +226,7 @@ class ConcatenatedTable:
         start = 0
         for table, end in zip(self._tables, self._ends, strict=True):
             if first < end:
-                yield from map(self.convert, table.batches(self._names, max(0, first - start)))
+                yield from map(self.convert, table.batches(self.names, max(0, first - start)))
             start = end
 
 
@@ -367,6 +367,7 @@ def open_tables(
     for argument, name in columns.by_argument.items():
         _check_columns(tables[0], [name], argument)
     _check_columns(tables[0], options.drop, "drop")
+    _check_columns(tables[0], options.category, "category")
     names = [name for name in tables[0].names if name not in options.drop]
     others = columns.by_argument.values()
     features = [name for name in names if name not in others]
@@ -376,14 +377,7 @@ def open_tables(
     groups = GroupBoundaries(converter, columns.group, table.place_of)
     if tables[0].schema is None:
         categories = _categories(features, options, categorical_features)
-        plain = [name for name in features if name not in categories]
-        finder = KindFinder(converter, plain, [*categories, columns.label])
-        for source, batch in table.scan(names):
-            finder.add(batch, source)
-            groups.add(batch.column(columns.group))
-        kinds = dict.fromkeys(others, AS_NUMBER) | {columns.group: AS_TEXT} | finder.kinds()
-        kinds = {name: kinds[name] for name in names}
-        table.convert = TextConversion(converter, kinds, categories)
+        table.convert = _find_types(table, columns, converter, categories, groups)
     else:
         table.convert = conversion = TypeConversion(tables, names)
         for _, batch in table.scan([columns.group]):
@@ -392,6 +386,26 @@ def open_tables(
         raise ValueError(f"{tables[0].name}: the table has no rows")
     groups.check(lambda row: table.read(row, row + 1).column(columns.group)[0].as_py())
     return TableReader(table, columns, _bounds_of_pieces(table, groups.offsets()))
+
+
+def _find_types(
+    table: ConcatenatedTable,
+    columns: OtherColumns,
+    converter: ArrowConverter,
+    categories: list[str],
+    groups: GroupBoundaries,
+) -> TextConversion:
+    """Scan tables of text, and determine the types of their columns."""
+    others = columns.by_argument.values()
+    plain = [name for name in table.names if name not in (*others, *categories)]
+    finder = KindFinder(converter, plain, [*categories, columns.label])
+    for source, batch in table.scan(table.names):
+        finder.add(batch, source)
+        groups.add(batch.column(columns.group))
+    kinds = finder.kinds() | {columns.group: AS_TEXT}
+    if columns.weight is not None:
+        kinds[columns.weight] = AS_NUMBER
+    return TextConversion(converter, {name: kinds[name] for name in table.names}, categories)
 
 
 def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
@@ -428,7 +442,8 @@ def _categories(features: list[str], options: TableOptions, categorical: Any) ->
     """Return the columns of which whole numbers are categories."""
     selected = selected_columns(categorical, tuple(features), len(features))
     chosen = [] if selected is None else [features[j] for j in np.flatnonzero(selected)]
-    return [*dict.fromkeys([*chosen, *options.category])]
+    named = dict.fromkeys([*chosen, *options.category])
+    return [name for name in named if name not in options.drop]
 
 
 def _bounds_of_pieces(table: ConcatenatedTable, offsets: np.ndarray) -> np.ndarray:
