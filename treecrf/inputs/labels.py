@@ -112,9 +112,8 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
         if len(labels.values) != offsets[-1]:
             raise ValueError(f"X has {offsets[-1]} positions, y has {len(labels.values)}")
         return Labels(labels.values, offsets, labels.missing, labels.choices)
-    items, lengths = as_list(y, "y"), np.diff(offsets)
-    if len(items) != len(lengths):
-        raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")
+    items = segmentation.items(y, offsets, "y", "label sequences")
+    lengths = np.diff(offsets)
     parts = [
         _nothing_known(length) if item is None else _read_labels(item, f"sequence {i}")
         for i, (item, length) in enumerate(zip(items, lengths.tolist(), strict=True))

@@ -117,12 +117,10 @@ def as_init_scores(
         scores = _table(init_score, "init_score", int(offsets[-1]), n_labels)
     else:
         expected = "arrays of shape (n_positions, n_classes), one per sequence"
-        items, lengths = as_list(init_score, "init_score", expected), np.diff(offsets)
-        if len(items) != len(lengths):
-            raise ValueError(f"X has {len(lengths)} sequences, init_score has {len(items)}")
+        items = segmentation.items(init_score, offsets, "init_score", expected)
         tables = [
             _table(item, f"init_score: sequence {i}", int(length), n_labels)
-            for i, (item, length) in enumerate(zip(items, lengths, strict=True))
+            for i, (item, length) in enumerate(zip(items, np.diff(offsets), strict=True))
         ]
         scores = np.concatenate(tables)
     invalid = ~(np.abs(scores) <= MAX_INIT_SCORE)

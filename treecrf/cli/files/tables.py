@@ -51,7 +51,8 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     label_name = reading.label if reading.with_labels else None
     kinds = _kinds(file, converter, features, reading, model)
     columns = [_Column(converter, kinds[name], name) for name in features]
-    label = label_name and _LabelColumn(converter, kinds[label_name], label_name)
+    label = label_name and _Column(converter, kinds[label_name], label_name)
+    codes = [np.zeros(0, dtype=np.int32)]
     groups = None
     if reading.group is not None:
         groups = GroupBoundaries(converter, reading.group, lambda i: f"row {i + file.first_row}")
@@ -62,7 +63,7 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
         row = rows.n_rows + file.first_row
         with naming(file.name):
             if label:
-                label.read(batch.column(label_name), row)
+                codes.append(label.read(batch.column(label_name), row))
             if groups:
                 names += groups.add(converter.text(batch.column(reading.group)))
             rows.append([column.read(batch.column(column.name), row) for column in columns])
@@ -82,12 +83,11 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     with naming(file.name):
         if groups:
             groups.check(dict(zip(offsets.tolist(), names, strict=False)).__getitem__)
-        return replace(
-            empty,
-            sequences=_sequences(rows, columns, offsets),
-            labels=split(label.labels(), offsets) if label else None,
-            missing_label=label.missing if label else None,
-        )
+        data = replace(empty, sequences=_sequences(rows, columns, offsets))
+        if not label:
+            return data
+        labels, missing = _labels(label, np.concatenate(codes), file.first_row)
+        return replace(data, labels=split(labels, offsets), missing_label=missing)
 
 
 def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading) -> Reading:
@@ -253,37 +253,6 @@ class _Column:
         return np.array(values, np.int64) if whole else string_array(values), ranks
 
 
-class _LabelColumn(_Column):
-    """The column of labels; ``missing`` is the place of the first missing label, or None."""
-
-    def __init__(self, converter: ArrowConverter, kind: str, name: str):
-        super().__init__(converter, kind, name)
-        self._codes: list[np.ndarray] = []
-        self.missing: str | None = None
-
-    def read(self, array: Any, row: int) -> np.ndarray:
-        """Convert an array, and keep its codes."""
-        codes = super().read(array, row)
-        if self.missing is None and not codes.all():
-            self.missing = f"row {row + int(np.argmin(codes))}, column {self.name!r}"
-        self._codes.append(codes)
-        return codes
-
-    def labels(self) -> np.ndarray:
-        """Return the labels of all rows; an array of objects with None if some are missing."""
-        values, ranks = self.sorted_values()
-        if self.missing is None:
-            by_code = np.append(values[:1], values[ranks[1:] - 1])
-        else:
-            by_code = np.array([None, *values[ranks[1:] - 1].tolist()], dtype=object)
-        labels = np.empty(sum(map(len, self._codes)), dtype=by_code.dtype)
-        start = 0
-        for codes in self._codes:
-            labels[start : start + len(codes)] = by_code[codes]
-            start += len(codes)
-        return labels
-
-
 class _TemporaryRows:
     """Rows of columns of several types in a temporary file.
 
@@ -330,6 +299,16 @@ class _TemporaryRows:
         ends = np.flatnonzero(np.diff(wanted, append=-1) != 1) + 1
         runs = [self._slice(slice(run[0], run[-1] + 1)) for run in np.split(wanted, ends[:-1])]
         return np.concatenate(runs)[indices]
+
+
+def _labels(column: _Column, codes: np.ndarray, first_row: int) -> tuple[np.ndarray, str | None]:
+    """Return the labels of all rows, None if missing, and the place of the first missing one."""
+    values, ranks = column.sorted_values()
+    values = values[ranks[1:] - 1]
+    if codes.all():
+        return values[codes - 1], None
+    where = f"row {first_row + int(np.argmin(codes))}, column {column.name!r}"
+    return np.array([None, *values.tolist()], dtype=object)[codes], where
 
 
 def _sequences(rows: _TemporaryRows, columns: list[_Column], offsets: np.ndarray) -> LongSequences:
