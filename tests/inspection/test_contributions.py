@@ -20,7 +20,7 @@ import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, TreeMEMM, flatten
 from treecrf.chains.contexts import true_contexts
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inspection import contributions, explain, export_text
 from treecrf.inspection.fitted import CheckedData
 from treecrf.inspection.score_contributions import _zeros
@@ -55,7 +55,7 @@ def scores_of(model, X, y=None):
             scores = model._scores_of(sequences, threads)
     _, contexts = true_contexts(offsets, codes, len(model.classes_), order)
     scores = np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0]
-    return model._as_read(split(scores.T, offsets))
+    return model._as_read(split_sequences(scores.T, offsets))
 
 
 def check_sums(model, X, y=None, tolerance=1e-10):

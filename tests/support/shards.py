@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from treecrf.encoding.sequence_keys import sequence_keys
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.learners.boosted.parted.booster import LocalShards, boost_on_shards
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.parted.steps import ShardSetup, Totals, total
@@ -46,7 +46,7 @@ def part_of(model, data, given, encoder, keys, weights, chosen) -> EncodedLabele
     if not len(chosen):
         return None
     part = given.take(chosen)
-    positions = split(np.arange(len(given.codes)), given.offsets)
+    positions = split_sequences(np.arange(len(given.codes)), given.offsets)
     candidates = part.candidates
     if candidates is not None and (candidates.sum(axis=1) == 1).all():
         candidates = None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.offsets import position_name, split
+from treecrf.inputs.offsets import position_name, split_sequences
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import (
     ColumnTable,
@@ -193,7 +193,7 @@ def _find_symbols(sequences: Sequences, schema: InputSchema) -> tuple[int, str] 
     if isinstance(sequences, ListedSequences):
         items = sequences.items
     else:
-        items = split(sequences.table, sequences.offsets)
+        items = split_sequences(sequences.table, sequences.offsets)
     for i, item in enumerate(items):
         # Nearly always, the first symbol is known.
         if (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.offsets import offsets_of, position_name, split
+from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import (
     as_list,
@@ -76,7 +76,7 @@ class Labels:
     def complete(self) -> list[np.ndarray]:
         """Return the labels of each sequence; ValueError if one is unknown."""
         self.refuse_unknown("expected a label at every position")
-        return split(self.values, self.offsets)
+        return split_sequences(self.values, self.offsets)
 
     def encoded(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the codes of the labels, 0 if unknown, and the candidates, None if all are known.

@@ -18,7 +18,7 @@ def offsets_of(lengths: Any) -> np.ndarray:
     return offsets
 
 
-def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
+def split_sequences(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
     """Return one array per sequence, views of ``values``."""
     return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.columns import CategoryEncoder
-from treecrf.inputs.offsets import offsets_of, split
+from treecrf.inputs.offsets import offsets_of, split_sequences
 from treecrf.inputs.values import as_list, find_missing, short_repr
 
 
@@ -80,7 +80,7 @@ class Segmentation:
         """Split a long array or list into one for each sequence; ValueError if lengths differ."""
         if len(items) != offsets[-1]:
             raise ValueError(f"X has {offsets[-1]} positions, {name} has {len(items)}")
-        return split(items, offsets)
+        return split_sequences(items, offsets)
 
     def items(self, argument: Any, offsets: np.ndarray, name: str, expected: str) -> list:
         """Return one item per sequence, from a list of them or a long list of all positions."""

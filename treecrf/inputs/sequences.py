@@ -16,7 +16,7 @@ from treecrf.inputs.offsets import (
     positions_in_sequences,
     reversed_positions,
     runs,
-    split,
+    split_sequences,
 )
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER, TYPES, InputSchema
 from treecrf.inputs.values import characters, floats_of_codes
@@ -386,7 +386,7 @@ class ScoredSequences(Sequences):
 
     def take(self, indices: np.ndarray) -> Sequences:
         """Return the selected sequences, in the order of the indices."""
-        base, parts = self.base.take(indices), split(self.scores, self.offsets)
+        base, parts = self.base.take(indices), split_sequences(self.scores, self.offsets)
         scores = np.concatenate([parts[i] for i in indices])
         return replace(self, base=base, offsets=base.offsets, scores=scores)
 

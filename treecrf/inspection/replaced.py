@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.offsets import offsets_of, reversed_positions, split
+from treecrf.inputs.offsets import offsets_of, reversed_positions, split_sequences
 from treecrf.inputs.sequences import Sequences
 
 
@@ -40,7 +40,7 @@ class ReplacedSequences(Sequences):
 
     def take(self, indices: np.ndarray) -> Sequences:
         """Select sequences in the given order."""
-        parts = split(self.values, self.offsets)
+        parts = split_sequences(self.values, self.offsets)
         values = np.concatenate([parts[i] for i in indices])
         offsets = offsets_of(np.diff(self.offsets)[indices])
         return replace(self, base=self.base.take(indices), offsets=offsets, values=values)

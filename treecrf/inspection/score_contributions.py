@@ -12,7 +12,7 @@ from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import CheckedData, check_model, code_of, window_of
 from treecrf.learners.classifier import SequenceClassifier
@@ -165,7 +165,7 @@ def contributions(
     data = CheckedData.of(model, X, y, lengths, groups)
     sequences = data.chain_sequences()
     values = explainer.values(sequences, explainer.labels_before(sequences, data.chain_codes()))
-    by_sequence = model._as_read(split(values, sequences.offsets))
+    by_sequence = model._as_read(split_sequences(values, sequences.offsets))
     return Contributions(
         base_values=explainer.base_values,
         values=data.segmentation.join(by_sequence),

@@ -16,7 +16,7 @@ from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import without_columns
 from treecrf.inputs.labels import Labels, as_labels
-from treecrf.inputs.offsets import reversed_positions, split
+from treecrf.inputs.offsets import reversed_positions, split_sequences
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -171,7 +171,7 @@ class ChainModel(SavedModel):
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             codes = self._best_codes(lattice, masks)
-        return self._as_read(split(self.classes_[codes], lattice.offsets))
+        return self._as_read(split_sequences(self.classes_[codes], lattice.offsets))
 
     def _best_codes(self, lattice: Lattice, masks: np.ndarray | None = None) -> np.ndarray:
         """Return the codes of the labels that ``decoding`` chooses; only those in the masks."""
@@ -181,7 +181,7 @@ class ChainModel(SavedModel):
         if self.decoding != "minimum_risk":
             return marginals.argmax(axis=1)
         costs = cost_table(self.cost_matrix, self.classes_)
-        risks = np.concatenate([p @ costs for p in split(marginals, lattice.offsets)])
+        risks = np.concatenate([p @ costs for p in split_sequences(marginals, lattice.offsets)])
         if masks is not None:
             # A label that is not allowed may have the least expected cost.
             risks[~masks] = np.inf
@@ -191,13 +191,13 @@ class ChainModel(SavedModel):
         """Predict the marginal probabilities of checked sequences."""
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
-            return self._as_read(split(lattice.marginals(), lattice.offsets))
+            return self._as_read(split_sequences(lattice.marginals(), lattice.offsets))
 
     def _pairwise(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the joint probabilities of neighboring labels of checked sequences."""
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
-            pairs = split(lattice.pairwise(), lattice.offsets)
+            pairs = split_sequences(lattice.pairwise(), lattice.offsets)
         # The first position of a chain has no label before it.
         pairs = self._as_read([table[1:] for table in pairs])
         return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
@@ -220,7 +220,9 @@ class ChainModel(SavedModel):
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             codes, log_probabilities = lattice.best()
-        return self._as_read(split(self.classes_[codes], lattice.offsets)), log_probabilities
+        return self._as_read(
+            split_sequences(self.classes_[codes], lattice.offsets)
+        ), log_probabilities
 
     # Lattices
 

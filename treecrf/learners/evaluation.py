@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf.chains.weighted_mean import MeanSums
-from treecrf.inputs.offsets import offsets_of, split
+from treecrf.inputs.offsets import offsets_of, split_sequences
 from treecrf.learners.stopping import History
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.trees.forest import Forest
@@ -144,7 +144,7 @@ def metric_of(
         )
 
     def as_read(codes: np.ndarray) -> Labels:
-        labels = split(classes[codes], data.offsets)
+        labels = split_sequences(classes[codes], data.offsets)
         return [array[::-1] for array in labels] if backward else labels
 
     score = scoring.of_labels if isinstance(scoring, MetricScorer) else scoring

@@ -12,7 +12,7 @@ from treecrf.chains.partial_labels import known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import Labels
-from treecrf.inputs.offsets import reversed_positions, split
+from treecrf.inputs.offsets import reversed_positions, split_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, cut, joined
@@ -60,7 +60,7 @@ class LabeledSequences:
 
     def take(self, chosen: np.ndarray) -> LabeledSequences:
         """Select some of the sequences."""
-        pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
+        pieces = split_sequences(np.arange(len(self.codes)), self.sequences.offsets)
         positions = np.concatenate([pieces[i] for i in chosen])
         return self._at(self.sequences.take(chosen), positions)
 

@@ -9,7 +9,7 @@ from support.settings import PLAIN
 from support.sweeps import sweep
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.learners.boosted.parted.growing import ListGrowth
 
 # A threshold at which every example with a residual is kept.
@@ -87,7 +87,7 @@ def test_missing_values(missing, second_order):
     lengths = (20, 1, 13, 30, 9)
     sequences = random_with_missing("mixture", rng, lengths, 0.2)
     X = [np.asarray(item) for item in sequences.items]
-    y = split(rng.choice(list("ab"), sum(lengths)), np.append(0, np.cumsum(lengths)))
+    y = split_sequences(rng.choice(list("ab"), sum(lengths)), np.append(0, np.cumsum(lengths)))
     settings = {"missing": missing, "second_order": second_order, "l2_regularization": 3.0}
     exact = model(sampling=None, **settings).fit(X, y)
     listed = model(sampling=ALL, max_examples=None, **settings).fit(X, y)

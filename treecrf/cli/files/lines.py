@@ -16,7 +16,7 @@ from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
 from treecrf.inputs.columns import CategoryEncoder, ColumnValues, sparse_table_of, table_of
-from treecrf.inputs.offsets import offsets_of, split
+from treecrf.inputs.offsets import offsets_of, split_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.sequences import ListedSequences, LongSequences
 from treecrf.inputs.table_sources import Source
@@ -47,7 +47,7 @@ class CodedStrings:
     def split(self, offsets: np.ndarray) -> list[np.ndarray]:
         """Return the strings of each sequence."""
         column = self.finish()
-        return split(column.values[column.data - 1], offsets)
+        return split_sequences(column.values[column.data - 1], offsets)
 
 
 def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:

@@ -21,7 +21,7 @@ from treecrf.inputs.csv_types import (
     KindFinder,
 )
 from treecrf.inputs.dataset import ColumnNames
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import CATEGORY, KINDS
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
@@ -87,7 +87,7 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
         if not label:
             return data
         labels, missing = _labels(label, np.concatenate(codes), file.first_row)
-        return replace(data, labels=split(labels, offsets), missing_label=missing)
+        return replace(data, labels=split_sequences(labels, offsets), missing_label=missing)
 
 
 def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading) -> Reading:

@@ -15,7 +15,7 @@ from treecrf.chains.contexts import check_label_codes, check_lags, previous_labe
 from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import ChainLabels, LocalObjective, normalize
 from treecrf.inputs.labels import Labels
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.parted.parts import EncodedLabeled
@@ -141,7 +141,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         search = self._search_table if is_table else self._search_contexts
         with Threads(self.n_jobs) as threads:
             codes, log_probabilities = search(sequences, constraints, width, threads)
-        labels = split(self.classes_[codes], sequences.offsets)
+        labels = split_sequences(self.classes_[codes], sequences.offsets)
         return self._as_read(labels), log_probabilities
 
     def _scores_table(self, offsets: np.ndarray, n_contexts: int, width: int) -> bool:

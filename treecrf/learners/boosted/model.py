@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
@@ -139,7 +139,7 @@ class BoostedModel(SequenceLearner):
             return
         with Threads(self.n_jobs) as threads:
             for lattice in self._staged_lattices(sequences.without_empty(), threads):
-                found = self._as_read(split(lattice.marginals(), sequences.offsets))
+                found = self._as_read(split_sequences(lattice.marginals(), sequences.offsets))
                 yield segmentation.join(found, empty)
 
     @available_if(_has_iterations)

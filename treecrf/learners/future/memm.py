@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, report_to
@@ -450,7 +450,7 @@ class FutureFeatureMEMM(LocalClassifier):
             score = feature.scores(encoder.base, encoded)
             values[:, k, 0] = expit(score)
             values[:, k, 1] = bag_probabilities(feature.bags(encoded), score)
-        return split(values, encoded.offsets)
+        return split_sequences(values, encoded.offsets)
 
     def _search_settings(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
