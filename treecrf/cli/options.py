@@ -153,7 +153,7 @@ def missing_labels(data: FileData, model: SequenceClassifier) -> str:
 
 
 def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClassifier:
-    """Set those of the given parameters that the model has."""
+    """Set the parameters that the model has, and ignore others."""
     known = model.get_params(deep=False)
     return model.set_params(**{name: v for name, v in settings.items() if name in known})
 

@@ -18,10 +18,7 @@ from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.values import (
-    is_frame,
-    require_different_names,
-)
+from treecrf.inputs.values import is_frame, require_different_names
 from treecrf.inputs.weights import as_weights
 from treecrf.utils.checks import require
 
@@ -94,7 +91,7 @@ class RawData:
         return ColumnNames(label if isinstance(label, str) else None, self.segmentation.column)
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
-        """Check the weights and return that of each position; see `as_weights`."""
+        """Return the weight of each position; see `as_weights`."""
         return as_weights(self.sample_weight, offsets, self.segmentation)
 
 
@@ -163,7 +160,7 @@ def split(
 
 
 def _sliceable(items: Any) -> Any:
-    """Return a long table, or its labels, in a form of which slices are sequences."""
+    """Return a long table, or its labels, in a form whose slices are sequences."""
     if sparse.issparse(items):
         return sparse.csr_array(items)
     if isinstance(items, (list, tuple, str, np.ndarray)) or is_frame(items):

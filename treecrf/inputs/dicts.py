@@ -126,7 +126,7 @@ def read_dicts(
 def _read_entries(
     rows: list[dict], n_entries: int, schema: InputSchema | None, offsets: np.ndarray
 ) -> Entries:
-    """Read all dicts; the columns are those of the schema, or all keys in sorted order."""
+    """Read all dicts; the columns are the names in the schema, or all keys, sorted."""
     if schema is None:
         entries = Entries(rows, n_entries)
         entries.renumber(_sorted_keys(list(entries.index), rows, offsets))

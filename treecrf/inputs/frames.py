@@ -88,7 +88,7 @@ def read_frames(
     columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, segmentation.column)
-    # Columns without names have those of the training data in errors only.
+    # In errors, columns without names have the names of the training data.
     shown = names if schema is None else schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]

@@ -140,7 +140,7 @@ def count_labeled(y: Any, segmentation: Segmentation) -> int:
 
 @dataclass(frozen=True)
 class _SequenceLabels:
-    """Labels of one sequence; attributes are those of `Labels`."""
+    """Labels of one sequence, with attributes like `Labels`."""
 
     values: np.ndarray
     missing: np.ndarray | None = None
@@ -289,7 +289,7 @@ def _codes_of(labels: np.ndarray, classes: np.ndarray, name: Callable[[int], str
 
 
 def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
-    """Raise ValueError if labels are strings and those of the model are numbers, or the reverse."""
+    """Raise ValueError unless labels and classes are both strings, or both numbers."""
     if label_kind(arrays[0]) != label_kind(classes):
         types = {"str": "strings", "number": "integers"}
         kind, known_kind = (types[label_kind(array)] for array in (arrays[0], classes))

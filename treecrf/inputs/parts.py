@@ -29,7 +29,7 @@ from treecrf.inputs.weights import read_weights
 
 NAMES_OF_FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
 KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
-# A part of which all dicts, or all lists of attributes, are empty.
+# The schema of a part whose dicts, or lists of attributes, are all empty.
 EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
 
 
@@ -43,7 +43,7 @@ class PartDescription:
         The part, for error messages.
     described : Description
     has_values : bool array (n_features,)
-        Columns of which not all values are missing.
+        Columns with a value that is not missing.
     n_unlabeled : int
         Number of positions where any label is possible.
     labels : array
@@ -79,7 +79,7 @@ class PartDescription:
 
     @property
     def form(self) -> str:
-        """Form of the part; that of symbols is also "symbols" if some of them are missing."""
+        """Form of the part: "symbols" even if some symbols are missing."""
         return "symbols" if self.schema.form == "symbols" else self.described.form
 
 
@@ -169,7 +169,7 @@ def _has_no_positions(raw: RawData) -> bool:
 
 
 def _as_categories(sequences: Sequences, symbols: np.ndarray) -> Sequences:
-    """Convert symbols to a table of one category, the form of symbols of which some are missing."""
+    """Convert symbols to a table of one category, as if some symbols were missing."""
     pieces = []
     for _, _, piece in sequences.pieces():
         distinct, indices = np.unique(piece, return_inverse=True)
@@ -426,7 +426,7 @@ def _names_of_groups(raw: RawData, offsets: np.ndarray) -> list | None:
 
 
 def _hash(group: Any) -> int:
-    """Hash the name of a group; the same in all processes."""
+    """Hash the name of a group, alike in all processes."""
     if isinstance(group, float) and group.is_integer():
         group = int(group)
     text = f"{type(group).__name__} {group!r}".encode(errors="surrogatepass")

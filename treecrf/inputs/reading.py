@@ -82,7 +82,7 @@ def is_empty(item: Any) -> bool:
 
 
 def _without_positions(X: Any, n: int, segmentation: Segmentation) -> Sequences:
-    """Return sequences of which all are empty; they have no form that a model could refuse."""
+    """Return empty sequences, which have no form that a model could refuse."""
     offsets = np.zeros(n + 1, dtype=np.int64)
     if segmentation.is_long:
         offsets = segmentation.offsets(0, [] if segmentation.column and is_frame(X) else None)

@@ -85,7 +85,7 @@ class Sequences:
 
     @property
     def init_scores(self) -> np.ndarray | None:
-        """Scores of labels to which those of a model are added, (n_positions, n_labels)."""
+        """Initial scores, (n_positions, n_labels), or None."""
         return None
 
     def with_init_scores(self, scores: np.ndarray) -> Sequences:
@@ -321,7 +321,7 @@ class LongSequences(Sequences):
 
 
 def _row_range(table: Any, first: int, last: int) -> Any:
-    """Return consecutive rows of a table; those of an array or a CSR matrix are views."""
+    """Return consecutive rows of a table; rows of an array or a CSR matrix are views."""
     if not sparse.issparse(table):
         return table[first:last]
     entries = slice(table.indptr[first], table.indptr[last])
@@ -364,7 +364,7 @@ class RecodedSequences(Sequences):
 
     @property
     def init_scores(self) -> np.ndarray | None:
-        """Scores of labels to which those of a model are added, (n_positions, n_labels)."""
+        """Initial scores, (n_positions, n_labels), or None."""
         return self.base.init_scores
 
 
@@ -377,7 +377,7 @@ class ScoredSequences(Sequences):
 
     @property
     def init_scores(self) -> np.ndarray:
-        """Scores of labels to which those of a model are added, (n_positions, n_labels)."""
+        """Initial scores, (n_positions, n_labels), or None."""
         return self.scores
 
     def rows(self, first: int, last: int) -> Any:
@@ -397,7 +397,7 @@ class ScoredSequences(Sequences):
 
 
 def joined(first: Sequences, second: Sequences) -> Sequences:
-    """Concatenate two lists of sequences; categories are those of the first."""
+    """Concatenate two lists of sequences, with the categories of the first."""
     second = second.for_model(first.schema)
     items = _items(first) + _items(second)
     if first.form == "sparse":

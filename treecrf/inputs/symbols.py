@@ -55,7 +55,7 @@ def as_symbols(item: Any, where: str) -> Any:
 
 
 def _check_present(array: np.ndarray, where: str) -> np.ndarray:
-    """Convert symbols of which none is missing to strings or int64."""
+    """Convert symbols, none of them missing, to strings or int64."""
     array = plain_array(array, where, "symbol")
     if array.dtype.kind == "U":
         return array

@@ -439,7 +439,7 @@ def _check_same_names(tables: Sequence[Table]) -> None:
 
 
 def _categories(features: list[str], options: TableOptions, categorical: Any) -> list[str]:
-    """Return the columns of which whole numbers are categories."""
+    """Return the columns whose whole numbers are categories."""
     selected = selected_columns(categorical, tuple(features), len(features))
     chosen = [] if selected is None else [features[j] for j in np.flatnonzero(selected)]
     named = dict.fromkeys([*chosen, *options.category])

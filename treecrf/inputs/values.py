@@ -47,7 +47,7 @@ def is_frame(item: Any) -> bool:
 
 
 def column_names(frame: Any) -> list:
-    """Return the names of the columns of a data frame; those of pyarrow have another attribute."""
+    """Return the names of the columns of a data frame of any library."""
     names = getattr(frame, "column_names", None)
     return list(frame.columns if names is None else names)
 

@@ -52,7 +52,7 @@ def read_weights(
 
 
 def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the weights, and whether they are those of sequences."""
+    """Return the weights, and whether there is one per sequence."""
     if not hasattr(sample_weight, "dtype"):
         sample_weight = as_list(sample_weight, "sample_weight", "weights")
     weights = _numbers(sample_weight, "sample_weight")
@@ -66,7 +66,7 @@ def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray,
 
 
 def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the weights, and whether they are those of sequences."""
+    """Return the weights, and whether there is one per sequence."""
     lengths = np.diff(offsets)
     is_flat = hasattr(sample_weight, "dtype") and np.ndim(sample_weight) == 1
     is_flat = is_flat and sample_weight.dtype.kind in "biuf"
@@ -105,7 +105,7 @@ def _numbers(items: Any, where: str) -> np.ndarray:
     return array.astype(np.float64) + 0.0  # no negative zeros
 
 
-# Larger scores would leave too little room for those of the model.
+# Larger initial scores would leave too little room for the scores of the model.
 MAX_INIT_SCORE = 1000.0
 
 

@@ -38,7 +38,7 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     """Read a table in two passes: the first determines the kinds of its columns.
 
     The second writes the values to a temporary file, from which they are read in pieces. With a
-    model, its kinds are those of the columns, which are matched by name; others are ignored.
+    model, the model determines the kinds; columns are matched by name, and others are ignored.
 
     Raises
     ------
