@@ -25,6 +25,9 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, short_list
 
+# An attribute of the classes of grouped frames and columns of pandas, which is not imported.
+_GROUPS_OF_PANDAS = "ngroups"
+
 
 def column_of(X: Any, name: str) -> list:
     """Return the values of the column of X that ``groups`` names."""
@@ -214,8 +217,7 @@ def _numbers_of(series: Any, narwhals: ModuleType) -> np.ndarray:
     return (series.cast(narwhals.Float64) if series.dtype in large else series).to_numpy()
 
 
-# A class of pandas for grouped frames and columns, recognized without importing pandas.
-_GROUPS_OF_PANDAS = "ngroups"
+# Grouped frames, and labels that are a column
 
 
 def as_groups(items: Any, name: str) -> Any:

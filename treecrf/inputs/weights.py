@@ -14,6 +14,8 @@ from treecrf.utils.exact import rounded_leaves
 # Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
 MAX_WEIGHT = 1e6
 RANGE = f"0, or a number from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
+# Larger initial scores would leave too little room for the scores of the model.
+MAX_INIT_SCORE = 1000.0
 ONLY_ZEROS = "sample_weight holds only zeros; expected at least one positive weight"
 EXPECTED_WEIGHTS = "weights, one per sequence, or one array per sequence with a weight per position"
 
@@ -105,8 +107,7 @@ def _numbers(items: Any, where: str) -> np.ndarray:
     return array.astype(np.float64) + 0.0  # no negative zeros
 
 
-# Larger initial scores would leave too little room for the scores of the model.
-MAX_INIT_SCORE = 1000.0
+# Initial scores
 
 
 def as_init_scores(
