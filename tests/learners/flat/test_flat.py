@@ -40,8 +40,8 @@ from treecrf import (
     flatten,
 )
 from treecrf.datasets import fetch_conll2000, fetch_hyphenation, fetch_nettalk, fetch_protein
+from treecrf.learners.flat.export import FlatTables
 from treecrf.learners.flat.forest import FlatForest
-from treecrf.learners.flat.tables import FlatTables
 from treecrf.trees.conjunctions import conjunctions_of
 from treecrf.trees.forest import LABEL
 from treecrf.trees.paths import leaves_of, paths_of, window_literals
@@ -559,9 +559,9 @@ def test_a_frame_without_its_library_is_an_error_with_advice():
     """In a process of its own, because narwhals may remember a library."""
     code = """
 import sys
-from treecrf.learners.flat.tables import frame_of
 sys.modules["pandas"] = None
-frame_of({"label": ["x"]}, "pandas")
+from treecrf import TreeMEMM, flatten
+flatten(TreeMEMM(max_iter=2).fit(["ab"], ["xy"])).to_frame()
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     advice = "ImportError: backend='pandas' needs pandas: pip install pandas"

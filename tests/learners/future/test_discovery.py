@@ -12,11 +12,11 @@ from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.discovery import (
     DiscoverySettings,
+    InstanceGrower,
     bag_probabilities,
     discover,
     score_gradient,
 )
-from treecrf.learners.future.instances import InstanceGrower
 from treecrf.learners.future.responses import OneLabel, Sloped
 
 LENGTHS = [9, 1, 14, 3, 20]

@@ -14,8 +14,8 @@ from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.effect_trees import constant_tree, tree_of_bins
 from treecrf.learners.future.encoder import bins_of, thresholds_of
+from treecrf.learners.future.training import constant_tree, tree_of_bins
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils import model_file
 

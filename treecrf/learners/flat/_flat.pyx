@@ -42,33 +42,17 @@ cdef struct Block:
 
 
 cdef class FlatEvaluator:
-    """Evaluator of conjunctions and their weights at encoded positions.
+    """Evaluator of conjunctions and their weights at encoded positions."""
 
-    Parameters
-    ----------
-    tests : treecrf.trees.scoring.distinct_tests.DistinctTests
-        The distinct window tests, including those that are used only to find missing values.
-    conjunctions : tuple of arrays
-        Start of each conjunction among the literals (n + 1), int64; and int32 literals: twice the
-        index of a test, plus 1 if it must hold.
-    entries : tuple of arrays
-        Start of each conjunction's entries (n + 1), int64; labels and sets of contexts, int32;
-        weights, float64.
-    sets : uint8 array (n_sets, order, n_labels + 1)
-        Previous labels at each lag in each set of contexts, the last for none; set 0 has all.
-    symbols : int32 array (n_extended, order)
-        Previous label at each lag of each extended context.
-    depth_starts : int64 array (order + 1,)
-        First extended context of each depth.
-    """
-
-    cdef Answers answers
-    cdef const int64_t[::1] starts, entry_starts
-    cdef const int32_t[::1] literals, labels, set_of
-    cdef const double[::1] weights
-    cdef const uint8_t[:, :, ::1] sets
-    cdef const int32_t[:, ::1] symbols
-    cdef const int64_t[::1] depth_starts
+    cdef Answers answers                    # to all tests, also those that only mark missing values
+    cdef const int64_t[::1] starts          # of the literals of each conjunction, n + 1
+    cdef const int32_t[::1] literals        # twice the index of a test, plus 1 if it must hold
+    cdef const int64_t[::1] entry_starts    # of the entries of each conjunction, n + 1
+    cdef const int32_t[::1] labels, set_of  # label and set of contexts of each entry
+    cdef const double[::1] weights          # of each entry
+    cdef const uint8_t[:, :, ::1] sets      # previous labels [set, lag], the last for none; 0: all
+    cdef const int32_t[:, ::1] symbols      # previous label at each lag of each extended context
+    cdef const int64_t[::1] depth_starts    # first extended context of each depth
     cdef Py_ssize_t n, order, n_extended
 
     def __init__(self, tests, conjunctions, entries, sets, symbols, depth_starts):
@@ -83,13 +67,7 @@ cdef class FlatEvaluator:
         self.n_extended = self.symbols.shape[0]
 
     def add_scores(self, scoring, Py_ssize_t first, Py_ssize_t last):
-        """Add the weights to the scores of the positions from ``first`` to ``last - 1``.
-
-        Parameters
-        ----------
-        scoring : treecrf.trees.scoring.scorer.Scoring
-        first, last : int
-        """
+        """Add the weights to the scores of the positions from ``first`` to ``last - 1``."""
         cdef const uint8_t[::1] depth = scoring.depth
         cdef const uint8_t[:, ::1] given = scoring.given
         cdef double[:, :, ::1] scores = scoring.scores
@@ -116,8 +94,8 @@ cdef class FlatEvaluator:
                      int32_t[::1] found):
         """List the conjunctions that hold at each of some positions, in ascending order.
 
-        Those of position i are written to ``found``, starting at ``ends[i]``, which is increased to
-        the end of the list. If ``found`` is None, ``ends`` only counts them.
+        The list of position i is written to ``found``, starting at ``ends[i]``, which is increased
+        to its end. If ``found`` is None, ``ends`` only counts the conjunctions.
         """
         cdef Block block
         cdef Positions positions = Positions(encoded)

@@ -26,12 +26,6 @@ class FlatForest(Forest):
 
     At positions with missing values, fractions go to both children of a test, and the fractions
     differ from tree to tree. These positions are left to the trees.
-
-    Parameters
-    ----------
-    forest : Forest
-    encoder : Encoder
-        The encoder of the columns that are tested.
     """
 
     def __init__(self, forest: Forest, encoder: Encoder):
@@ -98,10 +92,10 @@ class FlatForest(Forest):
         parts, counts = threads.even_parts(n, PART), np.zeros(n, dtype=np.int64)
         threads.map(lambda part: flat.list_members(encoded, *part, counts, None), parts)
         starts = np.append(0, np.cumsum(counts))
-        ends, found = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)
-        threads.map(lambda part: flat.list_members(encoded, *part, ends, found), parts)
+        ends, indices = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)
+        threads.map(lambda part: flat.list_members(encoded, *part, ends, indices), parts)
         shape = (n, len(self.flat))
-        matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
+        matrix = sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
         with_missing = self.scorer(self.encoder, 0, self.n_iter, False).with_missing(encoded)
         if not len(with_missing):
             return matrix
@@ -110,16 +104,16 @@ class FlatForest(Forest):
     def _parts_of(
         self, encoded: EncodedSequences, with_missing: np.ndarray, shape: tuple[int, int]
     ) -> sparse.csr_array:
-        """Compute the same matrix, with entries at positions with missing values only."""
+        """Compute the entries of `matrix` at positions with missing values."""
         of_leaf = self.flat.conjunction_of_leaf
         evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
-        some = replace(encoded, row_of_position=encoded.row_of_position[with_missing])
-        n = evaluator.list_parts(some, None, None, None)
+        at_missing = replace(encoded, row_of_position=encoded.row_of_position[with_missing])
+        n = evaluator.list_parts(at_missing, None, None, None)
         leaves, positions, parts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
-        evaluator.list_parts(some, leaves, positions, parts)
-        kept = of_leaf[leaves] >= 0
-        indices = with_missing[positions[kept]], of_leaf[leaves[kept]]
-        sums = sparse.csr_array(sparse.coo_array((parts[kept], indices), shape=shape))
+        evaluator.list_parts(at_missing, leaves, positions, parts)
+        has_weight = of_leaf[leaves] >= 0
+        indices = with_missing[positions[has_weight]], of_leaf[leaves[has_weight]]
+        sums = sparse.csr_array(sparse.coo_array((parts[has_weight], indices), shape=shape))
         sums.data /= np.bincount(of_leaf[of_leaf >= 0], minlength=shape[1])[sums.indices]
         return sums
 

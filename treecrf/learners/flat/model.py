@@ -21,10 +21,9 @@ from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat import pruning
-from treecrf.learners.flat.export import WeightExports
+from treecrf.learners.flat.export import FlatTables, WeightExports
 from treecrf.learners.flat.forest import FlatForest
 from treecrf.learners.flat.pruning import NOTHING, Pruned
-from treecrf.learners.flat.tables import FlatTables
 from treecrf.learners.flat.transformer import ConjunctionTransformer
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.linear.attributes import SOURCES
@@ -186,17 +185,8 @@ class FlatModel(
         check_is_fitted(self, "classes_")
         return self
 
-    @classmethod
-    def _of(cls, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
-        """Make the flat form of a model, with the leaf values of ``forest``."""
-        parameters = model.get_params(deep=False)
-        flat = cls(
-            **{name: parameters[name] for name in PREDICTION_PARAMETERS if name in parameters}
-        )
-        return flat._adopt(model, forest, pruned)
-
     def _adopt(self, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
-        """Become the flat form of a model, with the leaf values of ``forest``."""
+        """Set the fitted attributes: the flat form of a model, with the leaf values of a forest."""
         self._model = copy.copy(model)
         self._model._forest = FlatForest(forest, model._encoder)
         self._tables = FlatTables(
@@ -297,7 +287,6 @@ class FlatModel(
         return of_model | {"pruned": vars(self.pruned_)} | values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> FlatModel:
-        """Restore a saved model; the conjunctions are derived from its trees."""
         self._validate_params()
         model = KINDS[values["model"]](**model_file.restored_parameters(values["model_parameters"]))
         model._restore(values, arrays)
@@ -305,6 +294,7 @@ class FlatModel(
         checks.check_counts(pruned.n_weights, pruned.n_conjunctions)
         changes = (pruned.score_change, pruned.log_probability_change)
         checks.require(all(type(c) is float and 0 <= c < np.inf for c in changes), "bounds")
+        # The conjunctions are derived from the trees.
         return self._adopt(model, model._forest, pruned)
 
 
@@ -342,7 +332,7 @@ class FlatAttributes:
         return self.flat._reach()
 
     def names_at(self, offset: int) -> list[str]:
-        """Return the names of the conjunctions."""
+        """Return the names of the conjunctions; the only offset is 0."""
         return self.flat.get_feature_names_out().tolist()
 
     def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
@@ -357,13 +347,13 @@ class FlatAttributes:
         return flat.weights() if np.array_equal(flat.classes_, classes) else None
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model."""
         values, arrays = self.flat._state()
         return values, arrays | {"classes": self.flat.classes_}
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FlatAttributes:
-        """Restore an object from its `state`; raises ValueError if the state is invalid."""
+        """Restore an object from its `state`."""
         return cls(FlatModel()._restore(values, arrays))
 
 
@@ -408,4 +398,7 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
     if not hasattr(model, "_forest"):
         wrapped = type(model.estimator_).__name__
         raise TypeError(f"model is a {kind} around {wrapped}; expected a model of boosted trees")
-    return FlatModel._of(model, model._forest, NOTHING)
+    parameters = model.get_params(deep=False)
+    names = parameters.keys() & PREDICTION_PARAMETERS
+    flat = FlatModel(**{name: parameters[name] for name in names})
+    return flat._adopt(model, model._forest, NOTHING)

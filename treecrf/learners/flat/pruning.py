@@ -48,19 +48,7 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     Each position in each context reaches one leaf of a tree. A tree therefore changes the score by
     at most its largest removed leaf value, and all trees together by at most the sum of these. If
     values are missing and fractions of a position reach several leaves, the tree contributes a mean
-    of their values.
-
-    Parameters
-    ----------
-    forest : FlatForest
-    tolerance : float
-        Maximum change of any score.
-
-    Returns
-    -------
-    forest : Forest
-        The same trees with 0 in the removed leaves.
-    pruned : Pruned
+    of their values. In the pruned forest, the removed leaves have the value 0.
     """
     limits = _Limits(forest)
     ranking = np.argsort(np.abs(forest.flat.weights), kind="stable")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.flat.tables import FlatTables
+from treecrf.learners.flat.export import FlatTables
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
@@ -63,8 +63,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         matrix = self._matrix(sequences.without_empty())
         if segmentation.is_long:
             return matrix
-        offsets = sequences.offsets.tolist()
-        return [matrix[a:b] for a, b in pairwise(offsets)]
+        return [matrix[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
     def matrix(
         self,
@@ -175,5 +174,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
 
 def _named(rows: sparse.csr_array, names: np.ndarray) -> list[dict[str, float]]:
     """Return the entries of each row, by the names of their columns."""
-    found, values, starts = names[rows.indices].tolist(), rows.data.tolist(), rows.indptr.tolist()
-    return [dict(zip(found[a:b], values[a:b], strict=True)) for a, b in pairwise(starts)]
+    keys, values = names[rows.indices].tolist(), rows.data.tolist()
+    return [
+        dict(zip(keys[a:b], values[a:b], strict=True)) for a, b in pairwise(rows.indptr.tolist())
+    ]

@@ -12,21 +12,7 @@ DIRECTIONS = ("future", "past", "both")
 
 
 class Bags:
-    """The bag of each position: its neighbors in a direction, within its sequence.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-        Starts of the sequences.
-    size : int or None
-        Maximum number of positions per side; None for no limit.
-    direction : {"future", "past", "both"}
-
-    Attributes
-    ----------
-    n_holders : int64 array (n_positions,)
-        Number of bags that contain each position.
-    """
+    """The bag of each position: up to ``size`` neighbors to a side, within its sequence."""
 
     def __init__(self, offsets: np.ndarray, size: int | None, direction: str = "future"):
         positions = np.arange(offsets[-1])
@@ -38,6 +24,7 @@ class Bags:
         ranges = {"future": (ahead,), "past": (behind,), "both": (behind, ahead)}
         self._members = ranges[direction]
         self._holders = ranges[{"future": "past", "past": "future"}.get(direction, direction)]
+        # Number of bags that contain each position.
         self.n_holders = sum(last - first for first, last in self._holders)
 
     def sum_members(self, values: np.ndarray) -> np.ndarray:

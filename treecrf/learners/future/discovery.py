@@ -7,6 +7,7 @@ of labels, and the instance score G follows the gradient of the likelihood of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,9 +15,16 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from treecrf._tree import TreeGrower
+from treecrf.encoding.bundling import bundle
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
 from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.instances import InstanceGrower, InstanceTree
 from treecrf.learners.future.responses import Response
+from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.window_tests import number_tests
+from treecrf.utils.exact import leave_room, rounded_leaves
 
 # Larger scores do not change the probability of an instance noticeably.
 MAX_SCORE = 30.0
@@ -30,22 +38,70 @@ MAX_POOR_ROUNDS = 2
 
 
 @dataclass(frozen=True)
+class InstanceTree:
+    """A tree, as `TreeGrower.grow` returns it, and its value at every position."""
+
+    nodes: dict[str, np.ndarray]
+    values: np.ndarray
+
+    def scaled(self, factor: float) -> InstanceTree:
+        """Return the tree with its leaf values multiplied by a factor."""
+        leaf, values = (
+            rounded_leaves(factor * array) for array in (self.nodes["leaf"], self.values)
+        )
+        return InstanceTree(self.nodes | {"leaf": leaf}, values)
+
+
+class InstanceGrower:
+    """Grower of trees of the instance score; positions are weighted by their number of bags."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        max_leaf_nodes: int,
+        l2_regularization: float,
+    ):
+        plan, encoded = bundle(encoder, encoded)
+        table = number_tests(encoder, plan)
+        self.n_positions = encoded.n_positions
+        self.meanings = Forest(1, 0).meanings(table)
+        self._grower = TreeGrower(
+            encoded,
+            table,
+            Growth(min(max_leaf_nodes, max(2, encoded.n_positions)), l2_regularization),
+            n_labels=1,
+            order=0,
+            weighted=True,
+            surrogates=encoder.missing == "surrogate",
+        )
+
+    def grow(self, gradient: np.ndarray, n_holders: np.ndarray) -> InstanceTree | None:
+        """Fit a tree to the gradient, with 1 as its largest absolute leaf value.
+
+        The gradient of a position is summed over the ``n_holders`` bags that contain it. There is
+        no tree if the gradient is 0 or not finite.
+        """
+        largest = np.abs(gradient).max()
+        if not 0 < largest < np.inf:
+            return None
+        # Gradients are tiny at first; without scaling, rounding would lose them.
+        targets = np.ldexp(gradient, -math.frexp(largest)[1])
+        leave_room(targets)
+        values = np.zeros((self.n_positions, 1))
+        weights = n_holders.astype(np.float64)[:, None]
+        grown = self._grower.grow(targets[:, None], weights, None, 0, values)
+        tree = InstanceTree(grown, values[:, 0])
+        largest = np.abs(grown["leaf"]).max()
+        return tree.scaled(1 / largest) if largest > 0 else None
+
+
+@dataclass(frozen=True)
 class DiscoverySettings:
-    """Settings of the boosting of a feature's instance score.
+    """Settings of the boosting of a feature's instance score."""
 
-    Attributes
-    ----------
-    initial_score : float
-        Score of every instance before the first tree, well below 0: no bag is positive yet.
-    initial_slope : float
-        Initial effect of the feature on the scores of the labels, above 0. A large one would split
-        one pattern into several features.
-    max_trees : int
-        Maximum number of trees of the instance score.
-    """
-
-    initial_score: float
-    initial_slope: float
+    initial_score: float  # of every instance, well below 0: no bag is positive yet
+    initial_slope: float  # of the scores of the labels; a large one would split one pattern
     max_trees: int
 
 
@@ -82,24 +138,18 @@ def score_gradient(
 def discover(
     response: Response, bags: Bags, grower: InstanceGrower, settings: DiscoverySettings, sign: int
 ) -> Candidate:
-    """Boost the instance score of one feature.
-
-    Parameters
-    ----------
-    sign : {1, -1}
-        Whether the feature initially raises or lowers the score of the label.
-    """
+    """Boost the instance score of a feature that initially raises (1) or lowers (-1) a score."""
     score = np.full(len(bags.n_holders), settings.initial_score)
     feature = bag_probabilities(bags, score)
     effect = response.start(sign * settings.initial_slope)
     best = Candidate(score, feature, effect, response.value(effect, feature))
     n_poor = 0
     while len(best.trees) < settings.max_trees and n_poor < MAX_POOR_ROUNDS:
-        found = _improved(best, response, bags, grower)
-        if found is None or found.value < best.value:
+        latest = _improved(best, response, bags, grower)
+        if latest is None or latest.value < best.value:
             break
-        n_poor += found.value < best.value + MIN_GAIN
-        best = found
+        n_poor += latest.value < best.value + MIN_GAIN
+        best = latest
     return best
 
 

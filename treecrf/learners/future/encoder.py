@@ -25,29 +25,14 @@ PLAIN = ("size", "direction", "initial_score", "gain")
 
 @dataclass(frozen=True)
 class BagFeature:
-    """A discovered feature: the probability that a bag contains a positive instance.
+    """A discovered feature: the probability that a bag contains a positive instance."""
 
-    Attributes
-    ----------
-    size : int or None
-        Maximum number of positions of a bag per side; None for no limit.
-    direction : {"future", "past", "both"}
-    initial_score : float
-        Log-odds of every instance before any trees.
-    trees : Forest
-        Their values are added to the log-odds of an instance; one label, order 0.
-    effects : float64 array (2, n_labels)
-        Intercept and slope of the scores of the labels at the time of discovery.
-    gain : float
-        Increase of the mean log-likelihood per training position at that time.
-    """
-
-    size: int | None
+    size: int | None  # maximum number of positions of a bag per side
     direction: str
-    initial_score: float
-    trees: Forest
-    effects: np.ndarray
-    gain: float
+    initial_score: float  # log-odds of every instance before any trees
+    trees: Forest  # their values are added to the log-odds of an instance; one label, order 0
+    effects: np.ndarray  # intercepts and slopes of the scores of the labels when discovered
+    gain: float  # increase of the mean log-likelihood per training position at that time
 
     def scores(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
         """Compute the log-odds of each position as an instance."""
@@ -63,7 +48,7 @@ class BagFeature:
         return Bags(encoded.offsets, self.size, self.direction)
 
     def state(self, k: int) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of feature k in a saved model: values for JSON, and arrays."""
+        """Return the contents of feature k in a saved model."""
         values = {name: getattr(self, name) for name in PLAIN}
         trees = {f"future.{k}.trees.{name}": array for name, array in self.trees.pack().items()}
         return values, {f"future.{k}.effects": self.effects} | trees
@@ -72,10 +57,7 @@ class BagFeature:
     def from_state(
         cls, k: int, values: dict, arrays: dict[str, np.ndarray], encoder: Encoder, n_labels: int
     ) -> BagFeature:
-        """Restore an object from its `state`; raises ValueError if the state is invalid.
-
-        ``encoder`` encodes the input, without discovered features.
-        """
+        """Restore an object from its `state`; ``encoder`` encodes the input alone."""
         effects, size = arrays[f"future.{k}.effects"], values["size"]
         if size is not None:
             checks.check_counts(size)
@@ -98,15 +80,7 @@ class FutureEncoder(Encoder):
 
     A discovered feature is a number from 0 to 1, in bins of equal width. Its values depend on
     positions outside the window anyway, so its tests read the current position only
-    (``n_derived``).
-
-    Parameters
-    ----------
-    base : Encoder
-        Encodes the input.
-    features : tuple of BagFeature
-    n_bins : int
-        Number of bins of each feature.
+    (``n_derived``). The ``base`` encodes the input.
     """
 
     def __init__(self, base: Encoder, features: tuple[BagFeature, ...], n_bins: int):

@@ -24,7 +24,7 @@ from treecrf.learners.future.encoder import FutureEncoder
 from treecrf.learners.future.features import FutureFeature, future_features
 from treecrf.learners.future.responses import MAX_EFFECT
 from treecrf.learners.future.search import SearchSettings
-from treecrf.learners.future.training import AlternatingTraining, Phase, Start
+from treecrf.learners.future.training import AlternatingTraining
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput
@@ -363,32 +363,28 @@ class FutureFeatureMEMM(LocalClassifier):
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, 0, max_iter, type(self).__name__) as progress,
         ):
-            report = report_to(progress)
-            phase = Phase(self.max_iter, self._stopping())
-            starter = partial(self._starter, threads)
-            settings = self._search_settings()
-            first = AlternatingTraining(settings, phase, starter(data), report)
-            state = first.run(encoder, forest)
+            train = partial(
+                AlternatingTraining, self.max_iter, self._stopping(), report_to(progress)
+            )
+            begin = partial(self._begin_phase, data, threads)
+            state = train(self._search_settings(), begin).run(encoder, forest)
             if self.refit and data.held_out is not None:
                 every = data.training.joined(data.held_out)
                 data = replace(data, training=every, held_out=None)
-                settings = self._settings_of(state.encoder)
+                begin = partial(self._begin_phase, data, threads)
                 encoder = Encoder(encoder.max_window, encoder.max_bins, encoder.missing)
                 encoder.fit(every.sequences, data.seed)
-                second = AlternatingTraining(settings, phase, starter(data), report)
-                empty = Forest(len(data.classes), self.order)
-                state = second.replay(encoder, empty, state.phases)
+                again = train(self._settings_of(state.encoder), begin)
+                state = again.replay(encoder, Forest(len(data.classes), self.order), state.phases)
         forest.trees[:] = state.forest.trees
         return state.encoder, state.history
 
-    def _starter(self, threads: Threads, data: TrainingInput) -> Start:
-        """Return a function that prepares a phase of boosting on the given data."""
-
-        def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Scores | None]:
-            booster = self._booster(data, encoder, forest, threads)
-            return booster, self._validation(data, encoder, threads)
-
-        return start
+    def _begin_phase(
+        self, data: TrainingInput, threads: Threads, encoder: Encoder, forest: Forest
+    ) -> tuple[Booster, Scores | None]:
+        """Prepare a phase of boosting."""
+        booster = self._booster(data, encoder, forest, threads)
+        return booster, self._validation(data, encoder, threads)
 
     def _settings_of(self, encoder: FutureEncoder) -> SearchSettings:
         """Return the search settings, with the size of bags that an earlier run chose."""

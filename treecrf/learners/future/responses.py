@@ -40,16 +40,8 @@ class Response(Protocol):
 class OneLabel:
     """A feature Q that adds intercept + slope Q to the score of one label.
 
-    Its likelihood is that of a logistic regression, plus a constant.
-
-    Parameters
-    ----------
-    scores : float64 array (n_labels, n_positions)
-        Scores at each position, given the true previous labels.
-    codes : int array (n_positions,)
-        True labels.
-    label : int
-    weights : float64 array (n_positions,)
+    Its likelihood is that of a logistic regression, plus a constant. ``scores`` are given the true
+    previous labels, (n_labels, n_positions).
     """
 
     def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):
@@ -124,16 +116,7 @@ class OneLabel:
 
 
 class Sloped:
-    """A feature Q that adds factor * slope * Q to all scores, with slopes fixed at each position.
-
-    Parameters
-    ----------
-    scores, slopes : float64 array (n_labels, n_positions)
-        Scores if the feature is 0, and their increase if it is 1.
-    codes : int array (n_positions,)
-        True labels.
-    weights : float64 array (n_positions,)
-    """
+    """A feature Q that adds factor * slope * Q to all scores; positions have fixed slopes."""
 
     def __init__(
         self, scores: np.ndarray, slopes: np.ndarray, codes: np.ndarray, weights: np.ndarray
@@ -164,14 +147,14 @@ class Sloped:
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Find the best factor between 0 and 1."""
-        found = minimize_scalar(
+        search = minimize_scalar(
             lambda factor: -self.value(np.array([factor]), feature),
             bounds=(0.0, 1.0),
             method="bounded",
             options={"xatol": FACTOR_TOLERANCE},
         )
-        better = np.array([found.x])
-        return better if -found.fun > self.value(effect, feature) else effect
+        better = np.array([search.x])
+        return better if -search.fun > self.value(effect, feature) else effect
 
 
 def log_sum_exp(scores: np.ndarray) -> np.ndarray:

@@ -8,9 +8,13 @@ import numpy as np
 
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.discovery import Candidate, DiscoverySettings, discover
+from treecrf.learners.future.discovery import (
+    Candidate,
+    DiscoverySettings,
+    InstanceGrower,
+    discover,
+)
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
-from treecrf.learners.future.instances import InstanceGrower
 from treecrf.learners.future.responses import OneLabel, Sloped, log_sum_exp
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import exact_sum
@@ -21,30 +25,14 @@ MIN_GAIN = 1e-5
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings of the search for features.
+    """Settings of the search for features, as in `FutureFeatureMEMM`."""
 
-    Attributes
-    ----------
-    sizes : tuple of int or None
-        Candidate sizes of bags; None for no limit. The best one for the first feature is kept.
-    direction : {"future", "past", "both"}
-    max_features : int
-        Maximum number of rounds of discovery.
-    multiclass : {"all", "best", "shared"}
-        Whether a round finds a feature for each label, the one with the largest gain for its label,
-        or this one for all labels.
-    n_bins : int
-    max_leaf_nodes, l2_regularization
-        Parameters of the trees of the instance score.
-    discovery : DiscoverySettings
-    """
-
-    sizes: tuple[int | None, ...]
+    sizes: tuple[int | None, ...]  # candidates, of which the best one for the first feature is kept
     direction: str
-    max_features: int
+    max_features: int  # maximum number of rounds of discovery
     multiclass: str
     n_bins: int
-    max_leaf_nodes: int
+    max_leaf_nodes: int  # of the trees of the instance score
     l2_regularization: float
     discovery: DiscoverySettings
 
@@ -76,12 +64,12 @@ class FeatureSearch:
         # With two labels, changing one score is as general as changing both.
         labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
         if self.settings.multiclass == "all":
-            found = [self._feature(size, *self._best(label, bags, discovery)) for label in labels]
+            pairs = [self._feature(size, *self._best(label, bags, discovery)) for label in labels]
         else:
             of_labels = (self._best(label, bags, discovery) for label in labels)
             candidate, effects = max(of_labels, key=lambda one: one[0].value)
-            found = [self._feature(size, candidate, effects)]
-        return [(feature, values) for feature, values in found if feature.gain > MIN_GAIN]
+            pairs = [self._feature(size, candidate, effects)]
+        return [(feature, values) for feature, values in pairs if feature.gain > MIN_GAIN]
 
     def rediscover(
         self, feature: BagFeature, low: np.ndarray, high: np.ndarray
@@ -91,22 +79,22 @@ class FeatureSearch:
         with np.errstate(invalid="ignore"):
             slopes = high - low
         response = Sloped(low, slopes, self.codes, self.weights)
-        found = discover(response, bags, self.grower, self.settings.discovery, 1)
-        return self._feature(feature.size, found, feature.effects)
+        candidate = discover(response, bags, self.grower, self.settings.discovery, 1)
+        return self._feature(feature.size, candidate, feature.effects)
 
     def _feature(
-        self, size: int | None, found: Candidate, effects: np.ndarray
+        self, size: int | None, candidate: Candidate, effects: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
         """Make a feature with its best effects; their search starts at ``effects``."""
         trees = Forest(1, 0)
-        for tree in found.trees:
+        for tree in candidate.trees:
             trees.append(tree.nodes, self.grower.meanings)
         before = self._mean_log_likelihood()
-        effects = self._add_to_scores(effects, found.feature)
+        effects = self._add_to_scores(effects, candidate.feature)
         gain = self._mean_log_likelihood() - before
         start = self.settings.discovery.initial_score
         feature = BagFeature(size, self.settings.direction, start, trees, effects, gain)
-        return feature, found.feature
+        return feature, candidate.feature
 
     def _add_to_scores(self, effects: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Add a feature to the scores of its label or labels; return its best effects."""

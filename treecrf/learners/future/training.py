@@ -10,27 +10,22 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import Booster, boost
 from treecrf.learners.boosted.scores import Scores
-from treecrf.learners.future.effect_trees import trees_of_effects
-from treecrf.learners.future.encoder import BagFeature, FutureEncoder
+from treecrf.learners.future.encoder import BagFeature, FutureEncoder, bins_of
 from treecrf.learners.future.search import FeatureSearch, SearchSettings
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
+from treecrf.utils.exact import UNIT, rounded_leaves
 
-Start = Callable[[FutureEncoder, Forest], tuple[Booster, Scores | None]]
+# Prepares a phase of boosting, given an encoder and a forest.
+Begin = Callable[[FutureEncoder, Forest], tuple[Booster, Scores | None]]
+# A feature, and its values at the training positions.
+Discovered = tuple[BagFeature, np.ndarray]
 
 # Minimum increase of the mean log-likelihood, on the data that decide, by a feature and the trees
 # that follow it.
 MIN_RISE = 1e-3
 # Number of trees that suffice to compare sizes of bags.
 N_TRIAL_TREES = 5
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Settings of the boosting of trees between discoveries."""
-
-    max_iter: int
-    stopping: Stopping | None
 
 
 @dataclass(frozen=True)
@@ -49,45 +44,37 @@ class State:
 
 
 class AlternatingTraining:
-    """Training that alternates between boosting trees and discovering features.
-
-    Parameters
-    ----------
-    settings : SearchSettings
-    phase : Phase
-    start : callable
-        ``start(encoder, forest)`` returns a `Booster`, and `Scores` or None.
-    report : callable
-        As in `treecrf.learners.boosted.loop.boost`.
-    """
+    """Training that alternates between boosting trees and discovering features."""
 
     def __init__(
         self,
+        max_iter: int,  # number of trees between two discoveries
+        stopping: Stopping | None,
+        report: Callable[[int, History], None],  # as in `boost`
         settings: SearchSettings,
-        phase: Phase,
-        start: Start,
-        report: Callable[[int, History], None],
+        begin: Begin,
     ):
-        self.settings = settings
-        self.phase = phase
-        self.start = start
+        self.max_iter = max_iter
+        self.stopping = stopping
         self.report = report
+        self.settings = settings
+        self.begin = begin
         self.sizes = settings.sizes
 
     def run(self, encoder: Encoder, forest: Forest) -> State:
         """Train until another feature no longer helps."""
         state = self._boosted(self._first(encoder, forest))
         for _ in range(self.settings.max_features):
-            found = self._with_features(state)
-            if found is None:
+            longer = self._with_features(state)
+            if longer is None:
                 break
-            found = self._boosted(found)
-            again = self._boosted(self._rediscovered(state, found))
-            if self._criterion(again) > self._criterion(found) - MIN_RISE:
-                found = again
-            if self._criterion(found) < self._criterion(state) + MIN_RISE:
+            longer = self._boosted(longer)
+            again = self._boosted(self._rediscovered(state, longer))
+            if self._criterion(again) > self._criterion(longer) - MIN_RISE:
+                longer = again
+            if self._criterion(longer) < self._criterion(state) + MIN_RISE:
                 break
-            state = found
+            state = longer
         return state
 
     def replay(
@@ -96,14 +83,14 @@ class AlternatingTraining:
         """Repeat the phases of an earlier run on other data."""
         (n_first,), *rounds = phases
         state = self._boosted(self._first(encoder, forest), n_first)
-        for n_found, *n_again in rounds:
-            found = self._with_features(state)
-            if found is None:
+        for n_iter, *n_again in rounds:
+            longer = self._with_features(state)
+            if longer is None:
                 break
-            found = self._boosted(found, n_found)
+            longer = self._boosted(longer, n_iter)
             if n_again:
-                found = self._boosted(self._rediscovered(state, found), *n_again)
-            state = found
+                longer = self._boosted(self._rediscovered(state, longer), *n_again)
+            state = longer
         return state
 
     def _first(self, encoder: Encoder, forest: Forest) -> State:
@@ -112,7 +99,7 @@ class AlternatingTraining:
 
     def _criterion(self, state: State) -> float:
         """Return the latest likelihood of the validation data or, without them, training data."""
-        is_held_out = self.phase.stopping is not None
+        is_held_out = self.stopping is not None
         return (state.history.validation if is_held_out else state.history.train)[-1]
 
     def _boosted(self, state: State, n_iter: int | None = None) -> State:
@@ -120,26 +107,24 @@ class AlternatingTraining:
 
         The last entry of the history is the score of the new state.
         """
-        forest, phase = state.forest.copy(), self.phase
-        if n_iter is not None:
-            phase = Phase(n_iter, None)
-        booster, validation = self.start(state.encoder, forest)
-        max_iter = forest.n_iter + phase.max_iter
-        phase_history = boost(booster, max_iter, validation, phase.stopping, self.report)
-        n_new = phase_history.kept(phase.stopping)
-        history = state.history.continued_by(phase_history.until(n_new))
+        forest, stopping = state.forest.copy(), self.stopping if n_iter is None else None
+        booster, validation = self.begin(state.encoder, forest)
+        max_iter = forest.n_iter + (self.max_iter if n_iter is None else n_iter)
+        latest_history = boost(booster, max_iter, validation, stopping, self.report)
+        n_new = latest_history.kept(stopping)
+        history = state.history.continued_by(latest_history.until(n_new))
         forest = forest.copy(state.forest.n_iter + n_new)
         *earlier, latest = state.phases
         return State(state.encoder, forest, history, (*earlier, (*latest, n_new)))
 
     def _with_features(self, state: State) -> State | None:
         """Return the state with the features of one more round, and trees of their effects."""
-        booster, validation = self.start(state.encoder, state.forest)
+        booster, validation = self.begin(state.encoder, state.forest)
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
         search = FeatureSearch(state.encoder, booster, self.settings)
-        found = search.find(self.sizes[0], self.settings.discovery)
-        return _extended(state, found, ()) if found else None
+        discovered = search.find(self.sizes[0], self.settings.discovery)
+        return _extended(state, discovered, ()) if discovered else None
 
     def _rediscovered(self, before: State, after: State) -> State:
         """Return the state after a discovery, with its features discovered again.
@@ -148,18 +133,18 @@ class AlternatingTraining:
         may have learned that its effect depends on the position, which shows the pattern more
         clearly.
         """
-        booster, _ = self.start(before.encoder, before.forest)
+        booster, _ = self.begin(before.encoder, before.forest)
         search = FeatureSearch(before.encoder, booster, self.settings)
         n = len(before.encoder.features)
-        found = []
+        discovered = []
         for index, feature in enumerate(after.encoder.features[n:], n):
             low, high = self._scores_at_extremes(after, index)
-            found.append(search.rediscover(feature, low, high))
-        return _extended(before, found, after.phases[-1])
+            discovered.append(search.rediscover(feature, low, high))
+        return _extended(before, discovered, after.phases[-1])
 
     def _scores_at_extremes(self, state: State, index: int) -> list[np.ndarray]:
         """Compute the training scores for the case that one feature is 0, or 1, everywhere."""
-        booster, _ = self.start(state.encoder, state.forest)
+        booster, _ = self.begin(state.encoder, state.forest)
         column = booster.whole.codes.shape[1] - len(state.encoder.features) + index
         scores = []
         for bin_ in (0, self.settings.n_bins - 1):
@@ -178,27 +163,101 @@ class AlternatingTraining:
         trial = replace(self.settings.discovery, max_trees=n_trees)
         values = []
         for size in self.sizes:
-            found = FeatureSearch(state.encoder, booster, self.settings).find(size, trial)
-            after = _extended(state, found, ())
-            training, held_out = self.start(after.encoder, after.forest)
-            if validation is None or self.phase.stopping is None:
+            search = FeatureSearch(state.encoder, booster, self.settings)
+            after = _extended(state, search.find(size, trial), ())
+            training, held_out = self.begin(after.encoder, after.forest)
+            if validation is None or self.stopping is None:
                 values.append(training.value())
             else:
                 values.append(held_out.value(after.forest))
         return self.sizes[int(np.argmax(values))]
 
 
-def _extended(
-    state: State, found: list[tuple[BagFeature, np.ndarray]], phases: tuple[int, ...]
-) -> State:
+def _extended(state: State, discovered: list[Discovered], phases: tuple[int, ...]) -> State:
     """Return the state with more features, and with one iteration of trees that hold their effects.
 
     ``phases`` are those of the round so far.
     """
     forest, n_bins = state.forest.copy(), state.encoder.n_bins
     n_columns = len(state.encoder.columns)
-    forest.trees += trees_of_effects(found, n_columns, n_bins, forest.n_labels)
+    forest.trees += trees_of_effects(discovered, n_columns, n_bins, forest.n_labels)
     history = History([*state.history.train, 0.0], [*state.history.validation, 0.0])
-    features = state.encoder.features + tuple(feature for feature, _ in found)
+    features = state.encoder.features + tuple(feature for feature, _ in discovered)
     encoder = FutureEncoder(state.encoder.base, features, n_bins)
     return State(encoder, forest, history, (*state.phases, phases))
+
+
+def trees_of_effects(
+    discovered: list[Discovered], n_columns: int, n_bins: int, n_labels: int
+) -> list[dict[str, np.ndarray]]:
+    """Make one tree for each label: the effect of a discovered feature, or no effect.
+
+    Features come with their values at the training positions. Their columns follow ``n_columns``
+    others.
+    """
+    by_label = [constant_tree() for _ in range(n_labels)]
+    for column, (feature, values) in enumerate(discovered, n_columns):
+        bins = bins_of(values, n_bins)
+        sizes = np.bincount(bins, minlength=n_bins).astype(float)
+        # In integers, so that the order of the positions does not matter.
+        sums = np.zeros(n_bins, dtype=np.int64)
+        np.add.at(sums, bins, np.rint(values / UNIT).astype(np.int64))
+        means = sums * UNIT / np.maximum(sizes, 1)
+        for label in np.flatnonzero(feature.effects.any(axis=0)):
+            intercept, slope = feature.effects[:, label]
+            by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)
+    return by_label
+
+
+def constant_tree() -> dict[str, np.ndarray]:
+    """Make a tree with a single leaf of value 0."""
+    return _tree(column=np.zeros(1), value=np.zeros(1), weight=np.zeros(1), leaf=np.zeros(1),
+                 gain=np.zeros(1), share=np.zeros(1), children=np.full((2, 1), -1))  # fmt: skip
+
+
+def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Make a balanced tree with one leaf for each bin of a column that has training positions.
+
+    ``values`` are those of the leaves, and ``weights`` the number of training positions in each
+    bin. Empty bins belong to the nearest of the others.
+    """
+    filled = np.flatnonzero(weights)
+    ranges, links = [(0, len(filled))], []
+    for first, end in ranges:  # the loop itself appends the children
+        is_leaf = end == first + 1
+        links.append((-1, -1) if is_leaf else (len(ranges), len(ranges) + 1))
+        middle = (first + end) // 2
+        ranges += [] if is_leaf else [(middle, end), (first, middle)]
+    (first, end), children = np.array(ranges).T, np.array(links).T
+    values, weights = values[filled], weights[filled]
+    sums, sizes = (np.append(0, np.cumsum(array)) for array in (values * weights, weights))
+    total, weight = sums[end] - sums[first], sizes[end] - sizes[first]
+    explained = total**2 / weight
+    inner = children[0] >= 0
+    middle = (first + end) // 2
+    threshold = (filled[middle - 1] + filled[np.minimum(middle, len(filled) - 1)]) // 2
+    return _tree(
+        column=np.where(inner, column, 0),
+        value=np.where(inner, threshold, 0),
+        leaf=np.where(inner, 0.0, rounded_leaves(values[first])),
+        gain=np.where(inner, np.maximum(explained[children].sum(axis=0) - explained, 0.0), 0.0),
+        weight=weight,
+        share=np.where(inner, weight[children[0]] / weight, 0.0),
+        children=children,
+    )
+
+
+def _tree(*, children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the fields of a tree in a `Forest`; all tests read the current position."""
+    integers = ("column", "value")
+    empty = np.zeros(0, dtype=np.int32)
+    fields = {name: a.astype(np.int32 if name in integers else float) for name, a in fields.items()}
+    zeros = np.zeros(children.shape[1], dtype=np.int32)
+    surrogates = {f"surrogate_{name}": empty for name in ("column", "offset", "value")}
+    return fields | surrogates | {
+        "offset": zeros,
+        "true_child": children[0].astype(np.int32),
+        "false_child": children[1].astype(np.int32),
+        "n_surrogates": zeros,
+        "reversed": np.zeros(0, dtype=bool),
+    }  # fmt: skip
