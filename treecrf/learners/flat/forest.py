@@ -17,7 +17,7 @@ from treecrf.trees.scoring.distinct_tests import find_distinct_tests
 from treecrf.trees.scoring.scorer import PART, Scoring
 from treecrf.utils.threads import Threads
 
-# Number of tree nodes whose evaluation takes as long as that of a conjunction.
+# The evaluation of a conjunction takes as long as this number of tree nodes.
 NODES_PER_CONJUNCTION = 12
 
 

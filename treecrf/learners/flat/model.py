@@ -38,7 +38,7 @@ from treecrf.utils.validation import Interval, StrOptions
 PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
 # Models that can be flattened, by the names in saved models.
-KINDS: dict[str, type[BoostedSequenceClassifier]] = {
+FLATTENABLE: dict[str, type[BoostedSequenceClassifier]] = {
     kind.__name__: kind
     for kind in (
         TreeCRF,
@@ -51,7 +51,7 @@ KINDS: dict[str, type[BoostedSequenceClassifier]] = {
 
 
 def _of_predictor(name: str) -> property:
-    """Make a method that is that of the flattened model, whose class knows how to predict."""
+    """Make a method that calls the flattened model, whose class knows how to predict."""
     return property(lambda self: getattr(self._predictor(), name))
 
 
@@ -288,7 +288,8 @@ class FlatModel(
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> FlatModel:
         self._validate_params()
-        model = KINDS[values["model"]](**model_file.restored_parameters(values["model_parameters"]))
+        parameters = model_file.restored_parameters(values["model_parameters"])
+        model = FLATTENABLE[values["model"]](**parameters)
         model._restore(values, arrays)
         pruned = Pruned(**values["pruned"])
         checks.check_counts(pruned.n_weights, pruned.n_conjunctions)
@@ -320,7 +321,7 @@ class FlatAttributes:
         return self.flat.n_conjunctions_
 
     def fit(self, sequences: Sequences) -> FlatAttributes:
-        """Do nothing; the conjunctions are those of the flat model."""
+        """Do nothing; the flat model has the conjunctions."""
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:

@@ -63,8 +63,8 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
         few, many = (middle, many) if max(high, -low) <= tolerance else (few, middle - 1)
     dropped = of_leaf < few
     low, high = limits.of(dropped)
-    kept = np.unique(forest.flat.conjunctions[ranking[few:]])
-    pruned = Pruned(few, len(forest.flat) - len(kept), max(high, -low), high - low)
+    remaining = np.unique(forest.flat.conjunctions[ranking[few:]])
+    pruned = Pruned(few, len(forest.flat) - len(remaining), max(high, -low), high - low)
     return _without(forest, dropped), pruned
 
 

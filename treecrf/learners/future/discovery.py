@@ -1,8 +1,9 @@
 """Discovery of one feature by boosting the scores of the instances in bags.
 
 A bag is positive if any of its instances is. If p = expit(G) is the probability that an instance
-is positive, that of its bag is Q = 1 - prod (1 - p), the noisy-or. The feature Q changes the scores
-of labels, and the instance score G follows the gradient of the likelihood of the labels.
+is positive, its bag is positive with probability Q = 1 - prod (1 - p), the noisy-or. The feature Q
+changes the scores of labels, and the instance score G follows the gradient of the likelihood of the
+labels.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class DiscoverySettings:
 
 
 @dataclass
-class Candidate:
+class CandidateFeature:
     """A feature: the trees of its instance score, its values and its effect on the labels."""
 
     score: np.ndarray
@@ -137,12 +138,12 @@ def score_gradient(
 
 def discover(
     response: Response, bags: Bags, grower: InstanceGrower, settings: DiscoverySettings, sign: int
-) -> Candidate:
+) -> CandidateFeature:
     """Boost the instance score of a feature that initially raises (1) or lowers (-1) a score."""
     score = np.full(len(bags.n_holders), settings.initial_score)
     feature = bag_probabilities(bags, score)
     effect = response.start(sign * settings.initial_slope)
-    best = Candidate(score, feature, effect, response.value(effect, feature))
+    best = CandidateFeature(score, feature, effect, response.value(effect, feature))
     n_poor = 0
     while len(best.trees) < settings.max_trees and n_poor < MAX_POOR_ROUNDS:
         latest = _improved(best, response, bags, grower)
@@ -154,8 +155,8 @@ def discover(
 
 
 def _improved(
-    old: Candidate, response: Response, bags: Bags, grower: InstanceGrower
-) -> Candidate | None:
+    old: CandidateFeature, response: Response, bags: Bags, grower: InstanceGrower
+) -> CandidateFeature | None:
     """Return the candidate with one more tree and with the best effect for it."""
     by_feature = response.gradient(old.effect, old.feature)
     gradient = score_gradient(bags, old.score, old.feature, by_feature)
@@ -171,7 +172,7 @@ def _improved(
     feature = bag_probabilities(bags, score)
     effect = response.fit(old.effect, feature)
     value = response.value(effect, feature)
-    return Candidate(score, feature, effect, value, [*old.trees, tree])
+    return CandidateFeature(score, feature, effect, value, [*old.trees, tree])
 
 
 def _best_step(value_at: Callable[[float], float]) -> float:
@@ -180,10 +181,10 @@ def _best_step(value_at: Callable[[float], float]) -> float:
     values = [value_at(float(np.exp(log_step))) for log_step in grid]
     best = int(np.argmax(values))
     around = grid[max(best - 1, 0)], grid[min(best + 1, N_GRID - 1)]
-    found = minimize_scalar(
+    search = minimize_scalar(
         lambda log_step: -value_at(float(np.exp(log_step))),
         bounds=around,
         method="bounded",
         options={"xatol": STEP_TOLERANCE},
     )
-    return float(np.exp(found.x if -found.fun > values[best] else grid[best]))
+    return float(np.exp(search.x if -search.fun > values[best] else grid[best]))

@@ -90,12 +90,12 @@ def future_features(
     packed = forest.pack()
     first = len(encoder.base.columns)
     thresholds = thresholds_of(encoder.n_bins)
-    found = []
+    described = []
     for k, feature in enumerate(encoder.features, first):
         tested = (packed["true_child"] >= 0) & (packed["column"] == k)
         in_use = thresholds[np.unique(packed["value"][tested]).astype(int)]
-        found.append(_future_feature(feature, in_use, encoder.base, classes))
-    return found
+        described.append(_future_feature(feature, in_use, encoder.base, classes))
+    return described
 
 
 def _future_feature(

@@ -40,8 +40,8 @@ class Response(Protocol):
 class OneLabel:
     """A feature Q that adds intercept + slope Q to the score of one label.
 
-    Its likelihood is that of a logistic regression, plus a constant. ``scores`` are given the true
-    previous labels, (n_labels, n_positions).
+    The likelihood is that of a logistic regression, plus a constant. The scores,
+    (n_labels, n_positions), are conditional on the true previous labels.
     """
 
     def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):

@@ -9,7 +9,7 @@ import numpy as np
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.discovery import (
-    Candidate,
+    CandidateFeature,
     DiscoverySettings,
     InstanceGrower,
     discover,
@@ -83,7 +83,7 @@ class FeatureSearch:
         return self._feature(feature.size, candidate, feature.effects)
 
     def _feature(
-        self, size: int | None, candidate: Candidate, effects: np.ndarray
+        self, size: int | None, candidate: CandidateFeature, effects: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
         """Make a feature with its best effects; their search starts at ``effects``."""
         trees = Forest(1, 0)
@@ -115,7 +115,7 @@ class FeatureSearch:
 
     def _best(
         self, label: int, bags: Bags, discovery: DiscoverySettings
-    ) -> tuple[Candidate, np.ndarray]:
+    ) -> tuple[CandidateFeature, np.ndarray]:
         """Return the better candidate of both signs, and its effects on all labels."""
         response = OneLabel(self.scores, self.codes, label, self.weights)
         both = [discover(response, bags, self.grower, discovery, sign) for sign in (1, -1)]

@@ -176,7 +176,7 @@ class AlternatingTraining:
 def _extended(state: State, discovered: list[Discovered], phases: tuple[int, ...]) -> State:
     """Return the state with more features, and with one iteration of trees that hold their effects.
 
-    ``phases`` are those of the round so far.
+    ``phases`` are the phases of this round so far.
     """
     forest, n_bins = state.forest.copy(), state.encoder.n_bins
     n_columns = len(state.encoder.columns)
@@ -218,8 +218,8 @@ def constant_tree() -> dict[str, np.ndarray]:
 def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Make a balanced tree with one leaf for each bin of a column that has training positions.
 
-    ``values`` are those of the leaves, and ``weights`` the number of training positions in each
-    bin. Empty bins belong to the nearest of the others.
+    The leaves have the values of their bins, and ``weights`` are the numbers of training positions.
+    Empty bins belong to the nearest other bin.
     """
     filled = np.flatnonzero(weights)
     ranges, links = [(0, len(filled))], []

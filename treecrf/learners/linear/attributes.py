@@ -34,6 +34,9 @@ MAX_NUMBER = 1e100
 class Attributes(Protocol):
     """A source of attributes.
 
+    A source may also have a method ``reach``, which returns the number of positions to the left and
+    to the right that attributes depend on. Online labeling needs it.
+
     Attributes
     ----------
     kind : str
@@ -78,7 +81,7 @@ class Attributes(Protocol):
 
 
 class WindowAttributes:
-    """The values in a window of the input; the parameters are those of `LinearCRF`.
+    """The values in a window of the input; see `LinearCRF` for its parameters.
 
     A categorical feature is one-hot encoded, with an attribute for each value. Booleans and numbers
     are attributes themselves, ``standardized`` or not. Absent values are 0. The window is cut to

@@ -22,9 +22,9 @@ from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.scores import LinearScores, StateLattice, Table
+from treecrf.learners.linear.scores import AttributeTable, LinearScores, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
-from treecrf.learners.linear.weights import Layout, Weights, are_weights
+from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
@@ -40,8 +40,8 @@ class LinearSequenceClassifier(SequenceLearner):
     ``transition_features``, times the sum of its weights for v and for the pair. At first positions
     there are no pairs, and v has a separate weight instead.
 
-    Subclasses implement `_learn`, which finds the weights. Their constructors take those of the
-    parameters below that they support.
+    Subclasses implement `_learn`, which finds the weights. Their constructors take the parameters
+    below, as far as they support them.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -70,10 +70,10 @@ class LinearSequenceClassifier(SequenceLearner):
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        """Find the weights; return them and the fitted attributes, those of `_results` among them.
+        """Find the weights; return them and the fitted attributes, which include `_results`.
 
-        ``start`` holds the weights of the previous fit with ``warm_start``, those that the source
-        of attributes provides, or zeros. They may be changed in place.
+        ``start`` holds the weights of the previous fit with ``warm_start``, the weights that the
+        source of attributes provides, or zeros. They may be changed in place.
         """
 
     # Training
@@ -168,7 +168,7 @@ class LinearSequenceClassifier(SequenceLearner):
     def _training_data(
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
-        table = Table.of(attributes, data.sequences)
+        table = AttributeTable.of(attributes, data.sequences)
         of_positions = position_weights(self.class_weight, classes, data)
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
         scores = LinearScores(table, len(classes), self.transition_features, threads)
@@ -180,7 +180,7 @@ class LinearSequenceClassifier(SequenceLearner):
         )
 
     def _start(
-        self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict
+        self, attributes: Attributes, classes: np.ndarray, layout: WeightLayout, earlier: dict
     ) -> Weights:
         """Return the weights that training starts from."""
         if earlier:
@@ -216,7 +216,7 @@ class LinearSequenceClassifier(SequenceLearner):
 
     def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
         layout = self._weights.layout
-        table = Table.of(self._attributes, sequences)
+        table = AttributeTable.of(self._attributes, sequences)
         return LinearScores(table, layout.n_labels, layout.transition_features, threads)
 
     def _lattice_of(
@@ -345,7 +345,7 @@ class LinearSequenceClassifier(SequenceLearner):
         checks.require(isinstance(transition_features, bool), "weights")
         n_offsets = sum(attributes.window) + 1
         n_attributes = attributes.n_attributes + any(attributes.window)
-        layout = Layout(n_attributes, n_offsets, n_labels, transition_features)
+        layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
         checks.require(vector.shape == (layout.size,), "weights")
         checks.require(vector.dtype == np.float64 and are_weights(vector), "weights")
         return layout.weights(vector)

@@ -12,7 +12,7 @@ from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import Table
+from treecrf.learners.linear.scores import AttributeTable
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import Players
 
@@ -63,10 +63,10 @@ class LinearExplainer:
         """Add the contributions to the scores of all labels at all positions, or at one.
 
         ``previous`` is the label at each lag before each position, ``n_labels`` for none; only the
-        first lag matters. ``players`` are those of ``values``, (n_positions, n_codes, n_players),
-        among them those of this model.
+        first lag matters. The players of ``values``, (n_positions, n_codes, n_players), include the
+        players of this model.
         """
-        weights, table = self.model._weights, Table.of(self.model._attributes, sequences)
+        weights, table = self.model._weights, AttributeTable.of(self.model._attributes, sequences)
         rows_of_positions = table.layout.rows
         if position is not None:
             previous, rows_of_positions = previous[:, [position]], rows_of_positions[[position]]
@@ -136,7 +136,7 @@ def check_weights(model: LinearSequenceClassifier) -> None:
 def without_feature(
     model: LinearSequenceClassifier, feature: int, offset: int, value: np.ndarray
 ) -> tuple[LinearSequenceClassifier, np.ndarray, np.ndarray]:
-    """Separate the scores of one value of a feature from those of all other features.
+    """Separate the scores of one value of a feature from the scores of all other features.
 
     ``value`` is one row of input. Returns a copy of the model without the weights of the feature at
     the offset, and the scores of the value for each label, (n_labels,), and for each previous label

@@ -335,7 +335,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         return lambda weights: metric(predict(data.lattice(weights)))
 
     def _likelihood(self, data: TrainingData, name: str | None = None) -> Likelihood:
-        """Return an objective, by default that of training, in its fastest implementation."""
+        """Return the objective of training, or another one, in its fastest implementation."""
         name = name or self.objective
         if name == "log" and not self.transition_features:
             return StateLikelihood(data)

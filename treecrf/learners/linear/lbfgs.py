@@ -60,7 +60,7 @@ class Descent:
         return has_ended
 
     def results(self) -> dict:
-        """Return the fitted attributes, after an early stop those of the best iteration."""
+        """Return the fitted attributes of the last iteration or, after an early stop, the best."""
         return self._results(self.run.history.kept(self.run.stopping))
 
     def _scaled_loss(self, variables: np.ndarray) -> tuple[float, np.ndarray]:

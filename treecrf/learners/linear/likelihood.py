@@ -124,8 +124,8 @@ class StateLikelihood(Likelihood):
 class PartlyLabeled:
     """The sequences from ``first`` to ``last - 1`` whose labels are not all known.
 
-    Their likelihoods and residuals given the known labels are subtracted from those of the codes,
-    see `treecrf.chains.partial_labels`.
+    Their likelihoods and residuals given the known labels are subtracted from the results for the
+    codes, see `treecrf.chains.partial_labels`.
     """
 
     def __init__(self, data: TrainingData, row_of_position: np.ndarray, first: int, last: int):
@@ -156,7 +156,7 @@ class PartlyLabeled:
         return residuals, of_transitions, out
 
     def subtract(self, of_known: tuple[np.ndarray, ...], results: tuple[np.ndarray, ...]) -> None:
-        """Subtract the results of `residuals` from those of all sequences, in place."""
+        """Subtract the results of `residuals` from the results of all sequences, in place."""
         places = (self._rows, ..., self.numbers)
         for result, part, where in zip(results, of_known, places, strict=True):
             result[where] -= part

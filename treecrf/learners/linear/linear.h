@@ -21,23 +21,44 @@ TREECRF_TEMPLATE void add_block(double *restrict target, const double *restrict 
         target[i] += x * source[i];
 }
 
-/* Add the attributes in the windows of the rows first .. last - 1 to their scores. Row r of `target`
- * is at target + (r - first) * width. */
+/* The part of each block at row s that applies to the rows first .. last - 1: index of its first
+ * weight, number of weights, and index of the scores of the first of these rows. */
+typedef struct {
+    ptrdiff_t start, size, row;
+} block_part;
+
+static inline block_part part_at(ptrdiff_t s, ptrdiff_t left, ptrdiff_t right, ptrdiff_t width,
+                                 ptrdiff_t first, ptrdiff_t last)
+{
+    ptrdiff_t from = s - right < first ? first : s - right;
+    ptrdiff_t to = s + left + 1 > last ? last : s + left + 1;
+    block_part part = {(from - (s - right)) * width, (to - from) * width, (from - first) * width};
+    return part;
+}
+
+/* The rows in the windows of the rows first .. last - 1: the first of them, and one past the last. */
+static inline ptrdiff_t window_start(ptrdiff_t first, ptrdiff_t left)
+{
+    return first > left ? first - left : 0;
+}
+
+static inline ptrdiff_t window_end(ptrdiff_t last, ptrdiff_t right, ptrdiff_t n_rows)
+{
+    return last + right < n_rows ? last + right : n_rows;
+}
+
+/* Add the attributes in the windows of the rows first .. last - 1 to their scores, which are in
+ * `target` from the first of these rows on. */
 TREECRF_WIDEST static void add_rows(const int64_t *starts, const int32_t *attributes,
                                     const double *values, ptrdiff_t n_rows, ptrdiff_t left,
                                     ptrdiff_t right, ptrdiff_t width, const double *weights,
                                     ptrdiff_t first, ptrdiff_t last, double *target)
 {
-    ptrdiff_t block = (left + 1 + right) * width;
-    ptrdiff_t s = first > left ? first - left : 0;
-    ptrdiff_t end = last + right < n_rows ? last + right : n_rows;
-    for (; s < end; s++) {
-        ptrdiff_t from = s - right < first ? first : s - right;
-        ptrdiff_t to = s + left + 1 > last ? last : s + left + 1;
-        ptrdiff_t skipped = (from - (s - right)) * width;
+    ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
+    for (ptrdiff_t s = window_start(first, left); s < end; s++) {
+        block_part b = part_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++)
-            add_block(target + (from - first) * width, weights + attributes[k] * block + skipped,
-                      values[k], (to - from) * width);
+            add_block(target + b.row, weights + attributes[k] * block + b.start, values[k], b.size);
     }
 }
 
@@ -55,6 +76,38 @@ TREECRF_WIDEST static void add_columns(const int64_t *starts, const int32_t *row
         memset(target, 0, (size_t)block * sizeof *target);
         for (int64_t k = starts[a]; k < starts[a + 1]; k++)
             add_block(target, deltas + rows[k] * width, values[k], block);
+    }
+}
+
+/* Transpose `add_rows`: add to each weight its attribute's values times the deltas of the rows. */
+TREECRF_WIDEST static void collect_rows(const int64_t *starts, const int32_t *attributes,
+                                        const double *values, ptrdiff_t n_rows, ptrdiff_t left,
+                                        ptrdiff_t right, ptrdiff_t width, const double *deltas,
+                                        ptrdiff_t first, ptrdiff_t last, double *weights)
+{
+    ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
+    for (ptrdiff_t s = window_start(first, left); s < end; s++) {
+        block_part b = part_at(s, left, right, width, first, last);
+        for (int64_t k = starts[s]; k < starts[s + 1]; k++)
+            add_block(weights + attributes[k] * block + b.start, deltas + b.row, values[k], b.size);
+    }
+}
+
+/* target += factor * source for all weights that score the rows first .. last - 1. The source is set
+ * to 0, so that a block that occurs again adds nothing. */
+TREECRF_WIDEST static void move_blocks(const int64_t *starts, const int32_t *attributes,
+                                       ptrdiff_t n_rows, ptrdiff_t left, ptrdiff_t right,
+                                       ptrdiff_t width, double factor, ptrdiff_t first,
+                                       ptrdiff_t last, double *source, double *target)
+{
+    ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
+    for (ptrdiff_t s = window_start(first, left); s < end; s++) {
+        block_part b = part_at(s, left, right, width, first, last);
+        for (int64_t k = starts[s]; k < starts[s + 1]; k++) {
+            ptrdiff_t start = attributes[k] * block + b.start;
+            add_block(target + start, source + start, factor, b.size);
+            memset(source + start, 0, (size_t)b.size * sizeof *source);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.attributes import Attributes
-from treecrf.learners.linear.weights import Layout, Weights
+from treecrf.learners.linear.weights import WeightLayout, Weights
 from treecrf.utils.threads import Threads
 
 # Sequences and attributes are processed in parts of about this many positions or values. The size
@@ -23,11 +23,11 @@ from treecrf.utils.threads import Threads
 PART_POSITIONS = 4096
 
 # Start of each row's entries (or each column's), and the indices and values of the entries.
-Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+SparseArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Table:
+class AttributeTable:
     """Attributes of sequences: one row per position, and boundary rows between and around them.
 
     With a window there is one more attribute, "outside", the last one. Boundary rows have only this
@@ -35,11 +35,11 @@ class Table:
     """
 
     layout: RowLayout
-    by_row: Entries
+    by_row: SparseArrays
     n_attributes: int  # including "outside"
 
     @classmethod
-    def of(cls, attributes: Attributes, sequences: Sequences) -> Table:
+    def of(cls, attributes: Attributes, sequences: Sequences) -> AttributeTable:
         """Make the rows; raises ValueError if a source's rows have another shape than it says."""
         rows, offsets = attributes.rows(sequences), sequences.offsets
         # Kernels do not check bounds.
@@ -90,7 +90,7 @@ class Table:
         return sparse.csr_array((data, indices, starts), shape=(self.n_rows, self.n_attributes))
 
     @cached_property
-    def by_attribute(self) -> Entries:
+    def by_attribute(self) -> SparseArrays:
         """The entries of each attribute, with ascending rows."""
         columns = sparse.csc_array(self.matrix)
         return _entries(columns.indptr, columns.indices, columns.data)
@@ -116,13 +116,13 @@ class Table:
         return offsets - offsets[0], first_rows - first_rows[0]
 
 
-def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Entries:
+def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseArrays:
     """Convert the arrays of a sparse matrix to the dtypes that kernels take."""
     starts, indices = starts.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
     return starts, indices, np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _with_boundary_rows(rows: sparse.csr_array, layout: RowLayout) -> Entries:
+def _with_boundary_rows(rows: sparse.csr_array, layout: RowLayout) -> SparseArrays:
     """Return the entries of all rows; boundary rows have "outside"."""
     position_rows = layout.rows
     is_boundary = np.ones(layout.n_rows, dtype=bool)
@@ -145,10 +145,14 @@ class LinearScores:
     Results do not depend on the number of threads.
     """
 
-    def __init__(self, table: Table, n_labels: int, transition_features: bool, threads: Threads):
+    def __init__(
+        self, table: AttributeTable, n_labels: int, transition_features: bool, threads: Threads
+    ):
         self.table = table
         self.threads = threads
-        self.layout = Layout(table.n_attributes, table.n_offsets, n_labels, transition_features)
+        self.layout = WeightLayout(
+            table.n_attributes, table.n_offsets, n_labels, transition_features
+        )
 
     # Scores of labels after labels
 

@@ -15,7 +15,7 @@ from treecrf.utils.hashing import mix
 
 # Positions with smaller residuals are sampled.
 SMALLEST_RESIDUAL = 0.03
-# In the average of the iterates, that of epoch i has a weight of about i ** AVERAGING.
+# In the average of the iterates, epoch i has a weight of about i ** AVERAGING.
 AVERAGING = 3
 # Step sizes fall at least as fast as with this L2 penalty, so that they also fall without one.
 MIN_PENALTY = 0.5

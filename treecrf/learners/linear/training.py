@@ -13,8 +13,8 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.learners.iterations import Callbacks, IterationInfo
-from treecrf.learners.linear.scores import LinearScores, Table
-from treecrf.learners.linear.weights import Layout, Weights
+from treecrf.learners.linear.scores import AttributeTable, LinearScores
+from treecrf.learners.linear.weights import WeightLayout, Weights
 from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
@@ -40,7 +40,7 @@ class TrainingData:
     candidates: np.ndarray | None = None
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AttributeTable:
         """The attributes."""
         return self.scores.table
 
@@ -55,7 +55,7 @@ class TrainingData:
         return self.scores.table.offsets
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> WeightLayout:
         """Number and order of the weights."""
         return self.scores.layout
 

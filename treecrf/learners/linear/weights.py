@@ -21,7 +21,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class Layout:
+class WeightLayout:
     """Number and order of the weights."""
 
     n_attributes: int  # including "outside", which comes last if there is a window
@@ -53,16 +53,16 @@ class Layout:
 class Weights:
     """Weights, or one number per weight, such as a gradient; the properties are views."""
 
-    layout: Layout
+    layout: WeightLayout
     vector: np.ndarray
 
     @property
     def attributes(self) -> np.ndarray:
         """Weights of attributes, (n_attributes, n_offsets, width).
 
-        ``[a, j]`` is for the position ``right - j`` positions before that of the attribute. The
-        weights of labels come first, followed, with transition features, by those of pairs of
-        previous label and label.
+        ``[a, j]`` is for the position ``right - j`` positions before the attribute. The weights of
+        labels come first, followed, with transition features, by the weights of pairs of previous
+        label and label.
         """
         a = self.layout
         return self.vector[: a.n_of_attributes].reshape(a.n_attributes, a.n_offsets, a.width)

@@ -7,8 +7,9 @@ cdef class AttributeRows:
     cdef const int64_t[::1] starts
     cdef const int32_t[::1] attributes
     cdef const double[::1] values
-    cdef const int64_t[::1] first_rows
-    cdef readonly Py_ssize_t left, right, width
+    cdef const int64_t[::1] first_rows       # row of the first position of each sequence
+    cdef readonly Py_ssize_t left, right     # window
+    cdef readonly Py_ssize_t width           # number of weights of an attribute at an offset
 
     cdef void score(self, Py_ssize_t i, Py_ssize_t length, const double *weights,
                     double *out) noexcept nogil

@@ -14,8 +14,6 @@ cdef extern from "learners/linear/linear.h" nogil:
     void add_rows(const int64_t *starts, const int32_t *attributes, const double *values,
                   Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
                   const double *weights, Py_ssize_t first, Py_ssize_t last, double *target)
-
-cdef extern from "learners/structured/attribute_rows.h" nogil:
     void collect_rows(const int64_t *starts, const int32_t *attributes, const double *values,
                       Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
                       const double *deltas, Py_ssize_t first, Py_ssize_t last, double *weights)
@@ -30,20 +28,7 @@ cdef extern from "learners/structured/best_path.h" nogil:
 
 
 cdef class AttributeRows:
-    """Attributes of the rows of all sequences.
-
-    Parameters
-    ----------
-    by_row : (starts, attributes, values)
-        int64 array (n_rows + 1,) with the start of each row's entries, and int32 and float64 arrays
-        (n_entries,) with the attribute and the value of each entry.
-    window : (int, int)
-        Number of positions to the left and to the right.
-    first_rows : int64 array (n_sequences,)
-        Row of the first position of each sequence.
-    width : int
-        Number of weights of an attribute at an offset.
-    """
+    """Attributes of the rows of all sequences."""
 
     def __init__(self, by_row, window, first_rows, Py_ssize_t width):
         self.starts, self.attributes, self.values = by_row
@@ -82,17 +67,8 @@ cdef class AttributeRows:
 cdef class LabeledChains:
     """True labels of sequences, and the constraints on all other label sequences.
 
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-    labels : int32 array (n_positions,)
-    n_labels : int
-    follows : bool array (n_labels + 1, n_labels) or None
-        Labels that may follow each label; the last row holds those that may come first.
-    allowed : bool array (n_positions, n_labels) or None
-        Labels that are possible at each position.
-    before : int32 array (n_sequences,) or None
-        Known label before each sequence, ``n_labels`` for none; by default none has one.
+    ``before`` holds the known label before each sequence, ``n_labels`` for none; by default none
+    has one.
     """
 
     def __init__(self, offsets, labels, Py_ssize_t n_labels, follows, allowed, before=None):

@@ -10,16 +10,9 @@ from treecrf.learners.structured._examples cimport (
 cdef class Updates:
     """Updates of the weights of a perceptron, and of the sums that give their mean.
 
-    Parameters
-    ----------
-    rows : AttributeRows
-    chains : LabeledChains
-    weights : Weights
-        Updated in place.
-    late : Weights
-        Receives each update times the number of sequences seen before it. After n sequences,
-        ``weights - late / n`` is the mean of the weights after each sequence. So the mean at most
-        doubles the cost of an update, however many weights there are.
+    ``late`` receives each update times the number of sequences seen before it. After n sequences,
+    ``weights - late / n`` is the mean of the weights after each sequence. So the mean at most
+    doubles the cost of an update, however many weights there are.
     """
 
     cdef AttributeRows rows
@@ -37,16 +30,8 @@ cdef class Updates:
             int64_t[::1] n_wrong):
         """Decode some sequences one after another and correct the weights after each mistake.
 
-        Parameters
-        ----------
-        order : int64 array
-            The sequences, in the order in which they are visited.
-        steps : float64 array (n_sequences,)
-            Length of the update of each sequence.
-        n_seen : int
-            Number of sequences visited before these.
-        n_wrong : int64 array (n_sequences,)
-            Receives the number of wrong labels of each of these sequences.
+        ``steps`` are the lengths of the updates of all sequences, and ``n_seen`` is the number of
+        sequences visited before. ``n_wrong`` receives the number of wrong labels of each sequence.
         """
         cdef Scratch scratch = self.chains.open(self.rows.width)
         cdef Py_ssize_t k, i

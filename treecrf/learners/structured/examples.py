@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from treecrf.inputs.offsets import runs
-from treecrf.learners.linear.scores import Table
+from treecrf.learners.linear.scores import AttributeTable
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 
@@ -15,17 +15,10 @@ from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 BURST_POSITIONS = 1 << 16
 
 
-def attribute_rows(table: Table, width: int, first_rows: np.ndarray | None = None) -> AttributeRows:
-    """Return the attributes of all rows, in the form that kernels read.
-
-    Parameters
-    ----------
-    table : Table
-    width : int
-        Number of weights of an attribute at an offset.
-    first_rows : int64 array, optional
-        Row of the first position of each sequence, by default that of the table's sequences.
-    """
+def attribute_rows(
+    table: AttributeTable, width: int, first_rows: np.ndarray | None = None
+) -> AttributeRows:
+    """Return the attributes in the form that kernels read; sequences may be cut into pieces."""
     first_rows = table.first_rows if first_rows is None else first_rows
     return AttributeRows(table.by_row, table.window, first_rows, width)
 
@@ -33,15 +26,9 @@ def attribute_rows(table: Table, width: int, first_rows: np.ndarray | None = Non
 def labeled_chains(
     data: TrainingData, offsets: np.ndarray | None = None, before: np.ndarray | None = None
 ) -> LabeledChains:
-    """Return the labels of all sequences and their constraints, in the form that kernels read.
+    """Return labels and constraints in the form that kernels read.
 
-    Parameters
-    ----------
-    data : TrainingData
-    offsets : int64 array, optional
-        Start of each sequence, where sequences are cut into pieces.
-    before : int32 array, optional
-        Label before each of these pieces.
+    Sequences may be cut into pieces, with their own ``offsets`` and the label ``before`` each.
     """
     offsets = data.offsets if offsets is None else offsets
     follows, allowed = data.constraints.follows, data.constraints.allowed

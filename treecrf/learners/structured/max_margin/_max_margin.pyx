@@ -32,19 +32,11 @@ cdef struct Violation:
 cdef class DualState:
     """Dual variables and the weights that follow from them; subclasses compute the scores.
 
-    Parameters
-    ----------
-    chains : LabeledChains
-    costs : float64 array (n_sequences,)
-        Cost of the hinge loss of each sequence.
-    dual : Dual
-        Its arrays are changed in place.
-    transitions : float64 array (n_labels + 1, n_labels)
-        Weights of the transitions, changed in place.
+    The arrays of ``dual`` and ``transitions`` are changed in place.
     """
 
     cdef LabeledChains chains
-    cdef const double[::1] costs
+    cdef const double[::1] costs            # of the hinge loss of each sequence
     cdef double[:, ::1] transitions, deltas
     cdef double[:, :, ::1] pairs
     cdef double[::1] losses
@@ -72,20 +64,12 @@ cdef class DualState:
     # Training
 
     def run(self, const int64_t[::1] order, double[::1] gaps, DualState late, double n_before):
-        """Take one step in each of some blocks.
+        """Take one step in each of some blocks, after ``n_before`` steps.
 
-        Parameters
-        ----------
-        order : int64 array
-            The sequences, in the order in which they are visited.
-        gaps : float64 array (n_sequences,)
-            Receives each block's part of the duality gap before its step.
-        late : DualState or None
-            Its deltas, pairs and losses receive the change in the j-th step times j (j - 1) / 2.
-            After n steps, the dual variables minus 2 / (n (n + 1)) times these are the mean over
-            all steps, in which step j has weight j.
-        n_before : float
-            Number of steps before these.
+        ``gaps`` receives each block's part of the duality gap before its step. The deltas, pairs
+        and losses of ``late`` receive the change in the j-th step times j (j - 1) / 2. After n
+        steps, the dual variables minus 2 / (n (n + 1)) times these are the mean over all steps, in
+        which step j has weight j.
         """
         cdef Scratch scratch = self.chains.open(self.width)
         cdef Violation found
@@ -160,16 +144,7 @@ cdef class DualState:
 
 
 cdef class LinearDualState(DualState):
-    """Dual variables whose scores are sums of attributes times weights.
-
-    Parameters
-    ----------
-    chains, costs, dual
-        As in `DualState`.
-    rows : AttributeRows
-    weights : Weights
-        Weights of the dual variables, changed in place.
-    """
+    """Dual variables whose scores are sums of attributes times weights, changed in place."""
 
     cdef AttributeRows rows
     cdef double[:, :, ::1] weights, ahead
@@ -199,23 +174,11 @@ cdef class LinearDualState(DualState):
 
 
 cdef class KernelDualState(DualState):
-    """Dual variables whose scores are sums over all inputs of the kernel times deltas.
+    """Dual variables whose scores are sums over all inputs of the kernel times deltas."""
 
-    Parameters
-    ----------
-    chains, costs, dual, transitions
-        As in `DualState`.
-    inputs : int64 array (n_positions,)
-        Index of the distinct input of each position.
-    gram : float64 array (n_inputs, n_inputs)
-        Kernel of all pairs of distinct inputs.
-    scores : float64 array (n_labels, n_inputs)
-        Scores of the labels for each input; changed in place.
-    """
-
-    cdef const int64_t[::1] inputs
-    cdef const double[:, ::1] gram
-    cdef double[:, ::1] scores
+    cdef const int64_t[::1] inputs          # index of the distinct input of each position
+    cdef const double[:, ::1] gram          # kernel of all pairs of distinct inputs
+    cdef double[:, ::1] scores              # [label, input], changed in place
 
     def __init__(self, LabeledChains chains, costs, dual, transitions, inputs, gram, scores):
         super().__init__(chains, costs, dual, transitions)

@@ -15,13 +15,12 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.effects import Needs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import StateLattice, Table
+from treecrf.learners.linear.scores import AttributeTable, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.max_margin.frank_wolfe import (
     KernelProblem,
     LinearProblem,
-    Schedule,
     solve,
 )
 from treecrf.learners.structured.max_margin.kernels import (
@@ -289,17 +288,17 @@ class StructuredSVM(LinearSequenceClassifier):
         problem = self._problem(data)
         # The cost of all hinge losses while all weights are 0.
         at_start = float(problem.costs @ np.diff(data.offsets))
-        schedule = Schedule(self.max_iter, self.tol * at_start, self.average)
+        max_gap = self.tol * at_start
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             dual, value, n_iter = solve(
-                problem, schedule, run.rng,
+                problem, self.max_iter, max_gap, self.average, run.rng,
                 lambda n, gap: run.progress.update(n, {"gap": gap / at_start}),
             )  # fmt: skip
         if not np.isfinite([value.primal, value.gap]).all():
             raise ValueError(
                 f"the objective is not finite with C={self.C}; standardize the features, or lower C"
             )
-        if value.gap > schedule.max_gap:
+        if value.gap > max_gap:
             self._warn_of_gap(value.gap / at_start)
         weights, support = problem.solution(dual)
         return weights, {
@@ -337,7 +336,7 @@ class StructuredSVM(LinearSequenceClassifier):
             return super()._scores_of(sequences, threads)
         n_labels, offsets = len(self.classes_), sequences.offsets
         require_memory(n_labels, self.order, sequences.n_positions)
-        inputs = Inputs.of(Table.of(self._attributes, sequences))
+        inputs = Inputs.of(AttributeTable.of(self._attributes, sequences))
         rows = self._support.scores(inputs, threads)[inputs.indices]
         out = np.empty((n_labels, len(rows), n_labels))
         part = 0, len(offsets) - 1

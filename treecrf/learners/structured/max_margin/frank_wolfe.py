@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,18 +26,11 @@ from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, Suppo
 
 @dataclass(frozen=True)
 class Dual:
-    """Dual variables of all training sequences, defined in `_max_margin`.
+    """Dual variables of all training sequences, defined in `_max_margin`."""
 
-    Attributes
-    ----------
-    deltas : float64 array (n_positions, width)
-    pairs : float64 array (n_sequences, n_labels + 1, n_labels)
-    losses : float64 array (n_sequences,)
-    """
-
-    deltas: np.ndarray
-    pairs: np.ndarray
-    losses: np.ndarray
+    deltas: np.ndarray  # (n_positions, width)
+    pairs: np.ndarray  # (n_sequences, n_labels + 1, n_labels)
+    losses: np.ndarray  # (n_sequences,)
 
     @classmethod
     def start(cls, data: TrainingData, width: int) -> Dual:
@@ -48,47 +42,27 @@ class Dual:
             np.zeros(n_sequences),
         )
 
-    @property
-    def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three arrays."""
-        return self.deltas, self.pairs, self.losses
-
     def plus(self, other: Dual, factor: float) -> Dual:
         """Add a multiple of other dual variables."""
-        return Dual(*(a + factor * b for a, b in zip(self.parts, other.parts, strict=True)))
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Dual(*(a + factor * b for a, b in pairs))
 
 
-@dataclass(frozen=True)
-class Value:
-    """Value of the objective.
+class Value(NamedTuple):
+    """Value of the objective."""
 
-    Attributes
-    ----------
-    primal : float
-        Half the squared length of the weights plus the cost of all hinge losses.
-    gap : float
-        Duality gap: an upper bound on the distance of ``primal`` from its minimum.
-    """
-
-    primal: float
-    gap: float
+    primal: float  # half the squared length of the weights plus the cost of all hinge losses
+    gap: float  # duality gap: an upper bound on the distance of ``primal`` from its minimum
 
 
 class Problem(ABC):
-    """The optimization problem; subclasses define the scores.
-
-    Parameters
-    ----------
-    data : TrainingData
-    costs : float64 array (n_sequences,)
-        Cost of the hinge loss of each sequence.
-    """
+    """The optimization problem; subclasses define the scores."""
 
     width: int
 
     def __init__(self, data: TrainingData, costs: np.ndarray):
         self.data = data
-        self.costs = costs
+        self.costs = costs  # of the hinge loss of each sequence
         self.chains = labeled_chains(data)
 
     @abstractmethod
@@ -133,18 +107,7 @@ class LinearProblem(Problem):
 
 
 class KernelProblem(Problem):
-    """Problem whose scores are sums of a kernel over the training positions.
-
-    Parameters
-    ----------
-    data : TrainingData
-    costs : float64 array (n_sequences,)
-    inputs : Inputs
-        Those of the training positions.
-    kernel : Kernel
-    max_bytes : float
-        Maximum memory for the kernel matrix.
-    """
+    """Problem whose scores are sums of a kernel over the training positions."""
 
     def __init__(
         self,
@@ -183,63 +146,34 @@ class KernelProblem(Problem):
         return coefficients
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Settings of the training.
-
-    Attributes
-    ----------
-    max_iter : int
-        Maximum number of passes over the sequences.
-    max_gap : float
-        Duality gap at which training ends.
-    average : bool
-        Whether the result is a weighted mean over all steps; later steps have larger weights.
-    """
-
-    max_iter: int
-    max_gap: float
-    average: bool
-
-
 def solve(
     problem: Problem,
-    schedule: Schedule,
+    max_iter: int,
+    max_gap: float,
+    average: bool,
     rng: np.random.Generator,
     report: Callable[[int, float], None],
 ) -> tuple[Dual, Value, int]:
-    """Pass over the sequences until the duality gap is small enough.
+    """Pass over the sequences until the duality gap is small enough; return the number of passes.
 
     Each pass yields the gap of every block before its step. Their sum is not a bound, but it is
     small only if the gap is. Therefore all sequences are decoded again, to compute the gap itself,
-    only when the sum is small.
-
-    Returns
-    -------
-    dual : Dual
-    value : Value
-    n_iter : int
-        Number of passes.
+    only when the sum is small. With ``average``, the result is a weighted mean over all steps, in
+    which later steps have larger weights.
     """
-    steps = Steps(problem, schedule.average)
-    for n_iter in range(1, schedule.max_iter + 1):
+    steps = Steps(problem, average)
+    for n_iter in range(1, max_iter + 1):
         estimate = steps.run(rng)
         report(n_iter, estimate)
-        if estimate <= schedule.max_gap or n_iter == schedule.max_iter:
+        if estimate <= max_gap or n_iter == max_iter:
             dual, value = steps.result()
-            if value.gap <= schedule.max_gap:
+            if value.gap <= max_gap:
                 break
     return dual, value, n_iter
 
 
 class Steps:
-    """Dual variables during training, and their mean over all steps.
-
-    Parameters
-    ----------
-    problem : Problem
-    average : bool
-    """
+    """Dual variables during training, and their mean over all steps."""
 
     def __init__(self, problem: Problem, average: bool):
         self._problem = problem
@@ -253,9 +187,9 @@ class Steps:
     def run(self, rng: np.random.Generator) -> float:
         """Pass over the sequences once; returns the sum of their gaps before their steps."""
         order = rng.permutation(len(self._gaps))
-        for some in bursts(self._problem.data.offsets, order):
-            self._state.run(some, self._gaps, self._late_state, self._n_steps)
-            self._n_steps += len(some)
+        for burst in bursts(self._problem.data.offsets, order):
+            self._state.run(burst, self._gaps, self._late_state, self._n_steps)
+            self._n_steps += len(burst)
         return float(self._gaps.sum())
 
     def result(self) -> tuple[Dual, Value]:

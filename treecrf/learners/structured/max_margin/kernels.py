@@ -12,7 +12,7 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.scores import Table
+from treecrf.learners.linear.scores import AttributeTable
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
 
@@ -27,47 +27,32 @@ TILE_VALUES = 1 << 22
 
 @dataclass(frozen=True)
 class Inputs:
-    """The distinct windows of some positions.
+    """The distinct windows of some positions."""
 
-    Attributes
-    ----------
-    rows : CSR array (n_inputs, n_columns)
-        One column for each attribute at each offset.
-    indices : int64 array (n_positions,)
-        Index of the window of each position.
-    """
-
-    rows: sparse.csr_array
-    indices: np.ndarray
+    rows: sparse.csr_array  # a column for each attribute at each offset
+    indices: np.ndarray  # index of the window of each position
 
     @classmethod
-    def of(cls, table: Table) -> Inputs:
+    def of(cls, table: AttributeTable) -> Inputs:
         """Return the windows of all positions, in order of first occurrence."""
         left, right = table.window
-        here = table.layout.rows
-        blocks = [table.matrix[here + offset] for offset in range(-left, right + 1)]
+        position_rows = table.layout.rows
+        blocks = [table.matrix[position_rows + offset] for offset in range(-left, right + 1)]
         rows = sparse.csr_array(sparse.hstack(blocks, format="csr"))
         rows.sum_duplicates()
-        found: dict[tuple[bytes, bytes], int] = {}
-        indices = np.array([
-            found.setdefault((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()), len(found))
+        windows = [
+            (rows.indices[a:b].tobytes(), rows.data[a:b].tobytes())
             for a, b in pairwise(rows.indptr.tolist())
-        ])  # fmt: skip
+        ]
+        numbers: dict[tuple[bytes, bytes], int] = {}
+        indices = np.array([numbers.setdefault(window, len(numbers)) for window in windows])
         _, first = np.unique(indices, return_index=True)
         return cls(rows[first], indices)
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel function of two inputs.
-
-    Attributes
-    ----------
-    kind : {"linear", "poly", "rbf"} or callable
-        A callable takes two CSR arrays (n_a, n_columns) and (n_b, n_columns) and returns an array
-        (n_a, n_b).
-    gamma, degree, coef0 : float
-    """
+    """A kernel function of two inputs; the attributes are parameters of `StructuredSVM`."""
 
     kind: str | Callable
     gamma: float
@@ -75,14 +60,7 @@ class Kernel:
     coef0: float
 
     def between(self, a: sparse.csr_array, b: sparse.csr_array) -> np.ndarray:
-        """Compute the values of the kernel, float64 array (n_a, n_b).
-
-        Raises
-        ------
-        ValueError
-            If the values of a callable are not finite numbers of this shape, or those of a
-            polynomial are not finite.
-        """
+        """Compute the kernel of all pairs, (n_a, n_b); raises ValueError if it is not finite."""
         if callable(self.kind):
             return _checked(self.kind(a, b), (a.shape[0], b.shape[0]))
         products = (a @ b.T).toarray()
@@ -131,15 +109,7 @@ def gamma_of(gamma: str | float, inputs: Inputs) -> float:
 
 
 def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
-    """Compute the kernel matrix of all inputs.
-
-    Raises
-    ------
-    MemoryError
-        If it needs more than ``max_bytes``.
-    ValueError
-        If a value is too large.
-    """
+    """Compute the kernel matrix of all inputs, within ``max_bytes``; refuses large values."""
     n = inputs.rows.shape[0]
     n_bytes = n * n * np.dtype(np.float64).itemsize
     if n_bytes > max_bytes:
@@ -167,19 +137,11 @@ def _tiles(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Support:
-    """The inputs with non-zero coefficients of a model with a kernel.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : CSR array (n_support, n_columns)
-    coefficients : float64 array (n_support, n_labels)
-        Coefficient of each input's kernel in the score of each label.
-    """
+    """The inputs with non-zero coefficients of a model with a kernel."""
 
     kernel: Kernel
     rows: sparse.csr_array
-    coefficients: np.ndarray
+    coefficients: np.ndarray  # (n_support, n_labels), of each input's kernel in the scores
 
     def scores(self, inputs: Inputs, threads: Threads) -> np.ndarray:
         """Compute the scores of the labels for each input; float64 array (n_inputs, n_labels)."""
@@ -194,13 +156,7 @@ class Support:
         return scores
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of a saved model: values for JSON, and arrays.
-
-        Raises
-        ------
-        TypeError
-            If the kernel is a callable.
-        """
+        """Return the contents of a saved model; raises TypeError if the kernel is a callable."""
         kernel, rows = self.kernel, self.rows
         if callable(kernel.kind):
             raise TypeError("a model with a callable kernel cannot be saved as data; use joblib")
@@ -212,7 +168,7 @@ class Support:
     def from_state(
         cls, values: dict, arrays: dict[str, np.ndarray], n_columns: int, n_labels: int
     ) -> Support:
-        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
+        """Restore an object from its `state`."""
         kernel = Kernel(*(values[name] for name in ("kind", "gamma", "degree", "coef0")))
         checks.require(kernel.kind in KERNELS, "kernel")
         for number in (kernel.gamma, kernel.degree, kernel.coef0):

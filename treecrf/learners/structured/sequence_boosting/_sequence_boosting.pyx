@@ -42,16 +42,7 @@ cdef struct Memory:
 
 
 cdef class PieceLosses:
-    """Losses -log P(labels) of pieces of sequences.
-
-    Parameters
-    ----------
-    chains : LabeledChains
-        The pieces.
-    scores : float64 array (n_positions, width)
-    transitions : float64 array (n_labels + 1, n_labels)
-        The scores. They may change between calls.
-    """
+    """Losses -log P(labels) of pieces of sequences; the scores may change between calls."""
 
     cdef LabeledChains chains
     cdef const double[:, ::1] scores, transitions
@@ -107,21 +98,10 @@ cdef class PieceLosses:
 cdef class Expectations:
     """Expected numbers of labels and pairs of labels, and their changes.
 
-    Parameters
-    ----------
-    pieces : PieceLosses
-    log_weights : float64 array (n_pieces,)
-        Logarithms of the weights of the pieces.
-
-    Attributes
-    ----------
-    residuals : float64 array (n_positions, width)
-        Expected minus true indicators of labels and pairs.
-    pairs : float64 array (n_pieces, n_labels + 1, n_labels)
-        The same for transitions, summed over the positions of a piece.
-    changes, pair_changes : arrays of the same shapes
-        Changes of residuals and pairs in the latest inference. The values before and after have
-        weight exp(loss + log_weight - level), with the loss before and after.
+    Residuals are expected minus true indicators of labels and pairs, (n_positions, width); pairs
+    are those of transitions, summed over each piece, (n_pieces, n_labels + 1, n_labels). Changes
+    are those in the latest inference. The values before and after have weight
+    exp(loss + log_weight - level), with the loss before and after.
     """
 
     cdef PieceLosses pieces
@@ -199,12 +179,10 @@ def union_bounds(const double[::1] sums, const double[::1] lows, const double[::
 
 def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const double[::1] values,
              double[:, ::1] out):
-    """Write the extreme sums of the values of each entry.
+    """Write the extreme sums of the values of each entry, see `CellEntries`.
 
-    ``starts``, ``positions`` and ``values`` hold the positions of each entry in ascending order,
-    and the attribute's values at them. Each row of ``out`` receives the sum of the positive values,
-    that of the negative values, and the largest and the smallest sum over positions of which no two
-    are neighbors.
+    Each row of ``out`` receives the sum of the positive values, the sum of the negative values, and
+    the largest and the smallest sum over positions of which no two are neighbors.
     """
     cdef Py_ssize_t e
     cdef int64_t k
@@ -239,7 +217,7 @@ def collect_entries(const int64_t[::1] chosen, const int64_t[::1] of_piece,
                     double[:, ::1] out):
     """Write the residuals of all features of some pieces, one row per entry.
 
-    ``of_piece`` holds the first entry of each piece; the other arrays are as in `extremes`.
+    ``of_piece`` holds the first entry of each piece.
     """
     cdef Py_ssize_t j, e, width = residuals.shape[1]
     cdef int64_t k
@@ -271,23 +249,12 @@ cdef struct Terms:
 
 
 cdef class EntryBounds:
-    """Bounds of features that have an interval for each piece.
+    """Bounds of features that have an interval for each piece."""
 
-    Parameters
-    ----------
-    starts : int64 array (n_cells + 1,)
-    entries : int64 array (n_entries,)
-        The entries of each cell.
-    pieces : int64 array (n_entries,)
-        Piece of each entry.
-    lows, highs : float64 array (n_entries, width)
-        Interval of each feature of each entry.
-    residuals : float64 array (n_entries, width)
-        May change between calls.
-    """
-
-    cdef const int64_t[::1] starts, entries, pieces
-    cdef const double[:, ::1] lows, highs, residuals
+    cdef const int64_t[::1] starts, entries     # the entries of each cell
+    cdef const int64_t[::1] pieces              # piece of each entry
+    cdef const double[:, ::1] lows, highs       # interval of each feature of each entry
+    cdef const double[:, ::1] residuals         # may change between calls
 
     def __init__(self, starts, entries, pieces, lows, highs, residuals):
         self.starts = starts

@@ -20,14 +20,14 @@ from treecrf.learners.structured.sequence_boosting import _sequence_boosting as 
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
 from treecrf.learners.structured.sequence_boosting.loss import SequenceExponentialLoss
 
-# Entries are computed for this many positions at a time.
+# CellEntries are computed for this many positions at a time.
 RUN_POSITIONS = 1 << 14
 
 # Number of features that a thread processes at a time.
 PART_FEATURES = 1 << 14
 
 
-class Choice(NamedTuple):
+class FeatureStep(NamedTuple):
     """A feature, the step of its weight, and an upper bound on the ratio of the losses."""
 
     feature: int
@@ -36,39 +36,27 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entries:
-    """Occurrences of cells, attributes at an offset, in pieces; an entry is a cell in a piece.
+class CellEntries:
+    """Occurrences of cells, attributes at an offset, in pieces; an entry is a cell in a piece."""
 
-    Attributes
-    ----------
-    pieces, cells : int64 array (n_entries,)
-        Piece and cell of each entry, sorted by piece and then by cell.
-    starts : int64 array (n_entries + 1,)
-        Start of the positions of each entry.
-    positions : int64 array (n,)
-        Ascending within an entry.
-    values : float64 array (n,)
-        Values of the attribute at these positions.
-    """
-
-    pieces: np.ndarray
-    cells: np.ndarray
-    starts: np.ndarray
-    positions: np.ndarray
-    values: np.ndarray
+    pieces: np.ndarray  # of each entry; entries are sorted by piece and then by cell
+    cells: np.ndarray  # of each entry
+    starts: np.ndarray  # of the positions of each entry, n_entries + 1
+    positions: np.ndarray  # ascending within an entry
+    values: np.ndarray  # of the attribute at these positions
 
     @classmethod
-    def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> Entries:
+    def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> CellEntries:
         """Find the entries of the pieces ``first`` to ``last - 1``."""
         table, offsets = loss.data.table, loss.pieces.offsets
         left, right = table.window
-        here = np.arange(offsets[first], offsets[last])
+        of_pieces = np.arange(offsets[first], offsets[last])
         positions, cells, values = [], [], []
         for offset in range(-left, right + 1):
-            found = table.matrix[loss.rows[here] + offset].tocoo()
-            positions.append(here[found.row])
-            cells.append(found.col.astype(np.int64) * table.n_offsets + right - offset)
-            values.append(found.data)
+            entries = table.matrix[loss.rows[of_pieces] + offset].tocoo()
+            positions.append(of_pieces[entries.row])
+            cells.append(entries.col.astype(np.int64) * table.n_offsets + right - offset)
+            values.append(entries.data)
         positions, cells, values = (np.concatenate(a) for a in (positions, cells, values))
         pieces = np.searchsorted(offsets, positions, side="right") - 1
         order = np.lexsort((positions, cells, pieces))
@@ -141,13 +129,7 @@ def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
 
 
 class Chooser(ABC):
-    """Chooser of the feature with the smallest bound, with the expectations of all features.
-
-    Parameters
-    ----------
-    loss : SequenceExponentialLoss
-    max_step : float
-    """
+    """Chooser of the feature with the smallest bound, with the expectations of all features."""
 
     def __init__(self, loss: SequenceExponentialLoss, max_step: float):
         self.loss = loss
@@ -159,10 +141,10 @@ class Chooser(ABC):
 
     @abstractmethod
     def update(self, chosen: np.ndarray) -> None:
-        """Process the latest inference of the loss, which was one of some pieces."""
+        """Process the latest inference of the loss, for some of the pieces."""
 
     @abstractmethod
-    def choose(self) -> Choice:
+    def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound; ties go to the first."""
 
 
@@ -174,7 +156,7 @@ class UnionBound(Chooser):
         layout = loss.data.layout
         self.lows, self.highs = layout.weights(), layout.weights()
         for first, last in runs(loss.pieces.offsets, RUN_POSITIONS):
-            entries = Entries.of(loss, first, last)
+            entries = CellEntries.of(loss, first, last)
             lows, highs = entries.intervals(loss)
             np.minimum.at(self._by_cell(self.lows), entries.cells, lows)
             np.maximum.at(self._by_cell(self.highs), entries.cells, highs)
@@ -195,27 +177,27 @@ class UnionBound(Chooser):
         self._sums.vector[:] = 0.0
 
     def update(self, chosen: np.ndarray) -> None:
-        """Process the latest inference of the loss, which was one of some pieces."""
+        """Process the latest inference of the loss, for some of the pieces."""
         expected = self.loss.expected
         kernel.collect(
             self._rows, self.loss.chains, chosen, expected.changes, self._sums.attributes
         )
         self._sums.transitions[:] += expected.pair_changes[chosen].sum(axis=0)
 
-    def choose(self) -> Choice:
+    def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound; ties go to the first."""
         scale = np.exp(self.loss.level - self.loss.log_value)
 
         def fill(part: tuple[int, int]) -> None:
-            some = slice(*part)
+            features = slice(*part)
+            vectors = (weights.vector[features] for weights in (self._sums, self.lows, self.highs))
             kernel.union_bounds(
-                self._sums.vector[some], self.lows.vector[some], self.highs.vector[some], scale,
-                self.max_step, self._steps[some], self._bounds[some],
-            )  # fmt: skip
+                *vectors, scale, self.max_step, self._steps[features], self._bounds[features]
+            )
 
         self.loss.data.threads.map(fill, self._parts)
         best = int(np.argmin(self._bounds))
-        return Choice(best, float(self._steps[best]), float(self._bounds[best]))
+        return FeatureStep(best, float(self._steps[best]), float(self._bounds[best]))
 
 
 class SequenceBound(Chooser):
@@ -224,7 +206,7 @@ class SequenceBound(Chooser):
     def __init__(self, loss: SequenceExponentialLoss, max_step: float):
         super().__init__(loss, max_step)
         layout, n_pieces = loss.data.layout, len(loss.pieces.before)
-        self._entries = entries = Entries.of(loss, 0, n_pieces)
+        self._entries = entries = CellEntries.of(loss, 0, n_pieces)
         lows, highs = entries.intervals(loss)
         self._of_piece = np.searchsorted(entries.pieces, np.arange(n_pieces + 1))
         self._residuals = np.zeros_like(lows)
@@ -239,7 +221,7 @@ class SequenceBound(Chooser):
         """Prepare for an update of all pieces."""
 
     def update(self, chosen: np.ndarray) -> None:
-        """Process the latest inference of the loss, which was one of some pieces."""
+        """Process the latest inference of the loss, for some of the pieces."""
         entries = self._entries
         self.loss.data.threads.map(
             lambda part: kernel.collect_entries(
@@ -249,7 +231,7 @@ class SequenceBound(Chooser):
             self.loss.parts_of(chosen),
         )  # fmt: skip
 
-    def choose(self) -> Choice:
+    def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound; ties go to the first."""
         layout = self._steps.layout
         threads = self.loss.data.threads
@@ -267,4 +249,4 @@ class SequenceBound(Chooser):
             self._bounds.transitions,
         )  # fmt: skip
         best = int(np.argmin(self._bounds.vector))
-        return Choice(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
+        return FeatureStep(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,24 +19,15 @@ from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Pieces of sequences, which training treats as sequences.
+class SequencePieces:
+    """Pieces of sequences, which training treats as sequences."""
 
-    Attributes
-    ----------
-    offsets : int64 array (n_pieces + 1,)
-    before : int32 array (n_pieces,)
-        Label before each piece, ``n_labels`` at the start of a sequence.
-    log_weights : float64 array (n_pieces,)
-        Logarithm of the weight of each piece.
-    """
-
-    offsets: np.ndarray
-    before: np.ndarray
-    log_weights: np.ndarray
+    offsets: np.ndarray  # int64 (n_pieces + 1,)
+    before: np.ndarray  # label before each piece, ``n_labels`` at the start of a sequence
+    log_weights: np.ndarray  # of each piece
 
     @classmethod
-    def of(cls, data: TrainingData, max_length: int | None) -> Pieces:
+    def of(cls, data: TrainingData, max_length: int | None) -> SequencePieces:
         """Cut sequences into the smallest number of pieces of about equal length."""
         lengths = np.diff(data.offsets)
         n_pieces = np.ones_like(lengths) if max_length is None else -(-lengths // max_length)
@@ -57,39 +49,20 @@ class Pieces:
         return np.repeat(np.arange(len(self.before)), self.lengths)
 
 
-@dataclass(frozen=True)
-class Occurrences:
-    """Positions and pieces with a feature.
-
-    Attributes
-    ----------
-    positions : int64 array (n,)
-    values : float64 array (n,)
-        Values of the feature's attribute at these positions.
-    pieces : int64 array
-        Pieces whose scores depend on the feature.
-    """
+class Occurrences(NamedTuple):
+    """Positions and pieces with a feature."""
 
     positions: np.ndarray
-    values: np.ndarray
-    pieces: np.ndarray
+    values: np.ndarray  # of the feature's attribute at these positions
+    pieces: np.ndarray  # whose scores depend on the feature
 
 
 class SequenceLosses:
-    """Losses -log P(labels) of all sequences, or of pieces of them.
-
-    Parameters
-    ----------
-    data : TrainingData
-    weights : Weights
-        Weights that training starts from.
-    max_length : int or None
-        Maximum length of the pieces into which sequences are cut.
-    """
+    """Losses -log P(labels) of all sequences, or of pieces of up to ``max_length`` positions."""
 
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None = None):
         self.data = data
-        self.pieces = Pieces.of(data, max_length)
+        self.pieces = SequencePieces.of(data, max_length)
         self._mean = WeightedMean(data.sample_weights, self.pieces.offsets)
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
@@ -156,9 +129,9 @@ class SequenceLosses:
         scored = rows[entries].astype(np.int64) + offset - table.window[1]
         is_row = (scored >= 0) & (scored < table.n_rows)
         positions = np.where(is_row, self._position_of[np.where(is_row, scored, 0)], -1)
-        found = positions >= 0
-        positions = positions[found]
-        return Occurrences(positions, values[entries][found], np.unique(self._piece_of[positions]))
+        is_scored = positions >= 0
+        positions, values = positions[is_scored], values[entries][is_scored]
+        return Occurrences(positions, values, np.unique(self._piece_of[positions]))
 
     def _with_transitions(self, feature: int) -> np.ndarray:
         """Find the pieces in which the transition of a feature can occur."""
@@ -178,25 +151,12 @@ class SequenceLosses:
 
 
 class SequenceExponentialLoss(SequenceLosses):
-    """The weighted sum of 1 / P(labels) - 1, and the expected labels.
-
-    Parameters
-    ----------
-    data, weights, max_length
-        As in `SequenceLosses`.
-
-    Attributes
-    ----------
-    expected : Expectations
-        Expected labels and pairs of labels.
-    level : float
-        Logarithm of the loss that changes of the expectations are relative to.
-    """
+    """The weighted sum of 1 / P(labels) - 1, and the expected labels."""
 
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None):
         super().__init__(data, weights, max_length)
         self.expected = Expectations(self._inference, self.pieces.log_weights)
-        self.level = 0.0
+        self.level = 0.0  # logarithm of the loss that changes of expectations are relative to
 
     def reset(self) -> None:
         """Make the current loss the level; afterwards all pieces must be inferred again."""

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
-from treecrf.learners.structured.sequence_boosting.bounds import Choice, Chooser
+from treecrf.learners.structured.sequence_boosting.bounds import Chooser, FeatureStep
 from treecrf.learners.structured.sequence_boosting.loss import (
     Occurrences,
     SequenceExponentialLoss,
@@ -32,17 +32,7 @@ STEP_TOLERANCE = 1e-2
 
 
 class Rounds:
-    """The rounds of boosting.
-
-    Parameters
-    ----------
-    data : TrainingData
-    start : Weights
-        Weights that training starts from.
-    bound : type of Chooser
-    max_step : float
-    piece_length : int or None
-    """
+    """The rounds of boosting."""
 
     def __init__(
         self,
@@ -58,7 +48,7 @@ class Rounds:
         self._n_since = 0
         self._restart()
 
-    def run(self, max_iter: int, tol: float, line_search: bool) -> Iterator[Choice]:
+    def run(self, max_iter: int, tol: float, line_search: bool) -> Iterator[FeatureStep]:
         """Choose one feature per round until no bound guarantees a decrease by ``tol``."""
         for _ in range(max_iter):
             choice = self.chooser.choose()
@@ -88,10 +78,10 @@ class Rounds:
         self.chooser.update(self.loss.all_pieces)
         self._n_since = 0
 
-    def _search(self, choice: Choice, where: Occurrences) -> float:
-        """Search the step with the lowest loss; keep that of the choice if none is better."""
+    def _search(self, choice: FeatureStep, where: Occurrences) -> float:
+        """Search the step with the lowest loss; keep the chosen one if none is better."""
         loss = self.loss
-        kept = loss.losses.copy()
+        losses = loss.losses.copy()
         latest = 0.0
 
         def value(step: float) -> float:
@@ -101,13 +91,13 @@ class Rounds:
             loss.update(where.pieces)
             return loss.log_value
 
-        found = minimize_scalar(
+        search = minimize_scalar(
             value, bounds=(-self._max_step, self._max_step), method="bounded",
             options={"xatol": STEP_TOLERANCE * self._max_step},
         )  # fmt: skip
-        step = float(found.x) if found.fun < value(choice.step) else choice.step
+        step = float(search.x) if search.fun < value(choice.step) else choice.step
         loss.add(choice.feature, -latest, where)
-        loss.losses[:] = kept
+        loss.losses[:] = losses
         return step
 
 
@@ -118,13 +108,13 @@ class RoundsRecord:
     loss: SequenceExponentialLoss
     validation: SequenceLosses | None
     history: History
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[FeatureStep] = field(default_factory=list)
     log_losses: list[float] = field(default_factory=list)
 
     def __post_init__(self):
         self._record()
 
-    def add(self, choice: Choice) -> None:
+    def add(self, choice: FeatureStep) -> None:
         """Record a round."""
         self.choices.append(choice)
         if self.validation is not None:
