@@ -103,13 +103,26 @@ def test_training_starts_from_the_linear_model(letters):
         assert scores[0] < scores[-1]
 
 
-def test_much_data_start_from_stochastic_gradient_descent(letters, monkeypatch):
+def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkeypatch):
     X, y = letters
-    n = sum(map(len, y))
-    monkeypatch.setattr(start_module, "POSITIONS_OF_PENALTY", n // 2)
-    crf = small().fit(X, y)
-    assert crf.init_.solver == "sgd"
-    assert crf.init_.l2_regularization == pytest.approx(HALF.penalty * n / (n // 2))
+    monkeypatch.setattr(start_module, "POSITIONS_OF_PENALTY", sum(map(len, y)) / 4)
+    assert small().fit(X, y).init_.l2_regularization == pytest.approx(2 * HALF.penalty)
+
+
+def test_the_start_is_near_the_optimum_where_labels_persist():
+    """Characters and whether they are in quotes: L-BFGS needs many iterations."""
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(30):
+        quoted = np.repeat(np.arange(20) % 2, rng.integers(10, 60, 20))
+        marks = np.append(True, np.diff(quoted) != 0)
+        symbols = np.where(marks, '"', rng.choice(list("abc"), len(quoted)))
+        X.append("".join(symbols))
+        y.append(quoted)
+    start = small(window=1).fit(X, y).init_
+    whole = LinearCRF(window=1, l2_regularization=start.l2_regularization).fit(X, y)
+    assert start.n_iter_ < whole.n_iter_
+    assert start.loss_ < 1.02 * whole.loss_
 
 
 def test_estimators_are_cloned_unless_they_are_fitted(letters):
