@@ -47,6 +47,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._context_histograms cimport ContextHistograms
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._context_splits cimport ContextSplitSearch
@@ -129,8 +130,11 @@ cdef class TreeGrower:
     cdef RowSets row_sets
     cdef Members members
     cdef Histograms histograms
+    cdef ChosenBins of_tree                 # the bins of the current tree
+    cdef ChosenBins of_node                 # and of a node that chooses its own
     cdef ContextHistograms of_contexts      # None where nodes are always summed separately
     cdef bint are_summed                    # whether the current tree has them
+    cdef bint sums_rows                     # whether all nodes have histograms of their own
     cdef SplitSearch splits
     cdef ContextSplitSearch context_splits
     cdef SurrogateSearch search             # None where missing values divide a row instead
@@ -166,12 +170,15 @@ cdef class TreeGrower:
                                 depth)
         self.members = Members(self.contexts, position_of_row, depth, self.n_rows, n_planes,
                                self.separate_counts)
+        self.of_tree, self.of_node = (
+            ChosenBins(tests, n_lags * (n_labels + 1), self.separate_counts,
+                       self.features.ids_per_row()) for _ in range(2))
         # One histogram for each leaf, and two for the rows that surrogates send on.
-        self.histograms = Histograms(self.features, self.contexts, self.n_window_bins, n_lags,
+        self.histograms = Histograms(self.features, self.contexts, self.of_tree, n_lags,
                                      self.separate_counts, self.max_leaves + 3)
         if not n_planes and not self.separate_counts and ContextHistograms.supports(
                 self.features, self.contexts):
-            self.of_contexts = ContextHistograms(self.features, self.contexts, tests.n_bins)
+            self.of_contexts = ContextHistograms(self.features, self.contexts, self.of_tree)
         self.splits = SplitSearch(tests, growth, self.histograms.n_label_bins,
                                   self.separate_counts)
         self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins)
@@ -261,6 +268,9 @@ cdef class TreeGrower:
         """
         self.has_curvature = curvature is not None
         self.splits.choose(chosen, label)
+        # Surrogates may test any feature.
+        self.of_tree.choose_all(chosen if self.search is None else None)
+        self.of_tree.is_exact &= self.search is None or chosen is None
         self.seed = seed
         with nogil:
             self.members.begin(targets, curvature, position_weights)
@@ -268,7 +278,7 @@ cdef class TreeGrower:
             # from the sums of a histogram.
             self.row_sets.begin(self.rows_of_depth, position_weights, self.has_curvature)
             self.contexts.clear()
-            self.histograms.release_all()
+            self.histograms.begin()
             self._grow()
             if not self._is_failed():
                 self._add_leaves(scores)
@@ -285,7 +295,8 @@ cdef class TreeGrower:
         if self._is_failed():
             return
         if n_leaves < self.max_leaves:
-            self._build(&self.nodes[0])
+            if not self.sums_rows:
+                self._build(&self.nodes[0])
             if not self._is_failed():
                 self._find_split(0)
         while n_leaves < self.max_leaves and not self._is_failed():
@@ -317,8 +328,9 @@ cdef class TreeGrower:
                 rows.whole[i] |= self.rows_of_depth[d, i]
         rows.n_whole = count_all(rows.whole, self.n_words)
         self._compute_weight(root)
-        self.are_summed = self.of_contexts is not None and self.of_contexts.begin(
-            self.has_curvature)
+        self.sums_rows = self._prefers_rows(rows.n_whole // 2, rows.n_whole)
+        self.are_summed = (self.of_contexts is not None and not self.sums_rows
+                           and self.of_contexts.begin(self.has_curvature))
         if self.are_summed:
             self._sum_contexts(root)
         else:
@@ -372,15 +384,38 @@ cdef class TreeGrower:
     cdef void _find_split(self, int32_t node_id) noexcept nogil:
         """Find a node's best test, and keep the node open if its gain is large enough."""
         cdef Node *node = &self.nodes[node_id]
-        cdef Histogram histogram = self.histograms.of_node(node)
-        cdef Bins bins = Bins(self.n_window_bins + self.histograms.n_label_bins, 0, histogram.bins,
-                              histogram.counts, NULL)
-        cdef double best = self.splits.find(node, &bins)
-        if self.splits.decide(node, self.context_splits.find(node, histogram.contexts, best)):
+        cdef bint is_open
+        if self.splits.chooses:
+            self.splits.choose_for(node, self.of_node)
+            is_open = self._search(node, self.of_node)
+        else:
+            is_open = self._search(node, self.of_tree)
+        if is_open:
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
         else:
             self.histograms.release(node)
+
+    cdef bint _search(self, Node *node, ChosenBins chosen) noexcept nogil:
+        """Find a node's best test among the chosen ones; return whether its gain is large enough.
+        """
+        cdef Histogram histogram
+        cdef Bins bins
+        cdef double best
+        cdef bint is_open
+        if node.histogram >= 0:
+            histogram = self.histograms.of_node(node)
+            bins = self.histograms.bins_of(node)
+            bins = chosen.select(&bins, self.of_tree)
+        else:
+            self._gather(node)
+            histogram = self.histograms.build_own(node, chosen, self.members)
+            bins = Bins(chosen.n_bins, 0, histogram.bins, histogram.counts, &chosen.bins[0])
+        best = self.splits.find(node, &bins, chosen.is_exact)
+        is_open = self.splits.decide(node, self.context_splits.find(node, histogram.contexts, best))
+        if is_open and not self.has_curvature:
+            node.share = self.splits.share(node, &bins, False)
+        return is_open
 
     cdef void _split(self, int32_t parent_id, bint is_last) noexcept nogil:
         """Split a node; after the last split of a branch, its children remain leaves."""
@@ -436,14 +471,23 @@ cdef class TreeGrower:
             return
         small = self._smaller(true_node, false_node)
         large = false_node if small == true_node else true_node
+        if self._prefers_rows(0 if self._is_summed(small) else self._size_of(small),
+                              self._size_of(small) + self._size_of(large)):
+            self.histograms.release(parent)
         if self.splits.missing_bin(parent) >= 0:
             # Some rows are on both sides, so the parent's histogram does not give the sums.
             self._gather(small)
             self._sum_both(parent, small, large)
-        elif not is_last and not self._is_summed(small):
+        elif parent.histogram >= 0 and not is_last and not self._is_summed(small):
             self._gather(small)
-        if not is_last:
+        if parent.histogram >= 0 and not is_last:
             self._build_both(parent, small, large)
+
+    cdef inline bint _prefers_rows(self, Py_ssize_t n_small, Py_ssize_t n_both) noexcept nogil:
+        """Return whether children take less time with histograms of what each chooses."""
+        return (self.splits.draws and self.search is None
+                and self.of_tree.prefers_rows(self.splits.max_features, n_small, n_both,
+                                              self.of_tree.n_bins))
 
     cdef inline Node *_smaller(self, Node *a, Node *b) noexcept nogil:
         return a if self._size_of(a) <= self._size_of(b) else b
@@ -475,15 +519,6 @@ cdef class TreeGrower:
         cdef double passed = self._rows_of(true_node).weight
         if self.has_curvature:
             parent.share = passed / (passed + self._rows_of(false_node).weight)
-        else:
-            parent.share = parent.true_weight / self._weight_with_value(parent)
-
-    cdef double _weight_with_value(self, const Node *node) noexcept nogil:
-        """Compute the weight of a node's examples that have the value of its test."""
-        cdef int64_t missing = self.splits.missing_bin(node)
-        if missing < 0:
-            return node.weight
-        return node.weight - self.histograms.of_node(node).bins[2 * missing + 1]
 
     cdef void _repeat(self, uint64_t *rows) noexcept nogil:
         """Copy the bits of the first plane to all others."""

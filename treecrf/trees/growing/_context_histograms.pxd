@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._histograms cimport Histogram
@@ -13,6 +14,7 @@ from treecrf.trees.growing._row_sets cimport RowSet
 cdef class ContextHistograms:
     cdef Features features
     cdef ContextSets contexts
+    cdef ChosenBins chosen
     cdef Py_ssize_t n_bins, n_labels, n_lanes
     cdef bint has_curvature
     # Sums of each context of full depth, with those over all bins last.

@@ -8,6 +8,9 @@ contexts unless there is curvature.
 
 import numpy as np
 
+from libc.string cimport memset
+
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._histograms cimport Histogram
@@ -30,16 +33,17 @@ cdef class ContextHistograms:
         All of them have codes.
     contexts : ContextSets
         Of order 1.
-    n_bins : int
+    chosen : ChosenBins
+        The bins of a tree.
     """
 
-    def __init__(self, Features features, ContextSets contexts, Py_ssize_t n_bins):
+    def __init__(self, Features features, ContextSets contexts, ChosenBins chosen):
         self.features = features
         self.contexts = contexts
-        self.n_bins = n_bins
+        self.chosen = chosen
         self.n_labels = contexts.n_labels
-        self.bins = np.zeros(MAX_LANES * (n_bins + 1))
-        self.starts = np.zeros(2 * (n_bins + 1))
+        self.bins = np.zeros(MAX_LANES * (chosen.n_bins + 1))
+        self.starts = np.zeros(2 * (chosen.n_bins + 1))
         self.block = np.zeros(MAX_LANES * BLOCK)
 
     @staticmethod
@@ -55,15 +59,17 @@ cdef class ContextHistograms:
             return False
         self.has_curvature = has_curvature
         self.n_lanes = 4 if n_sums <= 4 else 8
-        self.bins[:] = 0.0
-        self.starts[:] = 0.0
+        self.n_bins = self.chosen.n_bins
+        memset(&self.bins[0], 0, self.n_lanes * (self.n_bins + 1) * sizeof(double))
+        memset(&self.starts[0], 0, 2 * (self.n_bins + 1) * sizeof(double))
         self.block[:] = 0.0
         return True
 
     cdef void add_starts(self, Members members) noexcept nogil:
         """Add the listed first positions."""
         cdef Py_ssize_t i, k
-        self.features.add_windows(members.rows, members.n, members.values, &self.starts[0], 2)
+        self.features.add_windows(self.chosen, members.rows, members.n, members.values,
+                                  &self.starts[0], 2)
         for i in range(members.n):
             for k in range(2):
                 self.starts[2 * self.n_bins + k] += members.values[2 * i + k]
@@ -74,8 +80,9 @@ cdef class ContextHistograms:
         while i < members.n:
             n = min(<Py_ssize_t> BLOCK, members.n - i)
             members.fill_lanes(i, n, &self.block[0], self.n_lanes)
-            self.features.add_lanes(members.rows + i, n, &self.block[0], self.n_lanes,
-                                    &self.bins[0], &self.bins[self.n_lanes * self.n_bins])
+            self.features.add_lanes(self.chosen, members.rows + i, n, &self.block[0],
+                                    self.n_lanes, &self.bins[0],
+                                    &self.bins[self.n_lanes * self.n_bins])
             i += n
 
     cdef void sum_into(self, Node *node, const ContextSet *contexts) noexcept nogil:

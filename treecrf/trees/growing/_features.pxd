@@ -1,5 +1,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
+
 
 cdef class Features:
     cdef readonly Py_ssize_t n_words
@@ -9,33 +11,31 @@ cdef class Features:
     cdef const int64_t[::1] list_starts
     cdef const int32_t[::1] list_ids
     cdef Py_ssize_t left, width
-    cdef const int64_t[:, ::1] stretches    # codes of the window that have bins
-    cdef const int64_t[::1] code_bins       # first bin of each code column at each offset
-    cdef const int64_t[::1] bit_bins        # first bin of each byte at each offset
     cdef const int64_t[::1] list_bins       # first bin of the lists at each offset
     cdef const int64_t[::1] posting_starts  # rows that list each id
     cdef const int32_t[::1] postings
     cdef uint8_t[::1] marks                 # one for each row, 0 between calls
-    # Adjacent codes that are counted together, and the joint bins of each pair.
-    cdef const int64_t[::1] pair_starts, pair_widths, pair_bins, unpaired
+    # Joint bins of adjacent codes that are counted together.
+    cdef const int64_t[::1] pair_widths, pair_bins
     cdef const uint16_t[::1] pairs
     cdef double[::1] joint
     cdef const uint8_t[::1] test_kinds
     cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs, test_missing
 
-    cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                          double *bins, int stride) noexcept nogil
-    cdef void add_lanes(self, const int32_t *rows, Py_ssize_t n, const double *lanes,
-                        Py_ssize_t n_lanes, double *bins, double *sums) noexcept nogil
-    cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                         double *bins, int stride) noexcept nogil
-    cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                              double *bins) noexcept nogil
-    cdef void _split_pairs(self, double *bins) noexcept nogil
-    cdef void _add_bits(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                        double *bins, int stride) noexcept nogil
-    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                         double *bins, int stride) noexcept nogil
+    cdef void add_windows(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                          const double *values, double *bins, int stride) noexcept nogil
+    cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                        const double *lanes, Py_ssize_t n_lanes, double *bins,
+                        double *sums) noexcept nogil
+    cdef void _add_codes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                         const double *values, double *bins, int stride) noexcept nogil
+    cdef void _add_code_pairs(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                              const double *values, double *bins) noexcept nogil
+    cdef void _split_pairs(self, ChosenBins chosen, double *bins) noexcept nogil
+    cdef void _add_bits(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                        const double *values, double *bins, int stride) noexcept nogil
+    cdef void _add_lists(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                         const double *values, double *bins, int stride) noexcept nogil
     cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil
     cdef bint find_missing(self, int64_t test, uint64_t *missing) noexcept nogil
     cdef void _find_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t start,

@@ -8,11 +8,12 @@ check.
 import numpy as np
 
 from treecrf.encoding.encoded import EncodedColumns
-from treecrf.trees.growing.window_tests import code_stretches, joint_codes, pair_codes
+from treecrf.trees.growing.window_tests import joint_codes
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memset
 
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._search cimport lists_any
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
 
@@ -29,9 +30,12 @@ cdef extern from "utils/histograms.h" nogil:
     void add_rows(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n_columns,
                   const int64_t *stretches, Py_ssize_t n_stretches, const int32_t *rows,
                   Py_ssize_t n_rows, const double *values, double *sums, Py_ssize_t n_lanes)
+    void prefetch(const void *address)
 
 # Minimum number of positions for histograms of whole bytes to pay off.
 cdef Py_ssize_t MANY_POSITIONS = 96
+# How many examples ahead the lists of a window are fetched from memory.
+cdef Py_ssize_t AHEAD = 4
 
 
 cdef class Features:
@@ -57,18 +61,15 @@ cdef class Features:
         self.list_ids = encoded.list_ids
         self.left = tests.left
         self.width = tests.width
-        self.code_bins = tests.code_bins
-        self.bit_bins = tests.bit_bins
         self.list_bins = tests.list_bins
         self.marks = np.zeros(64 * self.n_words + tests.width, dtype=np.uint8)
-        self.stretches = code_stretches(tests)
-        starts, widths, self.pair_bins, self.unpaired = pair_codes(tests)
-        self.pair_starts, self.pair_widths = starts, widths
+        pairs = tests.pairs
+        self.pair_widths, self.pair_bins = pairs.widths, pairs.bins
         if shared is None:
-            self.pairs = joint_codes(encoded.codes, starts, widths)
+            self.pairs = joint_codes(encoded.codes, pairs.firsts, pairs.widths)
         else:
             self.pairs = shared.pairs
-        self.joint = np.zeros(2 * self.pair_bins[self.pair_starts.shape[0]])
+        self.joint = np.zeros(2 * self.pair_bins[self.pair_widths.shape[0]])
         self.test_kinds = tests.kinds
         self.test_offsets = tests.offsets
         self.test_slots = tests.slots
@@ -78,85 +79,93 @@ cdef class Features:
 
     def entries_per_row(self):
         """Return the mean number of bins that a row is in."""
-        n_rows = max(1, self.list_starts.shape[0] - 1)
-        per_row = self.codes.shape[1] + self.bit_columns.shape[0] + len(self.list_ids) / n_rows
-        return int(per_row * self.width)
+        per_row = self.codes.shape[1] + self.bit_columns.shape[0]
+        return int(per_row * self.width + self.ids_per_row())
+
+    def ids_per_row(self):
+        """Return the mean number of ids that the window of a row lists."""
+        return len(self.list_ids) / max(1, self.list_starts.shape[0] - 1) * self.width
 
     def has_codes_only(self):
         """Return whether there are features, all with codes."""
         return (self.codes.shape[1] > 0 and not self.bit_columns.shape[0]
                 and self.list_bins[self.width] == self.list_bins[0])
 
-    cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                          double *bins, int stride) noexcept nogil:
-        """Add the values of some rows to the bins of their windows.
+    cdef void add_windows(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                          const double *values, double *bins, int stride) noexcept nogil:
+        """Add the values of some rows to the chosen bins of their windows.
 
         ``values`` holds a pair for each row. With ``stride`` 2 bins are pairs too; with 1 a bin
         receives the first of each pair.
         """
-        if self.codes.shape[1]:
-            self._add_codes(rows, n, values, bins, stride)
-        if self.bit_columns.shape[0]:
-            self._add_bits(rows, n, values, bins, stride)
+        if chosen.n_stretches:
+            self._add_codes(chosen, rows, n, values, bins, stride)
+        if chosen.n_bytes:
+            self._add_bits(chosen, rows, n, values, bins, stride)
         if self.list_bins[self.width] > self.list_bins[0]:
-            self._add_lists(rows, n, values, bins, stride)
+            self._add_lists(chosen, rows, n, values, bins, stride)
 
-    cdef void add_lanes(self, const int32_t *rows, Py_ssize_t n, const double *lanes,
-                        Py_ssize_t n_lanes, double *bins, double *sums) noexcept nogil:
+    cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                        const double *lanes, Py_ssize_t n_lanes, double *bins,
+                        double *sums) noexcept nogil:
         """Add 2, 4 or 8 lanes of some rows to the bins of their codes, and to the sums of all."""
-        cdef Py_ssize_t n_stretches = self.stretches.shape[0]
-        add_rows(bins, &self.code_bins[0], &self.codes[0, 0], self.codes.shape[1],
-                 &self.stretches[0, 0] if n_stretches else NULL, n_stretches, rows, n, lanes,
-                 sums, n_lanes)
+        add_rows(bins, &chosen.code_bins[0], &self.codes[0, 0], self.codes.shape[1],
+                 &chosen.stretches[0], chosen.n_stretches, rows, n, lanes, sums, n_lanes)
 
-    cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                         double *bins, int stride) noexcept nogil:
-        cdef const int64_t *first = &self.code_bins[0]
+    cdef void _add_codes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                         const double *values, double *bins, int stride) noexcept nogil:
+        cdef const int64_t *first = &chosen.code_bins[0]
+        cdef const int64_t *stretches = &chosen.stretches[0]
         cdef Py_ssize_t n_columns = self.codes.shape[1]
         cdef const uint8_t *window
         cdef Py_ssize_t i, j, s
-        if stride == 2 and n * self.pair_starts.shape[0] > 2 * self.joint.shape[0]:
-            self._add_code_pairs(rows, n, values, bins)
+        if stride == 2 and n * chosen.n_pairs > 4 * chosen.n_joint:
+            self._add_code_pairs(chosen, rows, n, values, bins)
             return
         if stride == 2:
-            self.add_lanes(rows, n, values, 2, bins, NULL)
+            self.add_lanes(chosen, rows, n, values, 2, bins, NULL)
             return
         for i in range(n):
             window = &self.codes[0, 0] + rows[i] * n_columns
-            for s in range(self.stretches.shape[0]):
-                for j in range(self.stretches[s, 0], self.stretches[s, 1]):
+            for s in range(chosen.n_stretches):
+                for j in range(stretches[2 * s], stretches[2 * s + 1]):
                     bins[first[j] + window[j]] += values[2 * i]
 
-    cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                              double *bins) noexcept nogil:
+    cdef void _add_code_pairs(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                              const double *values, double *bins) noexcept nogil:
         """Do the same by joint histograms of adjacent codes, with half the additions."""
-        cdef Py_ssize_t n_columns = self.codes.shape[1], n_pairs = self.pair_starts.shape[0]
+        cdef Py_ssize_t n_columns = self.codes.shape[1], n_unpaired = chosen.n_unpaired
         cdef const uint8_t *window
+        cdef const int64_t *unpaired = &chosen.unpaired[0]
+        cdef const int64_t *first = &chosen.code_bins[0]
         cdef double *joint = &self.joint[0]
         cdef Py_ssize_t i, p, j
-        memset(joint, 0, self.joint.shape[0] * sizeof(double))
+        for i in range(chosen.n_pairs):
+            p = chosen.pairs[i]
+            memset(joint + 2 * self.pair_bins[p], 0,
+                   2 * (self.pair_bins[p + 1] - self.pair_bins[p]) * sizeof(double))
         for i in range(n):
             window = &self.codes[0, 0] + rows[i] * n_columns
-            add_pairs(joint, &self.pair_bins[0], &self.pair_starts[0],
-                      &self.pairs[rows[i] * n_columns], n_pairs, values[2 * i],
+            add_pairs(joint, &chosen.pair_bins[0], &chosen.pair_codes[0],
+                      &self.pairs[rows[i] * n_columns], chosen.n_pairs, values[2 * i],
                       values[2 * i + 1])
-            for p in range(self.unpaired.shape[0]):
-                j = self.unpaired[p]
-                add_pair(bins + 2 * (self.code_bins[j] + window[j]), values[2 * i],
-                         values[2 * i + 1])
-        self._split_pairs(bins)
+            for p in range(n_unpaired):
+                j = unpaired[p]
+                add_pair(bins + 2 * (first[j] + window[j]), values[2 * i], values[2 * i + 1])
+        self._split_pairs(chosen, bins)
 
-    cdef void _split_pairs(self, double *bins) noexcept nogil:
+    cdef void _split_pairs(self, ChosenBins chosen, double *bins) noexcept nogil:
         """Sum the joint bins over either code."""
-        cdef Py_ssize_t p, a, b, width, n_rows
+        cdef Py_ssize_t i, p, a, b, width, n_rows
         cdef double *first
         cdef double *second
         cdef double *joint
-        for p in range(self.pair_starts.shape[0]):
+        for i in range(chosen.n_pairs):
+            p = chosen.pairs[i]
             width = self.pair_widths[p]
             n_rows = (self.pair_bins[p + 1] - self.pair_bins[p]) // width
-            first = bins + 2 * self.code_bins[self.pair_starts[p]]
-            second = bins + 2 * self.code_bins[self.pair_starts[p] + 1]
+            first = bins + 2 * chosen.code_bins[chosen.pair_codes[i]]
+            second = bins + 2 * chosen.code_bins[chosen.pair_codes[i] + 1]
             joint = &self.joint[2 * self.pair_bins[p]]
             for a in range(n_rows):
                 for b in range(width):
@@ -164,30 +173,48 @@ cdef class Features:
                     add_pair(second + 2 * b, joint[0], joint[1])
                     joint += 2
 
-    cdef void _add_bits(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                        double *bins, int stride) noexcept nogil:
-        cdef Py_ssize_t n_columns = self.bit_columns.shape[0], j
+    cdef void _add_bits(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                        const double *values, double *bins, int stride) noexcept nogil:
+        cdef Py_ssize_t n_columns = self.bit_columns.shape[0], i, j
         cdef const uint8_t *column
-        for j in range(self.width * n_columns):
+        for i in range(chosen.n_bytes):
+            j = chosen.byte_columns[i]
             column = &self.bit_columns[j % n_columns, j // n_columns]
             if n < MANY_POSITIONS:
-                add_set_bits(rows, n, column, values, bins + stride * self.bit_bins[j], stride)
+                add_set_bits(rows, n, column, values, bins + stride * chosen.byte_bins[i], stride)
             else:
-                add_bytes(rows, n, column, values, bins + stride * self.bit_bins[j], stride)
+                add_bytes(rows, n, column, values, bins + stride * chosen.byte_bins[i], stride)
 
-    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                         double *bins, int stride) noexcept nogil:
-        cdef Py_ssize_t i, j
-        cdef int64_t start, bin_
+    cdef void _add_lists(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                         const double *values, double *bins, int stride) noexcept nogil:
+        """Add the ids that windows list; they come from memory in random order."""
+        cdef Py_ssize_t i, j, b, width = self.width
+        cdef const int64_t *starts = &self.list_starts[0]
+        cdef const int32_t *ids = &self.list_ids[0]
+        cdef const int64_t *list_bins = &self.list_bins[0]
+        cdef const int32_t *places = &chosen.places[0]
+        cdef const int64_t *window
+        cdef int64_t e
+        cdef bint filtered = not chosen.is_all
         for i in range(n):
-            for j in range(self.width):
-                for start in range(self.list_starts[rows[i] + j],
-                                   self.list_starts[rows[i] + j + 1]):
-                    bin_ = self.list_bins[j] + self.list_ids[start]
+            if i + AHEAD < n:
+                window = starts + rows[i + AHEAD]
+                e = window[0]
+                while e < window[width]:
+                    prefetch(ids + e)
+                    e += 16
+            window = starts + rows[i]
+            for j in range(width):
+                for e in range(window[j], window[j + 1]):
+                    b = list_bins[j] + ids[e]
+                    if filtered:
+                        b = places[b]
+                        if b < 0:
+                            continue
                     if stride == 2:
-                        add_pair(bins + 2 * bin_, values[2 * i], values[2 * i + 1])
+                        add_pair(bins + 2 * b, values[2 * i], values[2 * i + 1])
                     else:
-                        bins[bin_] += values[2 * i]
+                        bins[b] += values[2 * i]
 
     cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil:
         """Find which rows pass a test: a bit for each row."""

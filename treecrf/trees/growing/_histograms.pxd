@@ -1,6 +1,8 @@
 cimport cython
 from libc.stdint cimport int32_t, uint8_t
 
+from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._context_sets cimport ContextSets
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._members cimport Members
@@ -17,21 +19,29 @@ cdef struct Histogram:
 cdef class Histograms:
     cdef Features features
     cdef ContextSets contexts
+    cdef ChosenBins of_tree
     cdef bint separate_counts, failed
     # Bins of the window tests come first, then those of the labels before examples in planes.
-    cdef Py_ssize_t n_window_bins, n_label_bins, n_lags
+    cdef Py_ssize_t n_label_bins, n_lags
     cdef const uint8_t[:, ::1] labels       # label at each lag before each example
-    cdef Py_ssize_t size, n_histograms, n_free
+    cdef Py_ssize_t max_size, size, n_histograms, n_free
+    cdef double[::1] of_contexts            # sums of the node with a histogram of its own
     cdef double **memory
     cdef int32_t *free_histograms
 
-    cdef void release_all(self) noexcept nogil
+    cdef Py_ssize_t _size(self) noexcept nogil
+    cdef void begin(self) noexcept nogil
     cdef void release(self, Node *node) noexcept nogil
     cdef void take(self, Node *node) noexcept nogil
     cdef int32_t _take(self) noexcept nogil
     cdef Histogram of_node(self, const Node *node) noexcept nogil
+    cdef Bins bins_of(self, const Node *node) noexcept nogil
     cdef void build(self, Node *node, Members members) noexcept nogil
-    cdef void _add_labels(self, Members members, const double *values, double *bins,
+    cdef Histogram build_own(self, const Node *node, ChosenBins chosen,
+                             Members members) noexcept nogil
+    cdef void _fill(self, const Node *node, ChosenBins chosen, Members members,
+                    Histogram histogram) noexcept nogil
+    cdef void _add_labels(self, Members members, const double *values, double *first,
                           int stride) noexcept nogil
     cdef void subtract(self, const Node *target, const Node *source) noexcept nogil
     cdef void add(self, const Node *target, const Node *source) noexcept nogil

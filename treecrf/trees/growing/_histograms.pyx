@@ -4,10 +4,14 @@ All sums are exact (see ``_tree``): a histogram does not depend on the order of 
 that of one child is the difference between those of the parent and of the other child.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
+from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._context_sets cimport ContextSets
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._members cimport Members
@@ -27,7 +31,8 @@ cdef class Histograms:
     ----------
     features : Features
     contexts : ContextSets
-    n_window_bins : int
+    of_tree : ChosenBins
+        The bins of the current tree, at first all.
     n_lags : int
         Number of previous labels that have bins, each one for every label and one for none.
     separate_counts : bool
@@ -35,17 +40,16 @@ cdef class Histograms:
     max_histograms : int
     """
 
-    def __cinit__(self, Features features, ContextSets contexts, Py_ssize_t n_window_bins,
+    def __cinit__(self, Features features, ContextSets contexts, ChosenBins of_tree,
                   Py_ssize_t n_lags, bint separate_counts, Py_ssize_t max_histograms):
-        cdef Py_ssize_t n_bins
         self.features = features
         self.contexts = contexts
-        self.n_window_bins = n_window_bins
+        self.of_tree = of_tree
         self.n_lags = n_lags
         self.n_label_bins = n_lags * (contexts.n_labels + 1)
         self.separate_counts = separate_counts
-        n_bins = n_window_bins + self.n_label_bins
-        self.size = (2 + separate_counts) * n_bins + 3 * contexts.n_extended
+        self.max_size = self._size()
+        self.of_contexts = np.zeros(3 * contexts.n_extended)
         self.memory = <double **> calloc(max_histograms, sizeof(double *))
         self.free_histograms = <int32_t *> malloc(max_histograms * sizeof(int32_t))
         if self.memory == NULL or self.free_histograms == NULL:
@@ -58,9 +62,13 @@ cdef class Histograms:
         free(self.memory)
         free(self.free_histograms)
 
-    cdef void release_all(self) noexcept nogil:
-        """Forget all histograms."""
+    cdef Py_ssize_t _size(self) noexcept nogil:
+        return (2 + self.separate_counts) * self.of_tree.n_bins + 3 * self.contexts.n_extended
+
+    cdef void begin(self) noexcept nogil:
+        """Begin a tree, whose bins have been chosen: forget all histograms."""
         cdef Py_ssize_t i
+        self.size = self._size()
         self.failed = False
         self.n_free = self.n_histograms
         for i in range(self.n_histograms):
@@ -82,7 +90,7 @@ cdef class Histograms:
         if self.n_free:
             self.n_free -= 1
             return self.free_histograms[self.n_free]
-        memory = <double *> malloc((self.size + 1) * sizeof(double))
+        memory = <double *> malloc((self.max_size + 1) * sizeof(double))
         if memory == NULL:
             self.failed = True
             return -1
@@ -92,42 +100,59 @@ cdef class Histograms:
 
     cdef Histogram of_node(self, const Node *node) noexcept nogil:
         """Return the sums of a node."""
-        cdef Py_ssize_t n_bins = self.n_window_bins + self.n_label_bins
+        cdef Py_ssize_t n_bins = self.of_tree.n_bins
         cdef double *bins = self.memory[node.histogram]
         cdef double *counts = NULL
         if self.separate_counts:
             counts = bins + 2 * n_bins
         return Histogram(bins, counts, bins + (2 + self.separate_counts) * n_bins)
 
+    cdef Bins bins_of(self, const Node *node) noexcept nogil:
+        """Return the sums of a node over the bins of the tree."""
+        cdef Histogram histogram = self.of_node(node)
+        return Bins(self.of_tree.n_bins, 0, histogram.bins, histogram.counts, NULL)
+
     cdef void build(self, Node *node, Members members) noexcept nogil:
         """Build the histogram of the node whose members are listed."""
-        cdef Histogram histogram
         self.take(node)
-        if self.failed:
-            return
-        histogram = self.of_node(node)
-        memset(histogram.bins, 0, self.size * sizeof(double))
-        self.features.add_windows(members.rows, members.n, members.values, histogram.bins, 2)
-        self._add_labels(members, members.values, histogram.bins, 2)
+        if not self.failed:
+            self._fill(node, self.of_tree, members, self.of_node(node))
+
+    cdef Histogram build_own(self, const Node *node, ChosenBins chosen,
+                             Members members) noexcept nogil:
+        """Build a histogram of the bins that a node has chosen, in the memory of these."""
+        cdef Bins own = chosen.own(self.separate_counts)
+        cdef Histogram histogram = Histogram(own.pairs, own.counts, &self.of_contexts[0])
+        self._fill(node, chosen, members, histogram)
+        return histogram
+
+    cdef void _fill(self, const Node *node, ChosenBins chosen, Members members,
+                    Histogram histogram) noexcept nogil:
+        cdef Py_ssize_t n_bins = chosen.n_bins, first_label = n_bins - self.n_label_bins
+        memset(histogram.bins, 0, 2 * n_bins * sizeof(double))
+        memset(histogram.contexts, 0, 3 * self.contexts.n_extended * sizeof(double))
+        self.features.add_windows(chosen, members.rows, members.n, members.values, histogram.bins,
+                                  2)
+        self._add_labels(members, members.values, histogram.bins + 2 * first_label, 2)
         if self.separate_counts:
-            self.features.add_windows(members.rows, members.n, members.counts, histogram.counts,
-                                      1)
-            self._add_labels(members, members.counts, histogram.counts, 1)
+            memset(histogram.counts, 0, n_bins * sizeof(double))
+            self.features.add_windows(chosen, members.rows, members.n, members.counts,
+                                      histogram.counts, 1)
+            self._add_labels(members, members.counts, histogram.counts + first_label, 1)
         members.sum_contexts(node, histogram.contexts)
 
-    cdef void _add_labels(self, Members members, const double *values, double *bins,
+    cdef void _add_labels(self, Members members, const double *values, double *first,
                           int stride) noexcept nogil:
         """Add the listed examples to the bins of their previous labels."""
         cdef Py_ssize_t lag, i, k
         cdef const uint8_t *labels
         cdef const int32_t *positions = members.positions
-        cdef double *first
         for lag in range(self.n_lags):
             labels = &self.labels[lag, 0]
-            first = bins + stride * (self.n_window_bins + lag * (self.contexts.n_labels + 1))
             for i in range(members.n):
                 for k in range(stride):
                     first[stride * labels[positions[i]] + k] += values[2 * i + k]
+            first += stride * (self.contexts.n_labels + 1)
 
     cdef void subtract(self, const Node *target, const Node *source) noexcept nogil:
         subtract_from(self.memory[target.histogram], self.memory[source.histogram], self.size)

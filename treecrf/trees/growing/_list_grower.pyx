@@ -42,6 +42,7 @@ from treecrf.trees.growing._nodes cimport (
     take_best_leaf,
 )
 from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._row_sets cimport WHOLE
 from treecrf.trees.growing._sparse_histograms cimport (
     DenseHistogram,
@@ -106,11 +107,12 @@ cdef class ListGrower:
     cdef public Py_ssize_t many_examples, block_size, max_kept_bins
     cdef Py_ssize_t entries_per_row
     cdef public const int32_t[::1] n_idle
-    cdef object tests
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_depth, max_parts
     cdef LeafRule leaves
     cdef Features features
     cdef ExampleLists lists
+    cdef ChosenBins every, of_tree          # all bins, and those of the current tree
+    cdef ChosenBins of_node                 # those of a node that chooses its own
     cdef SparseHistograms histograms
     cdef SplitSearch splits
     cdef SurrogateSearch search             # None where missing values divide an example instead
@@ -124,6 +126,7 @@ cdef class ListGrower:
     cdef Stage stage
     cdef int32_t whole                      # node whose examples the stage works on
     cdef int32_t small                      # node whose histogram is made; -1 for none
+    cdef bint sums_rows                     # whether the children sum what each of them chooses
     cdef bint has_curvature, with_bin_counts
     # Working memory of a split.
     cdef Py_ssize_t room, block_room
@@ -144,7 +147,6 @@ cdef class ListGrower:
         self.block_size = 256
         self.max_kept_bins = MAX_KEPT_BINS
         self.n_idle = np.ones(1, dtype=np.int32)
-        self.tests = tests
         self.n_labels = n_labels
         self.n_window_bins = tests.n_bins
         self.n_symbols = n_labels + 1
@@ -155,7 +157,10 @@ cdef class ListGrower:
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
-        self.histograms = SparseHistograms(self.new_part(features), max_parts)
+        self.every, self.of_tree, self.of_node = (
+            ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts,
+                       features.ids_per_row()) for _ in range(3))
+        self.histograms = SparseHistograms(self.new_part(features), self.of_tree, max_parts)
         self.splits = SplitSearch(tests, growth, order * (n_labels + 1),
                                   self.with_bin_counts)
         n = 2 * self.max_leaves + 1
@@ -189,7 +194,7 @@ cdef class ListGrower:
         features : Features
             Those of the grower, with working memory of their own.
         """
-        return DenseHistogram(features, self.tests, self.lists.n_lags, self.n_labels,
+        return DenseHistogram(features, self.every.n_bins, self.lists.n_lags, self.n_labels,
                               self.with_bin_counts)
 
     def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None, Py_ssize_t label=0):
@@ -235,7 +240,8 @@ cdef class ListGrower:
         self._free_nodes()
         self.lists.failed = self.splits.failed = False
         self.splits.choose(chosen, label)
-        self._filter_histograms(chosen)
+        self.of_tree.choose_all(chosen)
+        self.histograms.begin()
         self.lists.allocate(root, n)
         self._make_room(n)
         self._check_memory()
@@ -257,6 +263,7 @@ cdef class ListGrower:
         self.n_open = self.n_kept_bins = 0
         self.whole = self.small = 0
         self.stage = MOVE if self.max_leaves > 1 else CHOOSE
+        self.sums_rows = self._prefers_rows(n // 2, n, self.of_tree.n_bins)
 
     cdef void _make_room(self, Py_ssize_t n) noexcept:
         """Make room for the splits of nodes with at most n examples."""
@@ -269,18 +276,6 @@ cdef class ListGrower:
         if self.outcomes == NULL or self.starts == NULL:
             self.lists.failed = True
             self.room = self.block_room = 0
-
-    def _filter_histograms(self, chosen):
-        kept = None
-        if chosen is not None:
-            starts = np.asarray(self.splits.feature_starts)
-            kept = np.ones(self.n_window_bins, dtype=bool)
-            n = len(starts) - 1
-            kept[starts[0]:starts[n]] = np.repeat(chosen[:n], np.diff(starts))
-            # Rows that lack the value of a chosen feature.
-            missing = np.asarray(self.splits.run_missing)
-            kept[missing[missing >= 0]] = True
-        self.histograms.begin(kept)
 
     def advance(self):
         """Grow until a stage has enough work for several threads, or the tree is complete.
@@ -307,8 +302,6 @@ cdef class ListGrower:
             Made by `new_part`. The first part uses the grower's own histogram.
         """
         cdef DenseHistogram target = self.histograms.first if histogram is None else histogram
-        target.kept, target.is_filtered = self.histograms.first.kept, \
-            self.histograms.first.is_filtered
         with nogil:
             self._work(part, n_parts, target)
 
@@ -378,7 +371,7 @@ cdef class ListGrower:
             return
         if self.whole != self.small:
             self._move_blocks(first, last)
-        if self.small >= 0:
+        if self.small >= 0 and not self.sums_rows:
             self._add_blocks(first, last, histogram)
 
     cdef void _finish(self, Py_ssize_t n_parts) noexcept nogil:
@@ -389,7 +382,8 @@ cdef class ListGrower:
         if self.whole != self.small:
             self._close(self.whole)
         if self.small >= 0:
-            self._finish_histogram(n_parts)
+            if not self.sums_rows:
+                self._finish_histogram(n_parts)
             self._find_splits()
         self.stage = CHOOSE
 
@@ -405,7 +399,7 @@ cdef class ListGrower:
             self.histograms.divide(&self.sums[large], small, n_parts)
             return
         self.histograms.collect(small, n_parts)
-        self.histograms.first.add(&self.examples[large], 0, self.examples[large].n)
+        self.histograms.first.add(self.of_tree, &self.examples[large], 0, self.examples[large].n)
         self.histograms.collect(&self.sums[large], 1)
 
     cdef void _find_splits(self) noexcept nogil:
@@ -424,17 +418,49 @@ cdef class ListGrower:
         """Find a node's best test, and keep the node open if its gain is large enough."""
         cdef Node *node = &self.nodes[node_id]
         cdef Bins *histogram = &self.sums[node_id]
-        if not self.splits.decide(node, self.splits.find(node, histogram)):
+        cdef bint is_open
+        if self.splits.chooses:
+            self.splits.choose_for(node, self.of_node)
+            is_open = self._search(node_id, self.of_node)
+        else:
+            is_open = self._search(node_id, self.of_tree)
+        if not is_open:
             free_histogram(histogram)
             free_list(&self.examples[node_id])
             return
-        if not self._shares_follow_lists():
-            node.share = self.splits.share(node, histogram, self.has_curvature)
         self.open_leaves[self.n_open] = node_id
         self.n_open += 1
         self.n_kept_bins += histogram.n
         if self.n_kept_bins > self.max_kept_bins:
             self._drop_histograms()
+
+    cdef bint _search(self, int32_t node_id, ChosenBins chosen) noexcept nogil:
+        """Find a node's best test among the chosen ones; return whether its gain is large enough.
+        """
+        cdef Node *node = &self.nodes[node_id]
+        cdef const ExampleList *examples = &self.examples[node_id]
+        cdef Bins bins
+        cdef bint is_open
+        if self.sums_rows:
+            self.histograms.first.add(chosen, examples, 0, examples.n)
+            bins = chosen.own(self.with_bin_counts)
+            bins.pairs = self.histograms.first.pairs
+            if self.with_bin_counts:
+                bins.counts = self.histograms.first.counts
+        else:
+            bins = chosen.select(&self.sums[node_id], self.of_tree)
+        is_open = self.splits.decide(node, self.splits.find(node, &bins, chosen.is_exact))
+        if is_open and not self._shares_follow_lists():
+            node.share = self.splits.share(node, &bins, self.has_curvature)
+        if self.sums_rows:
+            self.histograms.first.clear(chosen.n_bins)
+        return is_open
+
+    cdef bint _prefers_rows(self, Py_ssize_t n_small, Py_ssize_t n_both,
+                            Py_ssize_t n_bins) noexcept nogil:
+        """Return whether nodes take less time with histograms of what each chooses."""
+        return self.splits.draws and (n_bins == 0 or self.of_tree.prefers_rows(
+            self.splits.max_features, n_small, n_both, n_bins))
 
     cdef inline bint _shares_follow_lists(self) noexcept nogil:
         """Return whether shares are known only once examples have been moved to children."""
@@ -460,7 +486,7 @@ cdef class ListGrower:
         """Return whether a leaf has a histogram that takes little time to make again."""
         cdef Py_ssize_t n_bins = self.sums[leaf].n
         cdef Py_ssize_t n_entries = self.examples[leaf].n * self.entries_per_row
-        return n_bins > 0 and n_bins >= DENSE * max(n_entries, self.histograms.first.n_bins)
+        return n_bins > 0 and n_bins >= DENSE * max(n_entries, self.of_tree.n_bins)
 
     cdef void _begin_split(self, int32_t leaf) noexcept nogil:
         """Begin the split of a leaf."""
@@ -488,6 +514,10 @@ cdef class ListGrower:
             self.small = true_id
         else:
             self.small = false_id
+        if self.small >= 0:
+            self.sums_rows = self._prefers_rows(
+                self.examples[self.small].n,
+                self.examples[true_id].n + self.examples[false_id].n, self.sums[self.whole].n)
 
     cdef void _close(self, int32_t parent_id) noexcept nogil:
         """Close a node whose examples have been copied to its children."""
@@ -512,6 +542,8 @@ cdef class ListGrower:
             free_list(&self.examples[small])
             free_list(&self.examples[large])
             return
+        if self.sums_rows:
+            free_histogram(&self.sums[parent_id])
         self.sums[large] = self.sums[parent_id]
         memset(&self.sums[parent_id], 0, sizeof(Bins))
 
@@ -620,10 +652,11 @@ cdef class ListGrower:
         """Add the examples of some blocks that belong to the smaller child, or to the root."""
         cdef Py_ssize_t side
         if self.small == self.whole:
-            histogram.add(&self.examples[self.small], self._end(first), self._end(last))
+            histogram.add(self.of_tree, &self.examples[self.small], self._end(first),
+                          self._end(last))
             return
         side = self.small != self.nodes[self.whole].true_child
-        histogram.add(&self.examples[self.small], self.starts[2 * first + side],
+        histogram.add(self.of_tree, &self.examples[self.small], self.starts[2 * first + side],
                       self.starts[2 * last + side])
 
     # Surrogates
@@ -660,7 +693,7 @@ cdef class ListGrower:
         for i in range(examples.n):
             if outcomes[i] != NO_VALUE:
                 sides[outcomes[i]].n += counts[2 * i]
-                self.features.add_windows(examples.rows + i, 1, counts + 2 * i,
+                self.features.add_windows(self.every, examples.rows + i, 1, counts + 2 * i,
                                           &self.side_counts[outcomes[i], 0], 1)
         self.search.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
 

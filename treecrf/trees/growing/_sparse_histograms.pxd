@@ -1,32 +1,33 @@
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t
 
 from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._example_lists cimport ExampleList
 from treecrf.trees.growing._features cimport Features
 
 
 cdef class DenseHistogram:
     cdef Features features
-    cdef Py_ssize_t n_window_bins, n_lags, n_symbols, n_bins
-    cdef bint with_counts, failed, is_filtered
-    cdef uint64_t[::1] kept             # bit set of the bins of lists that are counted
+    cdef Py_ssize_t n_lags, n_symbols
+    cdef bint with_counts, failed
     cdef double *pairs
     cdef double *counts
     cdef double *scaled                 # values of fractions
     cdef Py_ssize_t room
 
-    cdef void add(self, const ExampleList *examples, Py_ssize_t first,
+    cdef void add(self, ChosenBins chosen, const ExampleList *examples, Py_ssize_t first,
                   Py_ssize_t last) noexcept nogil
-    cdef void _add_values(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
-                          const double *values, double *bins, int stride) noexcept nogil
+    cdef void clear(self, Py_ssize_t n_bins) noexcept nogil
+    cdef void _add_values(self, ChosenBins chosen, const ExampleList *examples, Py_ssize_t first,
+                          Py_ssize_t last, const double *values, double *bins,
+                          int stride) noexcept nogil
     cdef const double *_scaled(self, const ExampleList *examples, Py_ssize_t first,
                                Py_ssize_t last, const double *values) noexcept nogil
-    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                         double *bins, int stride) noexcept nogil
 
 
 cdef class SparseHistograms:
     cdef DenseHistogram first
+    cdef ChosenBins of_tree
     cdef double **pairs                 # of the first histogram and those of other threads
     cdef double **counts
     cdef bint with_counts, failed

@@ -8,21 +8,13 @@ list collects the child's sums, sets them back to zero, and leaves the sums of t
 All values are multiples of one unit, and their sums are exact.
 """
 
-import numpy as np
-
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._row_sets cimport WHOLE
-
-cdef extern from "utils/histograms.h" nogil:
-    void add_pair(double *target, double first, double second)
-    void prefetch(const void *address)
-
-# How many examples ahead the lists of a window are fetched from memory.
-cdef Py_ssize_t AHEAD = 4
 
 
 cdef class DenseHistogram:
@@ -32,7 +24,8 @@ cdef class DenseHistogram:
     ----------
     features : Features
         Not in use by another thread.
-    tests : treecrf.trees.growing.window_tests.TestTable
+    n_bins : int
+        Maximum number of bins of a tree.
     n_lags : int
         Number of previous labels of an example. Each has a bin for every label and one for none,
         after the bins of the window.
@@ -41,53 +34,51 @@ cdef class DenseHistogram:
         Whether examples are counted separately from their weights.
     """
 
-    def __cinit__(self, Features features, tests, Py_ssize_t n_lags, Py_ssize_t n_labels,
-                  bint with_counts):
+    def __cinit__(self, Features features, Py_ssize_t n_bins, Py_ssize_t n_lags,
+                  Py_ssize_t n_labels, bint with_counts):
         self.features = features
-        self.n_window_bins = tests.n_bins
         self.n_lags = n_lags
         self.n_symbols = n_labels + 1
-        self.n_bins = self.n_window_bins + n_lags * self.n_symbols
         self.with_counts = with_counts
-        self.kept = np.zeros(self.n_bins // 64 + 1, dtype=np.uint64)
-        self.pairs = <double *> calloc(2 * self.n_bins + 2, sizeof(double))
-        self.counts = <double *> calloc(with_counts * self.n_bins + 1, sizeof(double))
+        self.pairs = <double *> calloc(2 * n_bins + 2, sizeof(double))
+        self.counts = <double *> calloc(with_counts * n_bins + 1, sizeof(double))
         if self.pairs == NULL or self.counts == NULL:
-            raise MemoryError(f"no memory for a histogram of {self.n_bins} bins")
+            raise MemoryError(f"no memory for a histogram of {n_bins} bins")
 
     def __dealloc__(self):
         free(self.pairs)
         free(self.counts)
         free(self.scaled)
 
-    cdef void add(self, const ExampleList *examples, Py_ssize_t first,
+    cdef void add(self, ChosenBins chosen, const ExampleList *examples, Py_ssize_t first,
                   Py_ssize_t last) noexcept nogil:
         """Add some of a node's examples; sets ``failed`` if memory runs out."""
         cdef const double *values = self._scaled(examples, first, last, examples.values)
         if self.failed:
             return
-        self._add_values(examples, first, last, values, self.pairs, 2)
+        self._add_values(chosen, examples, first, last, values, self.pairs, 2)
         if self.with_counts:
             values = self._scaled(examples, first, last, examples.counts)
-            self._add_values(examples, first, last, values, self.counts, 1)
+            self._add_values(chosen, examples, first, last, values, self.counts, 1)
 
-    cdef void _add_values(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
-                          const double *values, double *bins, int stride) noexcept nogil:
+    cdef void clear(self, Py_ssize_t n_bins) noexcept nogil:
+        """Set the first bins to zeros."""
+        memset(self.pairs, 0, 2 * n_bins * sizeof(double))
+        memset(self.counts, 0, self.with_counts * n_bins * sizeof(double))
+
+    cdef void _add_values(self, ChosenBins chosen, const ExampleList *examples, Py_ssize_t first,
+                          Py_ssize_t last, const double *values, double *bins,
+                          int stride) noexcept nogil:
         cdef Py_ssize_t i, k, lag, n = last - first
         cdef const int32_t *rows = examples.rows + first
         cdef const uint8_t *labels = examples.labels + first * self.n_lags
-        cdef double *target
-        if self.features.codes.shape[1]:
-            self.features._add_codes(rows, n, values, bins, stride)
-        if self.features.bit_columns.shape[0]:
-            self.features._add_bits(rows, n, values, bins, stride)
-        if self.features.list_bins[self.features.width] > self.features.list_bins[0]:
-            self._add_lists(rows, n, values, bins, stride)
+        cdef double *target = bins + stride * (chosen.n_bins - self.n_lags * self.n_symbols)
+        self.features.add_windows(chosen, rows, n, values, bins, stride)
         for lag in range(self.n_lags):
-            target = bins + stride * (self.n_window_bins + lag * self.n_symbols)
             for i in range(n):
                 for k in range(stride):
                     target[stride * labels[i * self.n_lags + lag] + k] += values[2 * i + k]
+            target += stride * self.n_symbols
 
     cdef const double *_scaled(self, const ExampleList *examples, Py_ssize_t first,
                                Py_ssize_t last, const double *values) noexcept nogil:
@@ -111,34 +102,6 @@ cdef class DenseHistogram:
             scaled[2 * i + 1] = values[2 * (first + i) + 1] * fraction
         return scaled
 
-    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
-                         double *bins, int stride) noexcept nogil:
-        """Add the ids that windows list; they come from memory in random order."""
-        cdef Py_ssize_t i, j, b, width = self.features.width
-        cdef const int64_t *starts = &self.features.list_starts[0]
-        cdef const int32_t *ids = &self.features.list_ids[0]
-        cdef const int64_t *list_bins = &self.features.list_bins[0]
-        cdef const uint64_t *kept = &self.kept[0]
-        cdef const int64_t *window
-        cdef int64_t e
-        cdef bint filtered = self.is_filtered
-        for i in range(n):
-            if i + AHEAD < n:
-                window = starts + rows[i + AHEAD]
-                e = window[0]
-                while e < window[width]:
-                    prefetch(ids + e)
-                    e += 16
-            window = starts + rows[i]
-            for j in range(width):
-                for e in range(window[j], window[j + 1]):
-                    b = list_bins[j] + ids[e]
-                    if filtered and not kept[b >> 6] >> (b & 63) & 1:
-                        continue
-                    if stride == 2:
-                        add_pair(bins + 2 * b, values[2 * i], values[2 * i + 1])
-                    else:
-                        bins[b] += values[2 * i]
 
 cdef class SparseHistograms:
     """Builder of sparse histograms from dense ones.
@@ -147,12 +110,15 @@ cdef class SparseHistograms:
     ----------
     first : DenseHistogram
         The histogram to which this builder's thread adds.
+    of_tree : ChosenBins
+        The bins of the current tree, which histograms number.
     max_parts : int
         Maximum number of dense histograms of a node, including ``first``.
     """
 
-    def __cinit__(self, DenseHistogram first, Py_ssize_t max_parts):
+    def __cinit__(self, DenseHistogram first, ChosenBins of_tree, Py_ssize_t max_parts):
         self.first = first
+        self.of_tree = of_tree
         self.with_counts = first.with_counts
         self.pairs = <double **> calloc(max_parts, sizeof(double *))
         self.counts = <double **> calloc(max_parts, sizeof(double *))
@@ -164,15 +130,9 @@ cdef class SparseHistograms:
         free(self.pairs)
         free(self.counts)
 
-    def begin(self, kept):
-        """Begin a tree that tests only some bins of lists; bool array (n_bins,), or None for all.
-        """
+    def begin(self):
+        """Begin a tree, whose bins have been chosen."""
         self.failed = self.first.failed = False
-        if kept is not None:
-            bits = np.zeros(64 * self.first.kept.shape[0], dtype=bool)
-            bits[:len(kept)] = kept
-            self.first.kept = np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
-        self.first.is_filtered = kept is not None
 
     def set_parts(self, list others):
         """Set the dense histograms whose sums are added to those of the first."""
@@ -189,14 +149,14 @@ cdef class SparseHistograms:
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil:
         """Make the histogram of all that has been added, by any part."""
         cdef Py_ssize_t b, n = 0
-        for b in range(self.first.n_bins):
+        for b in range(self.of_tree.n_bins):
             if n_parts > 1:
                 self._join_parts(b, n_parts)
             n += self._is_filled(b)
         self._allocate(histogram, n)
         if self.failed:
             return
-        for b in range(self.first.n_bins):
+        for b in range(self.of_tree.n_bins):
             if self._is_filled(b):
                 append(histogram, b, self.pairs[0][2 * b], self.pairs[0][2 * b + 1],
                        self.counts[0][b] if self.with_counts else 0.0)

@@ -1,7 +1,8 @@
 cimport cython
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._nodes cimport Node
 
 
@@ -15,6 +16,8 @@ cdef class SplitSearch:
     cdef bint with_counts, with_missing, failed
     # Tests compete by gain instead of score.
     cdef bint by_gain
+    cdef bint draws                         # whether nodes choose features at random
+    cdef bint chooses                       # or by constraints
     # Constraints. Both are None, or 0, without them.
     cdef const int8_t[:, ::1] signs         # of each column, in the trees of each label
     cdef const int32_t[::1] columns         # of each test
@@ -28,11 +31,14 @@ cdef class SplitSearch:
     cdef double *scores
     cdef double *running                    # cumulative bins
     cdef double *running_counts
-    cdef uint8_t[::1] chosen                # features of the node
+    cdef int32_t[::1] every, features       # of the table, and of the node
+    cdef int32_t[::1] ranks
+    cdef uint8_t[::1] chosen                # whether the node may test each feature
     cdef uint8_t[::1] on_path, allowed      # input features tested above a node, and allowed in it
     cdef const uint8_t[::1] of_tree         # features of the tree
 
-    cdef double find(self, Node *node, const Bins *histogram) noexcept nogil
+    cdef void choose_for(self, const Node *node, ChosenBins own) noexcept nogil
+    cdef double find(self, Node *node, const Bins *histogram, bint is_exact) noexcept nogil
     cdef bint decide(self, Node *node, double best) noexcept nogil
     cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
                         Py_ssize_t *last) noexcept nogil
@@ -45,12 +51,13 @@ cdef class SplitSearch:
                            double weight, double smallest, double *out) noexcept nogil
     cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
                           int sign, double *middle) noexcept nogil
-    cdef bint _may_test(self, Py_ssize_t f) noexcept nogil
     cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil
-    cdef void _choose_features(self, const Node *node) noexcept nogil
+    cdef Py_ssize_t _choose_features(self, const Node *node) noexcept nogil
+    cdef void _mark_chosen(self, Py_ssize_t n) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
-                           Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil
+                           Py_ssize_t first, Py_ssize_t last, bint is_exact,
+                           double best) noexcept nogil
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
                              double examples) noexcept nogil
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first,

@@ -16,13 +16,18 @@ import math
 import numpy as np
 
 from libc.math cimport INFINITY, ceil
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memset
 
 from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._nodes cimport Node, bounded_value, mixed_with
+from treecrf.trees.growing._chosen_bins cimport ChosenBins
+from treecrf.trees.growing._nodes cimport Node, bounded_value
 from treecrf.trees.growing._search cimport lower_bound
 from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
+
+cdef extern from "utils/hashing.h" nogil:
+    void draw_ranks(uint64_t seed, const int32_t *items, Py_ssize_t n, int32_t *ranks)
 
 cdef extern from "utils/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
@@ -62,6 +67,9 @@ cdef class SplitSearch:
         self.n_features = tests.n_features
         self.max_features = growth.max_features
         self.n_chosen = max(1, math.ceil(growth.max_features * tests.n_features))
+        self.every = np.arange(tests.n_features + 1, dtype=np.int32)
+        self.features, self.ranks = np.zeros((2, tests.n_features + 1), dtype=np.int32)
+        # Labels follow the features.
         self.chosen = np.ones(tests.n_features + 1, dtype=np.uint8)
         self.of_tree = None
         self.penalty = growth.l2_regularization
@@ -70,6 +78,8 @@ cdef class SplitSearch:
         self.with_counts = with_counts
         self._set_constraints(tests, growth.constraints)
         self.by_gain = self.with_missing or self.signs is not None
+        self.draws = self.n_chosen < self.n_features
+        self.chooses = self.draws or self.has_interactions
 
     def _set_constraints(self, tests, constraints):
         self.signs, self.columns = None, tests.columns
@@ -99,21 +109,24 @@ cdef class SplitSearch:
         """
         self.of_tree = of_tree
         self.label = label
+        np.asarray(self.chosen)[:self.n_features] = 1 if of_tree is None else of_tree
 
-    cdef double find(self, Node *node, const Bins *histogram) noexcept nogil:
-        """Find the best test of a node, and return its score, or with missing values its gain."""
+    cdef double find(self, Node *node, const Bins *histogram, bint is_exact) noexcept nogil:
+        """Find the best test of a node, and return its score, or with missing values its gain.
+
+        Unless the histogram ``is_exact``, it has bins of features that the node may not test.
+        """
         cdef Py_ssize_t r, first = 0, last = 0
         cdef double best = -1.0
         node.test = node.run = -1
         node.sign = 0
         if not self._make_room(histogram.n + 1):
             return best
-        self._choose_features(node)
         if node.examples >= 2 * self.min_examples:
             for r in range(self.run_starts.shape[0]):
                 self._find_run(histogram, r, &first, &last)
                 if last > first:
-                    best = self._score_run(node, histogram, r, first, last, best)
+                    best = self._score_run(node, histogram, r, first, last, is_exact, best)
         return best
 
     cdef bint decide(self, Node *node, double best) noexcept nogil:
@@ -195,15 +208,14 @@ cdef class SplitSearch:
         return -sign if kind == PREFIX else sign
 
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
-                           Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil:
+                           Py_ssize_t first, Py_ssize_t last, bint is_exact,
+                           double best) noexcept nogil:
         """Find the best test of a run of bins, if it is better than all so far."""
         cdef Py_ssize_t e, n = last - first, missing = position_of(histogram, self.run_missing[r])
         cdef double total = node.total, weight = node.weight, examples = node.examples
         cdef int64_t test
         cdef double score
         cdef int sign = 0
-        cdef bint is_limited = (self.n_chosen < self.n_features or self.of_tree is not None
-                                or self.has_interactions)
         cdef double *scores = self.scores
         cdef double smallest = 0.0 if self.with_counts else self.min_examples
         cdef double middle = 0.0, unsplit = 0.0
@@ -213,8 +225,8 @@ cdef class SplitSearch:
         cdef const double *pairs = histogram.pairs + 2 * first
         cdef const double *counts = NULL
         # All bins of a run of thresholds belong to one feature.
-        if is_limited and kind != EACH and not self._may_test(
-                feature_of(self.feature_starts, self.run_starts[r])):
+        if (not is_exact and kind != EACH
+                and not self.chosen[feature_of(self.feature_starts, self.run_starts[r])]):
             return best
         if missing >= 0:
             total -= histogram.pairs[2 * missing]
@@ -233,7 +245,7 @@ cdef class SplitSearch:
         self.split_scores(node, pairs, n, total, weight, smallest, self.scores)
         if self.with_counts:
             self._exclude_small(counts, n, examples)
-        if is_limited and kind == EACH:
+        if not is_exact and kind == EACH:
             self._exclude_features(histogram, first, n)
         if self.by_gain:
             unsplit = self.score(node, total, weight)
@@ -258,19 +270,41 @@ cdef class SplitSearch:
                 node.true_examples = counts[e] if self.with_counts else node.true_weight
         return best
 
-    cdef void _choose_features(self, const Node *node) noexcept nogil:
-        """Choose the features that a node may test."""
-        cdef Py_ssize_t f, n_allowed = self.n_features, n_chosen = self.n_chosen
+    cdef void choose_for(self, const Node *node, ChosenBins own) noexcept nogil:
+        """Choose the features that a node may test, if it ``chooses``."""
+        cdef Py_ssize_t n = self._choose_features(node)
+        self._mark_chosen(n)
+        own.choose(&self.features[0], n)
+
+    cdef Py_ssize_t _choose_features(self, const Node *node) noexcept nogil:
+        """Choose the features that a node may test, and return their number."""
+        cdef Py_ssize_t i, f, n = self.n_features, n_chosen = self.n_chosen
+        cdef const int32_t *candidates = &self.every[0]
         if self.has_interactions:
             self._find_allowed(node)
-            n_allowed = 0
+            n = 0
             for f in range(self.n_features):
-                self.chosen[f] = self.sources[f] < 0 or self.allowed[self.sources[f]]
-                n_allowed += self.chosen[f]
-            n_chosen = <Py_ssize_t> ceil(self.max_features * n_allowed)
-        if self.n_chosen < self.n_features:
-            sample(node.seed, self.n_features, n_allowed, n_chosen, self.has_interactions,
-                   &self.chosen[0])
+                if self.sources[f] < 0 or self.allowed[self.sources[f]]:
+                    self.features[n] = <int32_t> f
+                    n += 1
+            n_chosen = <Py_ssize_t> ceil(self.max_features * n)
+            candidates = &self.features[0]
+        if self.draws:
+            n = sample(node.seed, candidates, n, n_chosen, &self.ranks[0], &self.features[0])
+        n_chosen = 0
+        for i in range(n):
+            f = self.features[i]
+            if self.of_tree is None or self.of_tree[f]:
+                self.features[n_chosen] = <int32_t> f
+                n_chosen += 1
+        return n_chosen
+
+    cdef void _mark_chosen(self, Py_ssize_t n) noexcept nogil:
+        """Mark the features that a node may test."""
+        cdef Py_ssize_t i
+        memset(&self.chosen[0], 0, self.n_features)
+        for i in range(n):
+            self.chosen[self.features[i]] = 1
 
     cdef void _find_allowed(self, const Node *node) noexcept nogil:
         """Find the input features that may be tested, given those in the branch above."""
@@ -316,13 +350,8 @@ cdef class SplitSearch:
             while (f < self.n_features
                     and self.feature_starts[f + 1] <= bin_at(histogram, first + e)):
                 f += 1
-            if not self._may_test(f):
+            if not self.chosen[f]:
                 self.scores[e] = -INFINITY
-
-    cdef inline bint _may_test(self, Py_ssize_t f) noexcept nogil:
-        """Return whether the tree and the node may test a feature; labels follow the features."""
-        return f >= self.n_features or (
-            self.chosen[f] and (self.of_tree is None or self.of_tree[f]))
 
 
 cdef inline bint is_bounded(const Node *node) noexcept nogil:
@@ -377,18 +406,12 @@ cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride, 
                 out[stride * e + k] = total
 
 
-cdef void sample(uint64_t seed, Py_ssize_t n_features, Py_ssize_t n_allowed, Py_ssize_t n_chosen,
-                 bint is_limited, uint8_t *chosen) noexcept nogil:
-    """Choose exactly ``n_chosen`` features of a node (Knuth's selection sampling).
-
-    If the choice ``is_limited``, it is one of the features ``chosen`` so far.
-    """
-    cdef Py_ssize_t f
-    cdef double random
-    for f in range(n_features):
-        if is_limited and not chosen[f]:
-            continue
-        random = (mixed_with(seed, f) >> 11) * 2.0 ** -53
-        chosen[f] = random * n_allowed < n_chosen
-        n_allowed -= 1
-        n_chosen -= chosen[f]
+cdef Py_ssize_t sample(uint64_t seed, const int32_t *candidates, Py_ssize_t n,
+                       Py_ssize_t n_chosen, int32_t *ranks, int32_t *chosen) noexcept nogil:
+    """Choose ``n_chosen`` of ``n`` features, in order (Knuth's selection sampling)."""
+    cdef Py_ssize_t i, n_taken = 0
+    draw_ranks(seed, candidates, n, ranks)
+    for i in range(n):
+        chosen[n_taken] = candidates[i]
+        n_taken += ranks[i] < n_chosen - n_taken
+    return n_taken

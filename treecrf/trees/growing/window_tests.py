@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,6 +67,66 @@ class TestTable:
         """Number of pairs of a column and an offset that have bins."""
         return len(self.feature_starts) - 1
 
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Adjacent codes that are counted together."""
+        return pair_codes(self)
+
+    @cached_property
+    def units(self) -> Units:
+        """Bins that a histogram has together or not at all."""
+        return join_units(self)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of adjacent codes of the window.
+
+    Attributes
+    ----------
+    firsts : int64 array (n_pairs,)
+        The first code of each pair, counted through the window.
+    widths : int64 array (n_pairs,)
+        Number of bins of the second code.
+    bins : int64 array (n_pairs + 1,)
+        First joint bin of each pair, and the number of all.
+    unpaired : int64 array
+        The other codes.
+    """
+
+    firsts: np.ndarray
+    widths: np.ndarray
+    bins: np.ndarray
+    unpaired: np.ndarray
+
+
+@dataclass(frozen=True)
+class Units:
+    """Runs of bins that a histogram has together or not at all, ascending.
+
+    A unit has the bins of a code or of a pair of codes, of a byte of bits, of a feature in lists,
+    or of a listed missing value.
+
+    Attributes
+    ----------
+    starts : int64 array (n_units,)
+        The first bin of each.
+    of_features : int32 array (n_features,)
+        The unit with the bins of each feature.
+    of_missing : int32 array
+        The units of missing values.
+    codes : int64 array (n_code_units,)
+        The first code of each unit of codes, which come first.
+    pairs : int32 array (n_code_units,)
+        The number of its pair; -1 for a single code.
+    """
+
+    starts: np.ndarray
+    of_features: np.ndarray
+    of_missing: np.ndarray
+    codes: np.ndarray
+    pairs: np.ndarray
+
 
 def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     """Number all tests at all offsets of the encoder's window, with columns stored by the plan."""
@@ -80,20 +141,8 @@ def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
     return np.where(outside, -1, values).astype(np.int32)
 
 
-def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Choose adjacent codes of the window to be counted in joint histograms.
-
-    Returns
-    -------
-    firsts : int64 array (n_pairs,)
-        The first code of each pair, counted through the window.
-    widths : int64 array (n_pairs,)
-        Number of bins of the second code.
-    bins : int64 array (n_pairs + 1,)
-        First joint bin of each pair, and the number of all.
-    unpaired : int64 array
-        The other codes.
-    """
+def pair_codes(table: TestTable) -> Pairs:
+    """Choose adjacent codes of the window to be counted in joint histograms."""
     sizes = _code_sizes(table).tolist()
     firsts, unpaired, bins = [], [], [0]
     j = 0
@@ -108,7 +157,25 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
                 unpaired.append(j)
             j += 1
     widths = [sizes[j + 1] for j in firsts]
-    return tuple(np.array(part, dtype=np.int64) for part in (firsts, widths, bins, unpaired))
+    return Pairs(*(np.array(part, dtype=np.int64) for part in (firsts, widths, bins, unpaired)))
+
+
+def join_units(table: TestTable) -> Units:
+    """Join the bins that a histogram has together."""
+    pairs, of_lists = table.pairs, table.list_bins[0]
+    codes = np.sort(np.append(pairs.firsts, pairs.unpaired))
+    numbers = np.where(np.isin(codes, pairs.firsts), np.searchsorted(pairs.firsts, codes), -1)
+    features = table.feature_starts[:-1]
+    missing = np.unique(table.run_missing[table.run_missing >= of_lists])
+    listed = np.unique(np.append(features[features >= of_lists], missing))
+    starts = np.concatenate([table.code_bins[codes], table.bit_bins, listed]).astype(np.int64)
+    return Units(
+        starts=starts,
+        of_features=(np.searchsorted(starts, features, side="right") - 1).astype(np.int32),
+        of_missing=np.searchsorted(starts, missing).astype(np.int32),
+        codes=codes,
+        pairs=numbers.astype(np.int32),
+    )
 
 
 def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -128,13 +195,6 @@ def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np
         pairs = codes_before * np.uint16(width) + seconds
         joint[column::n_columns][: len(seconds)] = pairs
     return joint
-
-
-def code_stretches(table: TestTable) -> np.ndarray:
-    """Find the codes of the window with bins, as stretches of neighbors; int64 array (n, 2)."""
-    has_bins = (_code_sizes(table) > 0).astype(np.int8)
-    changes = np.flatnonzero(np.diff(has_bins, prepend=0, append=0))
-    return changes.reshape(-1, 2).astype(np.int64)
 
 
 def _code_sizes(table: TestTable) -> np.ndarray:

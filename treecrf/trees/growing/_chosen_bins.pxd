@@ -1,0 +1,42 @@
+from libc.stdint cimport int32_t, int64_t
+
+from treecrf.trees.growing._bins cimport Bins
+
+
+cdef class ChosenBins:
+    # Units of all bins.
+    cdef Py_ssize_t n_window_bins, n_code_units, n_byte_units
+    cdef const int64_t[::1] starts          # first bin of each unit, and the end of the last
+    cdef const int32_t[::1] units_of_features, n_features_in
+    cdef const int32_t[::1] always          # units of every choice, and the number of all units
+    cdef const int64_t[::1] unit_codes      # first code of each unit of codes
+    cdef const int32_t[::1] unit_pairs      # number of its pair; -1 for a single code
+    cdef const int64_t[::1] window_code_bins, joint_bins
+    cdef double listed                      # mean number of ids in the window of a row
+    # Those chosen.
+    cdef bint is_all, is_exact              # whether they include no other features
+    cdef Py_ssize_t n_bins, n_units
+    cdef int32_t[::1] units
+    cdef int32_t[::1] bins                  # number of each among all
+    cdef int32_t[::1] places                # of all bins among those chosen; -1 for the others
+    cdef int64_t[::1] firsts                # first place of each chosen unit
+    # Where the values of a row are added.
+    cdef Py_ssize_t n_stretches, n_pairs, n_joint, n_unpaired, n_bytes
+    cdef int64_t[::1] stretches             # (first, end) of neighboring codes
+    cdef int64_t[::1] code_bins             # place of the first bin of each code
+    cdef int64_t[::1] pairs, pair_codes, pair_bins          # first joint bin of each pair
+    cdef int64_t[::1] unpaired
+    cdef int64_t[::1] byte_columns, byte_bins
+    # Working memory for the histogram of a node.
+    cdef double[::1] pair_sums, counts
+    cdef int32_t[::1] numbers
+
+    cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil
+    cdef void _add(self, int32_t unit) noexcept nogil
+    cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil
+    cdef Bins own(self, bint with_counts) noexcept nogil
+    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
+    cdef Bins _pick_units(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
+    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
+    cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
+                           Py_ssize_t n_bins) noexcept nogil

@@ -1,0 +1,187 @@
+"""The bins of some features: those that a histogram has.
+
+A tree or a node that may test only some features needs the bins of no others. Histograms of a tree
+have the bins of its features, next to each other; a node picks those of its own among them, or has
+a histogram of nothing else.
+"""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
+
+from treecrf.trees.growing._bins cimport Bins
+
+# To list a row takes about as long as to add its values to so many bins.
+cdef double LISTING = 8.0
+
+
+cdef class ChosenBins:
+    """The bins of chosen features, at first of all, and where the values of a row are added.
+
+    Parameters
+    ----------
+    tests : treecrf.trees.growing.window_tests.TestTable
+    n_label_bins : int
+        Number of bins of previous labels, which follow those of the window in every choice.
+    with_counts : bool
+        Whether examples are counted separately from their weights.
+    listed : float
+        Mean number of ids that the window of a row lists.
+    """
+
+    def __init__(self, tests, Py_ssize_t n_label_bins, bint with_counts, double listed):
+        units = tests.units
+        n_units, n_bins = len(units.starts), tests.n_bins + n_label_bins
+        n_codes = len(tests.code_bins)
+        labels = [tests.n_bins] if n_label_bins else []
+        self.n_window_bins = tests.n_bins
+        self.n_code_units, self.n_byte_units = len(units.pairs), len(tests.bit_bins)
+        self.starts = np.concatenate([units.starts, labels, [n_bins]]).astype(np.int64)
+        self.units_of_features = units.of_features
+        self.n_features_in = np.bincount(units.of_features, minlength=n_units + 1).astype(np.int32)
+        self.always = np.append(units.of_missing, range(n_units, len(self.starts))).astype(np.int32)
+        self.unit_codes, self.unit_pairs = units.codes, units.pairs
+        self.window_code_bins, self.joint_bins = tests.code_bins, tests.pairs.bins
+        self.listed = listed
+        self.units, self.bins, self.places, self.numbers = (
+            np.full(n_bins + 1, -1, dtype=np.int32) for _ in range(4))
+        self.firsts = np.zeros(len(self.starts), dtype=np.int64)
+        self.stretches = np.zeros(2 * n_codes + 2, dtype=np.int64)
+        (self.code_bins, self.pairs, self.pair_codes, self.pair_bins,
+         self.unpaired) = np.zeros((5, n_codes + 1), dtype=np.int64)
+        self.byte_columns, self.byte_bins = np.zeros((2, self.n_byte_units + 1), dtype=np.int64)
+        self.pair_sums, self.counts = np.zeros(2 * n_bins + 2), np.zeros(with_counts * n_bins + 1)
+        self.choose_all()
+
+    def choose_all(self, chosen=None):
+        """Choose features: a uint8 array (n_features,), or None for all."""
+        cdef const int32_t[::1] features
+        every = np.ones(len(self.units_of_features)) if chosen is None else chosen
+        features = np.append(np.flatnonzero(every), 0).astype(np.int32)
+        self.choose(&features[0], features.shape[0] - 1)
+        self.is_all = chosen is None
+
+    cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
+        """Choose some features, ascending."""
+        cdef Py_ssize_t i, a = 0, n_in_unit = 0
+        cdef int32_t unit, last = -1
+        for i in range(self.n_bins):
+            self.places[self.bins[i]] = -1
+        self.n_bins = self.n_units = self.n_bytes = 0
+        self.n_stretches = self.n_pairs = self.n_joint = self.n_unpaired = 0
+        self.is_all, self.is_exact = False, True
+        for i in range(n):
+            unit = self.units_of_features[features[i]]
+            if unit == last:
+                n_in_unit += 1
+                continue
+            if last >= 0 and n_in_unit < self.n_features_in[last]:
+                self.is_exact = False
+            while self.always[a] < unit:
+                self._add(self.always[a])
+                a += 1
+            self._add(unit)
+            last, n_in_unit = unit, 1
+        if last >= 0 and n_in_unit < self.n_features_in[last]:
+            self.is_exact = False
+        for a in range(a, self.always.shape[0] - 1):
+            self._add(self.always[a])
+
+    cdef void _add(self, int32_t unit) noexcept nogil:
+        """Add the bins of a unit after all others."""
+        cdef int64_t start = self.starts[unit], b
+        cdef int64_t shift = self.n_bins - start
+        for b in range(start, self.starts[unit + 1]):
+            self.bins[b + shift] = <int32_t> b
+            self.places[b] = <int32_t> (b + shift)
+        self.firsts[unit] = self.n_bins
+        self.units[self.n_units] = unit
+        self.n_units += 1
+        if unit < self.n_code_units:
+            self._add_codes(unit, shift)
+        elif unit < self.n_code_units + self.n_byte_units:
+            self.byte_columns[self.n_bytes] = unit - self.n_code_units
+            self.byte_bins[self.n_bytes] = self.n_bins
+            self.n_bytes += 1
+        self.n_bins += self.starts[unit + 1] - start
+
+    cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil:
+        """Add the code of a unit, or its pair of codes."""
+        cdef int32_t pair = self.unit_pairs[unit]
+        cdef int64_t j, first = self.unit_codes[unit], end = first + 1 + (pair >= 0)
+        for j in range(first, end):
+            self.code_bins[j] = self.window_code_bins[j] + shift
+        if pair >= 0:
+            self.pairs[self.n_pairs] = pair
+            self.pair_codes[self.n_pairs] = first
+            self.pair_bins[self.n_pairs] = self.joint_bins[pair]
+            self.n_pairs += 1
+            self.n_joint += self.joint_bins[pair + 1] - self.joint_bins[pair]
+        else:
+            self.unpaired[self.n_unpaired] = first
+            self.n_unpaired += 1
+        if self.n_stretches and self.stretches[2 * self.n_stretches - 1] == first:
+            self.n_stretches -= 1
+        else:
+            self.stretches[2 * self.n_stretches] = first
+        self.stretches[2 * self.n_stretches + 1] = end
+        self.n_stretches += 1
+
+    cdef Bins own(self, bint with_counts) noexcept nogil:
+        """Return the bins in the working memory, not yet filled."""
+        cdef Bins bins = Bins(self.n_bins, 0, &self.pair_sums[0], NULL, &self.bins[0])
+        if with_counts:
+            bins.counts = &self.counts[0]
+        return bins
+
+    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
+        """Return these bins of a tree's histogram, with their numbers among all."""
+        if of_tree.is_all and self is of_tree:
+            return histogram[0]
+        if histogram.bins != NULL:
+            return self._pick_listed(histogram, of_tree)
+        if self is of_tree:
+            return Bins(self.n_bins, 0, histogram.pairs, histogram.counts, &self.bins[0])
+        return self._pick_units(histogram, of_tree)
+
+    cdef Bins _pick_units(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
+        """Copy the bins of chosen units from a histogram of all bins of the tree."""
+        cdef Bins own = self.own(histogram.counts != NULL)
+        cdef Py_ssize_t i, n
+        cdef int64_t source, target
+        for i in range(self.n_units):
+            n = self.starts[self.units[i] + 1] - self.starts[self.units[i]]
+            source, target = of_tree.firsts[self.units[i]], self.firsts[self.units[i]]
+            memcpy(own.pairs + 2 * target, histogram.pairs + 2 * source, 2 * n * sizeof(double))
+            if own.counts != NULL:
+                memcpy(own.counts + target, histogram.counts + source, n * sizeof(double))
+        return own
+
+    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
+        """Copy the chosen bins from a histogram that lists some bins of the tree."""
+        cdef Bins own = self.own(histogram.counts != NULL)
+        cdef Py_ssize_t i
+        cdef int32_t b
+        own.n, own.bins = 0, &self.numbers[0]
+        for i in range(histogram.n):
+            b = of_tree.bins[histogram.bins[i]]
+            own.bins[own.n] = b
+            own.pairs[2 * own.n] = histogram.pairs[2 * i]
+            own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
+            if own.counts != NULL:
+                own.counts[own.n] = histogram.counts[i]
+            own.n += self.places[b] >= 0
+        return own
+
+    cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
+                           Py_ssize_t n_bins) noexcept nogil:
+        """Return whether children that choose a share of the features should sum their own rows.
+
+        Otherwise the smaller child sums up all features of the tree, these bins, and the sums of
+        the other one are the difference to those of the parent, which has ``n_bins``.
+        """
+        cdef double counted = self.n_pairs + self.n_unpaired + self.n_bytes
+        cdef double by_rows = (share * (n_both * counted + 2 * self.n_bins)
+                               + n_both * (LISTING + self.listed))
+        return by_rows < n_small * (LISTING + counted + self.listed) + 2 * n_bins
