@@ -18,7 +18,8 @@ from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, contexts_at, forward, forward_tile_row,
-    move_to, next_context, occupancy, open_chain, path_score, tile_length, tile_pairs, tile_start,
+    has_weight, move_to, next_context, occupancy, open_chain, path_score, tile_length, tile_pairs,
+    tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, open_influence, store_curvatures, visit_backward, visit_forward,
@@ -109,13 +110,13 @@ cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out
 def residuals(scores, const int64_t[::1] offsets,
               const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
               double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods,
-              double bound_share=1.0):
+              double bound_share=1.0, const double[::1] weights=None):
     """Write the functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
 
     ``out[v, t, c]`` is rounded to a multiple of 2**-32. Contexts that do not exist get 0, and so do
     forbidden labels unless they are true labels. ``curvature``, if given, receives the curvature
     that `_curvature` explains, with a ``bound_share`` from 0 to 1. ``log_likelihoods`` receives
-    log P(labels) of each sequence.
+    log P(labels) of each sequence. Sequences whose positions all have weight 0 get zeros.
     """
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
     cdef Influence influence
@@ -128,6 +129,11 @@ def residuals(scores, const int64_t[::1] offsets,
             move_to(&chain, offsets, i)
             forward(&chain)
             log_likelihoods[i] = path_score(&chain, labels) - chain.log_z
+            if not has_weight(weights, offsets[i], offsets[i + 1]):
+                out[:, offsets[i]:offsets[i + 1]] = 0.0
+                if curved:
+                    curvature[:, offsets[i]:offsets[i + 1]] = 0.0
+                continue
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
                 store_residuals(&chain, tile, out)

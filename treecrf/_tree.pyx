@@ -386,7 +386,7 @@ cdef class TreeGrower:
         cdef Node *node = &self.nodes[node_id]
         cdef bint is_open
         if self.splits.chooses:
-            self.splits.choose_for(node, self.of_node)
+            self.of_node.choose(&self.splits.features[0], self.splits.choose_features(node))
             is_open = self._search(node, self.of_node)
         else:
             is_open = self._search(node, self.of_tree)
@@ -406,7 +406,7 @@ cdef class TreeGrower:
         if node.histogram >= 0:
             histogram = self.histograms.of_node(node)
             bins = self.histograms.bins_of(node)
-            bins = chosen.select(&bins, self.of_tree)
+            bins = chosen.select(&bins, self.of_tree, NULL)
         else:
             self._gather(node)
             histogram = self.histograms.build_own(node, chosen, self.members)

@@ -165,7 +165,7 @@ class Positions:
         targets[curvature == 0] = 0.0
         return targets, curvature, weights
 
-    def expected(self, targets, curvature, weights, seed):
+    def expected(self, targets, curvature, weights, seed, chosen=None):
         setting = self.setting
         every = np.ones(self.shape)
         example_weights = weights[:, np.newaxis] * every if curvature is None else curvature
@@ -183,34 +183,38 @@ class Positions:
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=(weights > 0)[:, np.newaxis] * every,
-            allowed=self.allowed(seed),
+            allowed=self.allowed(seed, chosen),
             missing_values=self.missing_values,
             position_weights=weights,
             signs=self.signs(),
             interacts=self.interacts(),
         )
 
-    def allowed(self, seed):
+    def allowed(self, seed, chosen=None):
         n_features = self.table.n_features
 
         def may_use(path, test):
             if len(path) == self.setting.max_depth:
                 return False
-            if test >= len(self.bins) or self.setting.max_features == 1:
+            if test >= len(self.bins):
                 return True
             feature = np.searchsorted(self.table.feature_starts, self.bins[test], "right") - 1
+            if chosen is not None and not chosen[feature]:
+                return False
+            if self.setting.max_features == 1:
+                return True
             return sampled_features(seed, path, n_features, self.n_chosen)[feature]
 
         return may_use
 
-    def check(self, grower, rng, examples=None):
+    def check(self, grower, rng, examples=None, chosen=None, seed=None):
         """Grow one tree; return it."""
         targets, curvature, weights = examples or self.draw_examples(rng)
-        seed = int(rng.integers(2**63))
+        seed = int(rng.integers(2**63)) if seed is None else seed
         before = rng.integers(-50, 50, self.shape) * 2.0**-20
         scores = before.copy()
-        grown = grower.grow(targets, curvature, weights, seed, scores)
-        expected = self.expected(targets, curvature, weights, seed)
+        grown = grower.grow(targets, curvature, weights, seed, scores, chosen)
+        expected = self.expected(targets, curvature, weights, seed, chosen)
         assert_same_nodes(grown, expected.nodes, self.bins, self.table.n_bins)
         assert_same_surrogates(grown, expected.nodes, self.bins)
         exists = expected.leaves >= 0

@@ -72,9 +72,9 @@ def assert_same_trees(positions, rng, n_parts=1, n_trees=1):
             np.testing.assert_array_equal(grown[name], values, err_msg=name)
 
 
-def grow(grower, examples, others=(), seed=0):
+def grow(grower, examples, others=(), seed=0, chosen=None):
     """Grow a tree whose large nodes are added in parts."""
-    grower.begin(*examples, seed)
+    grower.begin(*examples, seed, chosen)
     n_parts = 1 + len(others)
     while grower.advance():
         grower.work(0, n_parts)

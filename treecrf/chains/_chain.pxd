@@ -39,6 +39,17 @@ cdef inline Py_ssize_t tile_of(const chain_shape *shape, Py_ssize_t longest) noe
     return min(longest, max(1, tile // shape.order) * shape.order)
 
 
+cdef inline bint has_weight(const double[::1] weights, int64_t first, int64_t end) noexcept nogil:
+    """Return whether a position of a sequence has a weight other than 0; all do by default."""
+    cdef int64_t t
+    if weights is None:
+        return True
+    for t in range(first, end):
+        if weights[t] != 0.0:
+            return True
+    return False
+
+
 cdef inline chain_shape shape_of(const double[:, :, ::1] scores) noexcept nogil:
     cdef chain_shape shape
     shape.n_labels = scores.shape[0]

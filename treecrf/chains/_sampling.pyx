@@ -30,8 +30,8 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_FEW, KEEP_NONE, backward, backward_row, chain_shape, contexts_at, forward,
-    load_pairs, move_to, open_chain, path_score, score_source, shape_of, tile_length, tile_pairs,
-    tile_start,
+    has_weight, load_pairs, move_to, open_chain, path_score, score_source, shape_of, tile_length,
+    tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, curvature_of, open_influence, visit_backward, visit_forward,
@@ -472,7 +472,7 @@ cdef class LikelihoodKernel:
         cdef Narrow narrow
         cdef Test test
         cdef Sample sample
-        cdef bint bounded = self.bounded, is_unknown
+        cdef bint bounded = self.bounded, is_unknown, counts
         cdef Py_ssize_t i
         cdef uint64_t key
         try:
@@ -492,11 +492,17 @@ cdef class LikelihoodKernel:
                 key = mixed_with(self.keys[i], iteration_key)
                 sample.begin_sequence()
                 is_unknown = self.unknown is not None and self.unknown[i]
+                counts = has_weight(weights, self.offsets[i], self.offsets[i + 1])
                 if is_unknown:
                     move_to(&known.chain, self.offsets, i)
                 elif load_narrow(&chain, &narrow, self.labels):
                     log_likelihoods[i] = narrow.chain.path_score - narrow.chain.log_z
-                    self._sample_narrow(&narrow, &test, key, weights, sample)
+                    if counts:
+                        self._sample_narrow(&narrow, &test, key, weights, sample)
+                    continue
+                elif not counts:
+                    forward(&chain)
+                    log_likelihoods[i] = path_score(&chain, self.labels) - chain.log_z
                     continue
                 log_likelihoods[i] = self._sample_chain(
                     &chain, &known if is_unknown else NULL, &influence if bounded else NULL, &test,

@@ -61,11 +61,12 @@ class Objective(Protocol):
         """Set the scores of forbidden labels to minus infinity, in place."""
 
     def examples(
-        self, scores: np.ndarray, iteration: int
+        self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the functional gradient, curvature (or None) and value at the scores.
 
-        The arrays have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
+        Where all positions of a sequence have weight 0, its gradient may be left out. The arrays
+        have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
         """
 
     def value(self, scores: np.ndarray) -> float:
@@ -132,7 +133,7 @@ class ChainObjective(ABC):
         self.constraints.forbid(scores, self.offsets)
 
     def examples(
-        self, scores: np.ndarray, iteration: int
+        self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the residuals, curvature and value at the scores."""
         if self._residuals is None:
@@ -142,7 +143,7 @@ class ChainObjective(ABC):
             self.threads.map(lambda part: self._pseudo_likelihood(scores, *part), self.parts)
             value = self.value(scores)
         else:
-            value = self._compute(scores)
+            value = self._compute(scores, weights)
         return self._residuals, self._curvature, value
 
     @abstractmethod
@@ -154,7 +155,7 @@ class ChainObjective(ABC):
         return WholeValue(value)
 
     @abstractmethod
-    def _compute(self, scores: np.ndarray) -> float:
+    def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
         """Compute the residuals, and the curvature if there is one; return the value."""
 
     def _pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
@@ -215,15 +216,17 @@ class LogLikelihood(ChainObjective):
     def _value(self) -> float:
         return self.mean(self.likelihoods)
 
-    def _compute(self, scores: np.ndarray) -> float:
-        self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
+    def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
+        self.threads.map(lambda part: self._compute_likelihood(scores, weights, *part), self.parts)
         if self._unknown is not None:
             self._unknown.subtract_residuals(
                 scores, self._residuals, self._curvature, self.likelihoods
             )
         return self._value()
 
-    def _compute_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
+    def _compute_likelihood(
+        self, scores: np.ndarray, weights: np.ndarray | None, first: int, last: int
+    ) -> None:
         _inference.residuals(
             scores,
             self.chains,
@@ -234,6 +237,7 @@ class LogLikelihood(ChainObjective):
             self._curvature,
             self.likelihoods,
             self.bound_share or 0.0,
+            weights,
         )
 
 
@@ -262,11 +266,11 @@ class ExponentialLoss(LogLikelihood):
         mean = minus_log_mean_inverse(logs, self._weights, self.mean)
         return mean * self.mean.n_items / self.mean.n_positions
 
-    def _compute(self, scores: np.ndarray) -> float:
-        value = super()._compute(scores)
-        weights = np.repeat(self._weights, np.diff(self.offsets))
-        self._weight_residuals(weights, unit_for(weights, 2))
-        self._set_counts(weights)
+    def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
+        value = super()._compute(scores, weights)
+        counts = np.repeat(self._weights, np.diff(self.offsets))
+        self._weight_residuals(counts, unit_for(counts, 2))
+        self._set_counts(counts)
         return value
 
 
@@ -317,7 +321,7 @@ class HammingLogLikelihood(ChainObjective):
     def _value(self) -> float:
         return self.mean(self.log_q)
 
-    def _compute(self, scores: np.ndarray) -> float:
+    def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
         self.threads.map(
             lambda part: self._true_labels.residuals(scores, *part, self._residuals), self.parts
         )
@@ -389,7 +393,7 @@ class LocalObjective:
         self.constraints.forbid_given(scores, self.given)
 
     def examples(
-        self, scores: np.ndarray, iteration: int
+        self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the residuals, curvature and mean log-likelihood at the scores."""
         value = self.value(scores)

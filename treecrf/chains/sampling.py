@@ -83,6 +83,12 @@ class ExampleTable:
         if weights is None:
             return self
         of_positions = weights[None, :, None]
+        if self.counts is None and ((weights == 0) | (weights == 1)).all():
+            # Those of a subset stay in their place, and what is left out was rounded already.
+            for values in (self.residuals, self.curvature):
+                if values is not None:
+                    values *= of_positions
+            return ExampleTable(self.residuals, self.curvature, weights)
         return ExampleTable(
             rounded(self.residuals * of_positions),
             None if self.curvature is None else rounded(self.curvature * of_positions),

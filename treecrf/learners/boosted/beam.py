@@ -174,7 +174,9 @@ class BeamBooster(Booster):
         self.n_planes = self.cache.n_planes
         return self.cache.scores.values
 
-    def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+    def _examples(
+        self, iteration: int, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
         examples = self.objective.examples(self.cache, iteration)
         scores = self.cache.scores
         for grower in self._growers:

@@ -180,8 +180,9 @@ class Booster:
 
     def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
         """Return the examples of an iteration, and the value of the objective before it."""
-        residuals, curvature, value = self._examples(iteration)
-        weights, counts = self._weights_of(iteration), self.objective.counts
+        weights = self._weights_of(iteration)
+        residuals, curvature, value = self._examples(iteration, weights)
+        counts = self.objective.counts
         examples = ExampleTable(residuals, curvature, counts).weighted(weights)
         if self.in_parts or weights is not None or not self._has_small_residuals():
             self._round(examples.residuals)
@@ -192,9 +193,11 @@ class Booster:
             self._round_weights(examples.counts)
         return examples, value
 
-    def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+    def _examples(
+        self, iteration: int, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the residuals, curvature and value of the objective at the current scores."""
-        return self.objective.examples(self.scores, iteration)
+        return self.objective.examples(self.scores, iteration, weights)
 
     @property
     def _sum_bits(self) -> int:

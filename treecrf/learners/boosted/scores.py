@@ -148,7 +148,7 @@ class ExampleSampler:
         if isinstance(self.scores, PartsScores):
             samples = self.sampler.sample(self.scores.parts, iteration, seed, mu, weights, floor)
             return samples, objective.mean.sums(self.sampler.likelihoods)
-        residuals, curvature, value = objective.examples(self.scores.scores, iteration)
+        residuals, curvature, value = objective.examples(self.scores.scores, iteration, weights)
         examples = ExampleTable(residuals, curvature, objective.counts).weighted(weights)
         samples = self.sampler.sample(examples, iteration, seed, mu, floor)
         return samples, objective.sums(value)

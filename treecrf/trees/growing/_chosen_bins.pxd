@@ -1,13 +1,16 @@
-from libc.stdint cimport int32_t, int64_t
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from treecrf.trees.growing._bins cimport Bins
 
 
+@cython.final
 cdef class ChosenBins:
     # Units of all bins.
     cdef Py_ssize_t n_window_bins, n_code_units, n_byte_units
     cdef const int64_t[::1] starts          # first bin of each unit, and the end of the last
     cdef const int32_t[::1] units_of_features, n_features_in
+    cdef const int32_t[::1] features_of     # of each bin; the number of features for none
     cdef const int32_t[::1] always          # units of every choice, and the number of all units
     cdef const int64_t[::1] unit_codes      # first code of each unit of codes
     cdef const int32_t[::1] unit_pairs      # number of its pair; -1 for a single code
@@ -35,8 +38,10 @@ cdef class ChosenBins:
     cdef void _add(self, int32_t unit) noexcept nogil
     cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil
     cdef Bins own(self, bint with_counts) noexcept nogil
-    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
+    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree,
+                     const uint8_t *marks) noexcept nogil
     cdef Bins _pick_units(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
-    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
+    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree,
+                           const uint8_t *marks) noexcept nogil
     cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
                            Py_ssize_t n_bins) noexcept nogil

@@ -7,13 +7,13 @@ a histogram of nothing else.
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from treecrf.trees.growing._bins cimport Bins
 
-# To list a row takes about as long as to add its values to so many bins.
+# To list a row, or to choose a unit of bins, takes about as long as to add to so many bins.
 cdef double LISTING = 8.0
+cdef double CHOOSING = 8.0
 
 
 cdef class ChosenBins:
@@ -40,6 +40,9 @@ cdef class ChosenBins:
         self.starts = np.concatenate([units.starts, labels, [n_bins]]).astype(np.int64)
         self.units_of_features = units.of_features
         self.n_features_in = np.bincount(units.of_features, minlength=n_units + 1).astype(np.int32)
+        features_of = np.full(n_bins + 1, tests.n_features, dtype=np.int32)
+        features_of[:tests.n_bins] = units.features_of
+        self.features_of = features_of
         self.always = np.append(units.of_missing, range(n_units, len(self.starts))).astype(np.int32)
         self.unit_codes, self.unit_pairs = units.codes, units.pairs
         self.window_code_bins, self.joint_bins = tests.code_bins, tests.pairs.bins
@@ -88,13 +91,15 @@ cdef class ChosenBins:
         for a in range(a, self.always.shape[0] - 1):
             self._add(self.always[a])
 
-    cdef void _add(self, int32_t unit) noexcept nogil:
+    cdef inline void _add(self, int32_t unit) noexcept nogil:
         """Add the bins of a unit after all others."""
-        cdef int64_t start = self.starts[unit], b
+        cdef int64_t start = self.starts[unit], end = self.starts[unit + 1], b
         cdef int64_t shift = self.n_bins - start
-        for b in range(start, self.starts[unit + 1]):
-            self.bins[b + shift] = <int32_t> b
-            self.places[b] = <int32_t> (b + shift)
+        cdef int32_t *bins = &self.bins[0]
+        cdef int32_t *places = &self.places[0]
+        for b in range(start, end):
+            bins[b + shift] = <int32_t> b
+            places[b] = <int32_t> (b + shift)
         self.firsts[unit] = self.n_bins
         self.units[self.n_units] = unit
         self.n_units += 1
@@ -104,7 +109,7 @@ cdef class ChosenBins:
             self.byte_columns[self.n_bytes] = unit - self.n_code_units
             self.byte_bins[self.n_bytes] = self.n_bins
             self.n_bytes += 1
-        self.n_bins += self.starts[unit + 1] - start
+        self.n_bins += end - start
 
     cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil:
         """Add the code of a unit, or its pair of codes."""
@@ -135,12 +140,16 @@ cdef class ChosenBins:
             bins.counts = &self.counts[0]
         return bins
 
-    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
-        """Return these bins of a tree's histogram, with their numbers among all."""
+    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree,
+                     const uint8_t *marks) noexcept nogil:
+        """Return these bins of a tree's histogram, with their numbers among all.
+
+        If the histogram lists its bins, they are those of the features with ``marks``.
+        """
         if of_tree.is_all and self is of_tree:
             return histogram[0]
         if histogram.bins != NULL:
-            return self._pick_listed(histogram, of_tree)
+            return self._pick_listed(histogram, of_tree, marks)
         if self is of_tree:
             return Bins(self.n_bins, 0, histogram.pairs, histogram.counts, &self.bins[0])
         return self._pick_units(histogram, of_tree)
@@ -148,17 +157,20 @@ cdef class ChosenBins:
     cdef Bins _pick_units(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
         """Copy the bins of chosen units from a histogram of all bins of the tree."""
         cdef Bins own = self.own(histogram.counts != NULL)
-        cdef Py_ssize_t i, n
-        cdef int64_t source, target
+        cdef Py_ssize_t i, k, n
+        cdef int64_t source, target = 0
         for i in range(self.n_units):
             n = self.starts[self.units[i] + 1] - self.starts[self.units[i]]
-            source, target = of_tree.firsts[self.units[i]], self.firsts[self.units[i]]
-            memcpy(own.pairs + 2 * target, histogram.pairs + 2 * source, 2 * n * sizeof(double))
-            if own.counts != NULL:
-                memcpy(own.counts + target, histogram.counts + source, n * sizeof(double))
+            source = of_tree.firsts[self.units[i]]
+            for k in range(2 * n):
+                own.pairs[2 * target + k] = histogram.pairs[2 * source + k]
+            for k in range(n if own.counts != NULL else 0):
+                own.counts[target + k] = histogram.counts[source + k]
+            target += n
         return own
 
-    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
+    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree,
+                           const uint8_t *marks) noexcept nogil:
         """Copy the chosen bins from a histogram that lists some bins of the tree."""
         cdef Bins own = self.own(histogram.counts != NULL)
         cdef Py_ssize_t i
@@ -171,7 +183,7 @@ cdef class ChosenBins:
             own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
             if own.counts != NULL:
                 own.counts[own.n] = histogram.counts[i]
-            own.n += self.places[b] >= 0
+            own.n += marks[self.features_of[b]]
         return own
 
     cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
@@ -182,6 +194,7 @@ cdef class ChosenBins:
         the other one are the difference to those of the parent, which has ``n_bins``.
         """
         cdef double counted = self.n_pairs + self.n_unpaired + self.n_bytes
-        cdef double by_rows = (share * (n_both * counted + 2 * self.n_bins)
-                               + n_both * (LISTING + self.listed))
+        cdef double by_rows = (
+            share * (n_both * counted + 2 * self.n_bins + CHOOSING * self.n_units)
+            + n_both * (LISTING + self.listed))
         return by_rows < n_small * (LISTING + counted + self.listed) + 2 * n_bins

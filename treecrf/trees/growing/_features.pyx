@@ -37,6 +37,10 @@ cdef Py_ssize_t MANY_POSITIONS = 96
 # How many examples ahead the lists of a window are fetched from memory.
 cdef Py_ssize_t AHEAD = 4
 
+cdef enum:
+    # Chosen ids that are added at a time.
+    PICKED = 64
+
 
 cdef class Features:
     """The features of some positions, and their bins in a histogram.
@@ -188,7 +192,8 @@ cdef class Features:
     cdef void _add_lists(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                          const double *values, double *bins, int stride) noexcept nogil:
         """Add the ids that windows list; they come from memory in random order."""
-        cdef Py_ssize_t i, j, b, width = self.width
+        cdef Py_ssize_t i, j, n_picked, width = self.width
+        cdef int32_t picked[PICKED]
         cdef const int64_t *starts = &self.list_starts[0]
         cdef const int32_t *ids = &self.list_ids[0]
         cdef const int64_t *list_bins = &self.list_bins[0]
@@ -205,16 +210,19 @@ cdef class Features:
                     e += 16
             window = starts + rows[i]
             for j in range(width):
-                for e in range(window[j], window[j + 1]):
-                    b = list_bins[j] + ids[e]
-                    if filtered:
-                        b = places[b]
-                        if b < 0:
-                            continue
-                    if stride == 2:
-                        add_pair(bins + 2 * b, values[2 * i], values[2 * i + 1])
-                    else:
-                        bins[b] += values[2 * i]
+                n_picked = 0
+                for e in range(window[j], window[j + 1] if filtered else window[j]):
+                    # Which ids are chosen cannot be predicted: without a branch, all pass by.
+                    picked[n_picked] = places[list_bins[j] + ids[e]]
+                    n_picked += picked[n_picked] >= 0
+                    if n_picked == PICKED:
+                        add_to_bins(picked, n_picked, 0, values + 2 * i, bins, stride)
+                        n_picked = 0
+                if filtered:
+                    add_to_bins(picked, n_picked, 0, values + 2 * i, bins, stride)
+                else:
+                    add_to_bins(ids + window[j], window[j + 1] - window[j], list_bins[j],
+                                values + 2 * i, bins, stride)
 
     cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil:
         """Find which rows pass a test: a bit for each row."""
@@ -307,6 +315,18 @@ cdef class Features:
                 out[i] = 0
         if by_marks:
             self._mark(low, high, 0)
+
+
+cdef inline void add_to_bins(const int32_t *numbers, Py_ssize_t n, Py_ssize_t first,
+                             const double *values, double *bins, int stride) noexcept nogil:
+    """Add the values of a row to some bins, counted from the first."""
+    cdef Py_ssize_t i
+    if stride == 2:
+        for i in range(n):
+            add_pair(bins + 2 * (first + numbers[i]), values[0], values[1])
+    else:
+        for i in range(n):
+            bins[first + numbers[i]] += values[0]
 
 
 cdef void add_set_bits(const int32_t *rows, Py_ssize_t n, const uint8_t *column,

@@ -19,12 +19,14 @@ cdef class Members:
     # The members of the current node, those that belong to it as a whole first.
     cdef const RowSet *row_set
     cdef const ContextSet *context_set
-    cdef Py_ssize_t n
+    cdef Py_ssize_t n, n_whole
     cdef int32_t *rows
     cdef int32_t *positions
     cdef double *values                     # (residual, weight) of each
     cdef uint8_t *numbers                   # leaf of each row, 0 between calls
     cdef uint64_t *numbered                 # rows that have one
+    cdef uint64_t *weighted                 # rows whose weight is not 0
+    cdef uint64_t *listed                   # those of the current node
     cdef double *counts                     # (examples, 0) of each, where they differ from weights
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,

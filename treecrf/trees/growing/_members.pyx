@@ -57,9 +57,13 @@ cdef class Members:
         self.values = <double *> malloc(2 * n * sizeof(double))
         self.counts = <double *> malloc(2 * (n * separate_counts + 1) * sizeof(double))
         self.numbers = <uint8_t *> calloc(len(position_of_row), 1)
-        self.numbered = <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t))
+        self.numbered, self.weighted, self.listed = (
+            <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t)),
+            <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t)),
+            <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t)))
         if (self.rows == NULL or self.positions == NULL or self.values == NULL
-                or self.counts == NULL or self.numbers == NULL or self.numbered == NULL):
+                or self.counts == NULL or self.numbers == NULL or self.numbered == NULL
+                or self.weighted == NULL or self.listed == NULL):
             raise MemoryError(f"no memory to grow trees on {n} positions")
 
     def __dealloc__(self):
@@ -69,13 +73,21 @@ cdef class Members:
         free(self.counts)
         free(self.numbers)
         free(self.numbered)
+        free(self.weighted)
+        free(self.listed)
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil:
         """Use these examples from now on; see `TreeGrower.grow`."""
+        cdef Py_ssize_t i
         self.targets = targets
         self.curvature = curvature
         self.position_weights = position_weights
+        if position_weights is not None:
+            memset(self.weighted, 0, self.position_of_row.shape[0] // 64 * sizeof(uint64_t))
+            for i in range(self.position_of_row.shape[0]):
+                self.weighted[i >> 6] |= <uint64_t> self._is_counted(
+                    self.position_of_row[i]) << (i & 63)
 
     cdef void gather(self, const RowSet *row_set, const ContextSet *context_set) noexcept nogil:
         """List the members of a node and their values."""
@@ -84,15 +96,23 @@ cdef class Members:
         self._fill_values()
 
     cdef void list_rows(self, const RowSet *row_set) noexcept nogil:
-        """List rows and their positions."""
-        cdef Py_ssize_t i, n_whole = row_set.n_whole
+        """List rows and their positions, without whole rows of weight 0."""
+        cdef Py_ssize_t i, n_whole = row_set.n_whole, n_words = self.position_of_row.shape[0] // 64
+        cdef const uint64_t *whole = row_set.whole
         cdef int32_t *rows = self.rows
         cdef int32_t *positions = self.positions
         cdef const int32_t *position_of_row = &self.position_of_row[0]
         cdef const Fraction *fractions = row_set.fractions
         self.row_set = row_set
+        if self.position_weights is not None:
+            n_whole = 0
+            for i in range(n_words):
+                self.listed[i] = whole[i] & self.weighted[i]
+                n_whole += count_bits(self.listed[i])
+            whole = self.listed
+        self.n_whole = n_whole
         self.n = n_whole + row_set.n_fractions
-        list_bits(row_set.whole, self.position_of_row.shape[0] // 64, rows)
+        list_bits(whole, n_words, rows)
         for i in range(n_whole):
             positions[i] = position_of_row[rows[i]]
         rows += n_whole
@@ -140,7 +160,7 @@ cdef class Members:
 
     cdef void _scale_fractions(self) noexcept nogil:
         """Scale the values of rows of which the node has only a fraction."""
-        cdef Py_ssize_t i, n_whole = self.row_set.n_whole
+        cdef Py_ssize_t i, n_whole = self.n_whole
         cdef const Fraction *fractions = self.row_set.fractions
         cdef double fraction
         cdef double *values = self.values + 2 * n_whole
@@ -225,7 +245,7 @@ cdef class Members:
                             double *counts) noexcept nogil:
         """Sum each context; values that are equal at all contexts of a depth go to the first."""
         cdef const int64_t *depth_starts = &self.contexts.depth_starts[0]
-        cdef Py_ssize_t i, start, n, n_whole = self.row_set.n_whole
+        cdef Py_ssize_t i, start, n, n_whole = self.n_whole
         cdef int32_t position
         cdef uint8_t depth
         cdef const Fraction *fractions = self.row_set.fractions

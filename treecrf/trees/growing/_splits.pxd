@@ -1,8 +1,7 @@
 cimport cython
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
 from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._nodes cimport Node
 
 
@@ -37,7 +36,7 @@ cdef class SplitSearch:
     cdef uint8_t[::1] on_path, allowed      # input features tested above a node, and allowed in it
     cdef const uint8_t[::1] of_tree         # features of the tree
 
-    cdef void choose_for(self, const Node *node, ChosenBins own) noexcept nogil
+    cdef Py_ssize_t choose_features(self, const Node *node) noexcept nogil
     cdef double find(self, Node *node, const Bins *histogram, bint is_exact) noexcept nogil
     cdef bint decide(self, Node *node, double best) noexcept nogil
     cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
@@ -52,8 +51,8 @@ cdef class SplitSearch:
     cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
                           int sign, double *middle) noexcept nogil
     cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil
-    cdef Py_ssize_t _choose_features(self, const Node *node) noexcept nogil
-    cdef void _mark_chosen(self, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
+                            Py_ssize_t n_chosen) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
                            Py_ssize_t first, Py_ssize_t last, bint is_exact,

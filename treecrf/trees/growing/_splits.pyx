@@ -21,7 +21,6 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._nodes cimport Node, bounded_value
 from treecrf.trees.growing._search cimport lower_bound
 from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
@@ -270,15 +269,9 @@ cdef class SplitSearch:
                 node.true_examples = counts[e] if self.with_counts else node.true_weight
         return best
 
-    cdef void choose_for(self, const Node *node, ChosenBins own) noexcept nogil:
-        """Choose the features that a node may test, if it ``chooses``."""
-        cdef Py_ssize_t n = self._choose_features(node)
-        self._mark_chosen(n)
-        own.choose(&self.features[0], n)
-
-    cdef Py_ssize_t _choose_features(self, const Node *node) noexcept nogil:
-        """Choose the features that a node may test, and return their number."""
-        cdef Py_ssize_t i, f, n = self.n_features, n_chosen = self.n_chosen
+    cdef Py_ssize_t choose_features(self, const Node *node) noexcept nogil:
+        """Choose the features that a node may test: list and mark them, and return their number."""
+        cdef Py_ssize_t f, n = self.n_features, n_chosen
         cdef const int32_t *candidates = &self.every[0]
         if self.has_interactions:
             self._find_allowed(node)
@@ -287,24 +280,32 @@ cdef class SplitSearch:
                 if self.sources[f] < 0 or self.allowed[self.sources[f]]:
                     self.features[n] = <int32_t> f
                     n += 1
-            n_chosen = <Py_ssize_t> ceil(self.max_features * n)
             candidates = &self.features[0]
-        if self.draws:
-            n = sample(node.seed, candidates, n, n_chosen, &self.ranks[0], &self.features[0])
-        n_chosen = 0
-        for i in range(n):
-            f = self.features[i]
-            if self.of_tree is None or self.of_tree[f]:
-                self.features[n_chosen] = <int32_t> f
-                n_chosen += 1
-        return n_chosen
+        n_chosen = <Py_ssize_t> ceil(self.max_features * n) if self.has_interactions \
+            else self.n_chosen
+        return self._sample(node.seed, candidates, n, n_chosen if self.draws else n)
 
-    cdef void _mark_chosen(self, Py_ssize_t n) noexcept nogil:
-        """Mark the features that a node may test."""
-        cdef Py_ssize_t i
-        memset(&self.chosen[0], 0, self.n_features)
+    cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
+                            Py_ssize_t n_chosen) noexcept nogil:
+        """Choose some of ``n`` features, in order (Knuth's selection sampling)."""
+        cdef Py_ssize_t i, n_listed = 0
+        cdef int32_t f, left = <int32_t> n_chosen
+        cdef int32_t *ranks = &self.ranks[0]
+        cdef int32_t *features = &self.features[0]
+        cdef uint8_t *chosen = &self.chosen[0]
+        cdef bint takes
+        memset(chosen, 0, self.n_features)
+        draw_ranks(seed, candidates, n, ranks)
         for i in range(n):
-            self.chosen[self.features[i]] = 1
+            f = candidates[i]
+            takes = ranks[i] < left
+            left -= takes
+            if self.of_tree is not None:
+                takes &= self.of_tree[f]
+            chosen[f] = takes
+            features[n_listed] = f
+            n_listed += takes
+        return n_listed
 
     cdef void _find_allowed(self, const Node *node) noexcept nogil:
         """Find the input features that may be tested, given those in the branch above."""
@@ -404,14 +405,3 @@ cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride, 
             for e in range(n):
                 total += bins[stride * e + k]
                 out[stride * e + k] = total
-
-
-cdef Py_ssize_t sample(uint64_t seed, const int32_t *candidates, Py_ssize_t n,
-                       Py_ssize_t n_chosen, int32_t *ranks, int32_t *chosen) noexcept nogil:
-    """Choose ``n_chosen`` of ``n`` features, in order (Knuth's selection sampling)."""
-    cdef Py_ssize_t i, n_taken = 0
-    draw_ranks(seed, candidates, n, ranks)
-    for i in range(n):
-        chosen[n_taken] = candidates[i]
-        n_taken += ranks[i] < n_chosen - n_taken
-    return n_taken

@@ -113,6 +113,8 @@ class Units:
         The first bin of each.
     of_features : int32 array (n_features,)
         The unit with the bins of each feature.
+    features_of : int32 array (n_bins,)
+        The feature of each bin; the number of features for those of missing values in lists.
     of_missing : int32 array
         The units of missing values.
     codes : int64 array (n_code_units,)
@@ -123,6 +125,7 @@ class Units:
 
     starts: np.ndarray
     of_features: np.ndarray
+    features_of: np.ndarray
     of_missing: np.ndarray
     codes: np.ndarray
     pairs: np.ndarray
@@ -168,10 +171,13 @@ def join_units(table: TestTable) -> Units:
     features = table.feature_starts[:-1]
     missing = np.unique(table.run_missing[table.run_missing >= of_lists])
     listed = np.unique(np.append(features[features >= of_lists], missing))
+    features_of = np.repeat(np.arange(len(features)), np.diff(table.feature_starts))
+    features_of[missing] = len(features)
     starts = np.concatenate([table.code_bins[codes], table.bit_bins, listed]).astype(np.int64)
     return Units(
         starts=starts,
         of_features=(np.searchsorted(starts, features, side="right") - 1).astype(np.int32),
+        features_of=features_of.astype(np.int32),
         of_missing=np.searchsorted(starts, missing).astype(np.int32),
         codes=codes,
         pairs=numbers.astype(np.int32),
