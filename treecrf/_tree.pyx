@@ -171,8 +171,7 @@ cdef class TreeGrower:
         self.members = Members(self.contexts, position_of_row, depth, self.n_rows, n_planes,
                                self.separate_counts)
         self.of_tree, self.of_node = (
-            ChosenBins(tests, n_lags * (n_labels + 1), self.separate_counts,
-                       self.features.ids_per_row()) for _ in range(2))
+            ChosenBins(tests, n_lags * (n_labels + 1), self.separate_counts) for _ in range(2))
         # One histogram for each leaf, and two for the rows that surrogates send on.
         self.histograms = Histograms(self.features, self.contexts, self.of_tree, n_lags,
                                      self.separate_counts, self.max_leaves + 3)

@@ -15,7 +15,7 @@ cdef class ChosenBins:
     cdef const int64_t[::1] unit_codes      # first code of each unit of codes
     cdef const int32_t[::1] unit_pairs      # number of its pair; -1 for a single code
     cdef const int64_t[::1] window_code_bins, joint_bins
-    cdef double listed                      # mean number of ids in the window of a row
+    cdef bint with_lists                    # whether rows list ids
     # Those chosen.
     cdef bint is_all, is_exact              # whether they include no other features
     cdef Py_ssize_t n_bins, n_units

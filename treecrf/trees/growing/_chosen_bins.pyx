@@ -11,9 +11,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from treecrf.trees.growing._bins cimport Bins
 
-# To list a row, or to choose a unit of bins, takes about as long as to add to so many bins.
+# To list a row takes about as long as to add to so many bins.
 cdef double LISTING = 8.0
-cdef double CHOOSING = 8.0
 
 
 cdef class ChosenBins:
@@ -26,11 +25,9 @@ cdef class ChosenBins:
         Number of bins of previous labels, which follow those of the window in every choice.
     with_counts : bool
         Whether examples are counted separately from their weights.
-    listed : float
-        Mean number of ids that the window of a row lists.
     """
 
-    def __init__(self, tests, Py_ssize_t n_label_bins, bint with_counts, double listed):
+    def __init__(self, tests, Py_ssize_t n_label_bins, bint with_counts):
         units = tests.units
         n_units, n_bins = len(units.starts), tests.n_bins + n_label_bins
         n_codes = len(tests.code_bins)
@@ -46,7 +43,7 @@ cdef class ChosenBins:
         self.always = np.append(units.of_missing, range(n_units, len(self.starts))).astype(np.int32)
         self.unit_codes, self.unit_pairs = units.codes, units.pairs
         self.window_code_bins, self.joint_bins = tests.code_bins, tests.pairs.bins
-        self.listed = listed
+        self.with_lists = tests.list_bins[tests.width] > tests.list_bins[0]
         self.units, self.bins, self.places, self.numbers = (
             np.full(n_bins + 1, -1, dtype=np.int32) for _ in range(4))
         self.firsts = np.zeros(len(self.starts), dtype=np.int64)
@@ -191,10 +188,11 @@ cdef class ChosenBins:
         """Return whether children that choose a share of the features should sum their own rows.
 
         Otherwise the smaller child sums up all features of the tree, these bins, and the sums of
-        the other one are the difference to those of the parent, which has ``n_bins``.
+        the other one are the difference to those of the parent, which has ``n_bins``, or 0 if it
+        has none. That is always better if rows list ids: to find those chosen, all must be read.
         """
         cdef double counted = self.n_pairs + self.n_unpaired + self.n_bytes
-        cdef double by_rows = (
-            share * (n_both * counted + 2 * self.n_bins + CHOOSING * self.n_units)
-            + n_both * (LISTING + self.listed))
-        return by_rows < n_small * (LISTING + counted + self.listed) + 2 * n_bins
+        cdef double by_rows = (share * (n_both * counted + 2 * self.n_bins)
+                               + n_both * LISTING)
+        return not self.with_lists and (
+            n_bins == 0 or by_rows < n_small * (LISTING + counted) + 2 * n_bins)

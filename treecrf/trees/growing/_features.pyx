@@ -83,12 +83,9 @@ cdef class Features:
 
     def entries_per_row(self):
         """Return the mean number of bins that a row is in."""
-        per_row = self.codes.shape[1] + self.bit_columns.shape[0]
-        return int(per_row * self.width + self.ids_per_row())
-
-    def ids_per_row(self):
-        """Return the mean number of ids that the window of a row lists."""
-        return len(self.list_ids) / max(1, self.list_starts.shape[0] - 1) * self.width
+        n_rows = max(1, self.list_starts.shape[0] - 1)
+        per_row = self.codes.shape[1] + self.bit_columns.shape[0] + len(self.list_ids) / n_rows
+        return int(per_row * self.width)
 
     def has_codes_only(self):
         """Return whether there are features, all with codes."""

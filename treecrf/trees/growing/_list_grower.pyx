@@ -158,8 +158,7 @@ cdef class ListGrower:
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
         self.every, self.of_tree, self.of_node = (
-            ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts,
-                       features.ids_per_row()) for _ in range(3))
+            ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts) for _ in range(3))
         self.histograms = SparseHistograms(self.new_part(features), self.of_tree, max_parts)
         self.splits = SplitSearch(tests, growth, order * (n_labels + 1),
                                   self.with_bin_counts)
@@ -462,8 +461,8 @@ cdef class ListGrower:
     cdef bint _prefers_rows(self, Py_ssize_t n_small, Py_ssize_t n_both,
                             Py_ssize_t n_bins) noexcept nogil:
         """Return whether nodes take less time with histograms of what each chooses."""
-        return self.splits.draws and (n_bins == 0 or self.of_tree.prefers_rows(
-            self.splits.max_features, n_small, n_both, n_bins))
+        return self.splits.draws and self.of_tree.prefers_rows(self.splits.max_features, n_small,
+                                                               n_both, n_bins)
 
     cdef inline bint _shares_follow_lists(self) noexcept nogil:
         """Return whether shares are known only once examples have been moved to children."""
