@@ -225,7 +225,7 @@ def drawn(rng, n_positions, depths, n_labels, order):
         values = rng.integers(-(2**20), 2**20, (20, 2)) / 2**20
         values[:, 1] = np.abs(values[:, 1])
         lists.append(ExampleList(positions, contexts, np.zeros((20, order)), values, None))
-    return Draw(lists, 0.1, 0, 0.0)
+    return Draw(lists, 0.1, 0)
 
 
 @pytest.mark.parametrize("has_curvature", [False, True])
