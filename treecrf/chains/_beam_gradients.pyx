@@ -149,7 +149,7 @@ cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
 
 
 cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
-    """Do the same for the positions before a state; compare ``_curvature.influence_of_past``."""
+    """Compute the influence on positions before a state; see ``_curvature.influence_of_past``."""
     cdef Py_ssize_t t, j, s, v
     cdef State *states
     cdef State *after
@@ -195,7 +195,7 @@ cdef inline bint is_block(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
 
 
 cdef void limit_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Bound the influence of states by that of the states at the end of a block."""
+    """Bound the influence of states by the influence of the states at the end of a block."""
     cdef Py_ssize_t s, j, end = t + trellis.order, n = trellis.n_states[end]
     cdef State *states = states_at(trellis, t)
     cdef State *last = states_at(trellis, end)
@@ -214,7 +214,7 @@ cdef void limit_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
 
 
 cdef void limit_past(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Bound the influence of states at the end of a block by that of those at its start.
+    """Bound the influence of states at the end of a block by the states at its start.
 
     They are compared with what the states at its end imply: forward only, their own probabilities
     take fewer positions into account.
@@ -263,7 +263,7 @@ cdef void states_ahead(const Trellis *trellis, Py_ssize_t t, Py_ssize_t start,
 
 
 cdef void states_behind(const Trellis *trellis, Py_ssize_t t, double *row) noexcept nogil:
-    """Turn probabilities of the states at the end of a block into those of the states at t."""
+    """Turn probabilities of states at the end of a block into probabilities of states at t."""
     cdef Py_ssize_t i, j, s, v
     cdef State *after
     cdef double *work = row + trellis.width

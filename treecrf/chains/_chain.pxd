@@ -74,7 +74,7 @@ cdef enum:
     # with KEEP_ROWS do all rows of `forward` stay, one after the other.
     KEEP_NONE = 0
     KEEP_FEW = 1 << 19           # for many threads
-    KEEP_SOME = 1 << 22          # so many are faster to keep than to compute again
+    KEEP_SOME = 1 << 22          # up to this number, faster to keep than to compute again
     KEEP_ROWS = -1               # as many pairs
 
 
@@ -112,7 +112,7 @@ cdef inline Py_ssize_t tile_length(const Chain *chain, Py_ssize_t i) noexcept no
 
 
 cdef inline double *tile_pairs(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Return the rows of tile i; those of label v start at ``v * tile_length * width``."""
+    """Return the rows of tile i; the rows of label v start at ``v * tile_length * width``."""
     cdef Py_ssize_t size = chain.shape.n_labels * chain.tile * chain.shape.width
     return chain.pairs + i % chain.n_kept * size
 

@@ -12,7 +12,7 @@ times the bound: steps of length s or less are then safe as well.
 
 With an order above 1, successive contexts share labels, and those that differ in a shared label
 stay apart from one position to the next, however little labels depend on each other. There, the
-influence is also bounded by that of the contexts one order later, which share no label with them.
+influence is also bounded by the influence of the contexts one order later, which share no label.
 
 The influence of contexts on later positions comes from a pass over the tiles from the last to the
 first, while their pairs are computed; the influence on earlier positions, and the bounds, from a
@@ -38,7 +38,7 @@ cdef double MIN_P = 2.0 ** -1022
 
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                               Py_ssize_t last, double bound_share) except *:
-    """Allocate memory for the longest of some sequences, among that of the chain."""
+    """Take memory of the chain for the longest of some sequences."""
     cdef Influence influence
     cdef Py_ssize_t n_tiles, n = chain.shape.n_contexts
     cdef Py_ssize_t longest = longest_of(offsets, first, last)
@@ -120,7 +120,7 @@ cdef inline double *pairs_at(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noe
 
 
 cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Return the distance from the pairs of one label in tile i to those of the next label."""
+    """Return the distance from the pairs of one label in tile i to the next label's."""
     return tile_length(chain, i) * chain.shape.width
 
 
@@ -209,7 +209,7 @@ cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize
 
 cdef void influence_of_past(const Chain *chain, Influence *influence, Py_ssize_t i,
                             Py_ssize_t j) noexcept nogil:
-    """Do the same for the positions before t + 1, from the influence on those before t.
+    """Compute the influence on the positions before t + 1, from the influence on those before t.
 
     ``_beam_gradients.influence_of_past`` is the same for the states of a beam.
     """
@@ -259,7 +259,7 @@ cdef void multiply(const double *a, const double *b, double *out, Py_ssize_t n) 
 
 cdef void limit_future(const Chain *chain, Influence *influence, Py_ssize_t i,
                        Py_ssize_t j) noexcept nogil:
-    """Bound the influence of contexts by that of the contexts a block later."""
+    """Bound the influence of contexts by the influence of the contexts a block later."""
     cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
     cdef double beyond
     cdef double *contexts = row_of(chain, influence.contexts, j)
@@ -277,7 +277,7 @@ cdef void limit_future(const Chain *chain, Influence *influence, Py_ssize_t i,
 
 cdef void limit_past(const Chain *chain, Influence *influence, Py_ssize_t i,
                      Py_ssize_t j) noexcept nogil:
-    """Bound the influence of contexts a block later by that of the contexts at its start."""
+    """Bound the influence of contexts a block later by the contexts at its start."""
     cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
     cdef double beyond
     cdef double *contexts = row_of(chain, influence.contexts, j + order)

@@ -146,7 +146,7 @@ cdef class TrueLabels:
                   double[:, :, ::1] out):
         """Compute the functional gradient as well: of ``sum_t log q_t``, or ``-sum_t q / q_t``.
 
-        The second form is that of the exponential loss. There q is the smallest ``q_t`` of a
+        The second form belongs to the exponential loss. There q is the smallest ``q_t`` of a
         sequence, treated as a constant, so that no label has a weight above 1; the caller weights
         the sequences and rounds the residuals. Other residuals are multiples of 2**-32. Contexts
         that do not exist get 0, and so do sequences without an allowed label sequence; a forbidden
@@ -230,7 +230,7 @@ def inverse_weights(const double[::1] logs, double[::1] out):
 
 cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
-    """Allocate memory for the longest of some sequences, among that of the chain."""
+    """Take memory of the chain for the longest of some sequences."""
     cdef Slope slope
     cdef Py_ssize_t longest = longest_of(offsets, first, last), n = chain.shape.n_contexts
     memset(&slope, 0, sizeof(Slope))

@@ -89,7 +89,7 @@ cdef struct Example:
     int32_t position, context, depth, random
 
 
-# The same for arrays.
+# An example in an array.
 EXAMPLE = np.dtype([("residual", "f8"), ("curvature", "f8"), ("position", "i4"), ("context", "i4"),
                     ("depth", "i4"), ("random", "i4")])
 
@@ -306,7 +306,7 @@ cdef Py_ssize_t find(const Test *test, const double *row, Py_ssize_t n,
 # Chains in single precision.
 
 cdef enum:
-    # Chains of so many labels are computed in single precision, if they have no more factors.
+    # Chains with numbers of labels in this range, and no more factors, are in single precision.
     MANY_LABELS = 9
     TOO_MANY_LABELS = 257
     NARROW_SIZE = 1 << 20
@@ -399,7 +399,7 @@ def log_likelihood(scores, const int64_t[::1] offsets, const int32_t[::1] labels
 
 
 cdef struct Known:
-    # A chain of which only label sequences with the known labels are left.
+    # A chain that only has the label sequences with the known labels.
     Chain chain
     double *ends            # row of ``backward`` at the end of each tile
 
@@ -724,8 +724,8 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
                  uint64_t iteration_key, double mu, double floor):
     """Draw the examples of the chains ``first`` to ``last - 1`` from their residuals.
 
-    Without ``curvature``, ``counts`` is that of all examples of a position; None stands for 1. The
-    order is 0 if every position has one given context. See `LikelihoodKernel.sample`.
+    Without ``curvature``, all examples of a position have its count, or 1 without counts. The order
+    is 0 if every position has one given context. See `LikelihoodKernel.sample`.
     """
     cdef chain_shape shape = shape_of(residuals)
     cdef Py_ssize_t i, n, block = max(1, TABLE_BLOCK // shape.width)

@@ -59,7 +59,7 @@ def _means(tables: list[np.ndarray], previous: np.ndarray, lags: tuple[int, ...]
     means = np.zeros((previous.shape[1], n_labels))
     for depth in np.unique(depths):
         known = [lag for lag in lags if lag < depth]
-        # The axes after the first are those of the lags, the nearest one last.
+        # After the first, there is an axis for each lag, the nearest one last.
         absent = tuple(depth - lag for lag in range(depth) if lag not in known)
         table, here = tables[depth].mean(axis=absent), depths == depth
         labels = tuple(previous[lag, here].astype(np.intp) for lag in reversed(known))

@@ -196,7 +196,7 @@ class LogLikelihood(ChainObjective):
             )
 
     def value(self, scores: np.ndarray | ScoreParts) -> float:
-        """Compute the value at the scores; that of parts has the precision of samples."""
+        """Compute the value at the scores; with parts, in the precision of samples."""
         is_sampled = isinstance(scores, ScoreParts) and self._unknown is None
         kernel = _sampling if is_sampled else _inference
         self.threads.map(

@@ -12,7 +12,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.scratch import Allocate, moved
 
-# Parts are multiples of this unit, that of leaf values; SCORE_UNIT in chains/parts.h is the same.
+# Parts are multiples of the unit of leaf values, which is SCORE_UNIT in chains/parts.h.
 SCORE_UNIT = LEAF_UNIT
 # Absolute values of scores are smaller than this. At 2048 they would overflow, and the rounded
 # fractions of a leaf's value may add up to slightly more than the value.
@@ -128,7 +128,7 @@ class ScoreParts:
         return self.rest
 
     def make_room(self, added: np.ndarray) -> None:
-        """Check that scores stay in range, given bounds of what is added to those of each label."""
+        """Check that scores stay in range, given bounds of what is added for each label."""
         if not (self._bounds + added < MAX_SCORE).all():
             # Sums of bounds may be much larger than the scores.
             self._bounds = np.array([self._largest(label) for label in range(self.n_labels)])

@@ -20,8 +20,7 @@ def count_rows(const int32_t[::1] rows, const int64_t[::1] list_starts,
                const int64_t[::1] positions, Py_ssize_t left, Py_ssize_t right):
     """Count the rows of the windows of some positions, and the ids that they list.
 
-    ``list_starts`` has no items if no row lists an id. The other parameters are those of
-    `copy_rows`.
+    ``list_starts`` has no items if no row lists an id. The rest is as in `copy_rows`.
     """
     cdef Py_ssize_t i, n_rows = 0, n_ids = 0
     cdef Run run

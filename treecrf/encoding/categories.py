@@ -38,7 +38,7 @@ class Vocabulary:
         return np.where(self.symbols[indices] == values, indices, len(self.symbols))
 
     def _code_of_point(self, known: np.ndarray, n: int) -> np.ndarray:
-        """Return the code of each of the first n code points, given those of the symbols."""
+        """Return the code of each of the first n code points; ``known`` are the symbols'."""
         codes = np.full(n, len(known), dtype=np.intp)
         codes[known] = np.arange(len(known))
         return codes

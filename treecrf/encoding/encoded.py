@@ -44,7 +44,7 @@ class EncodedSequences:
 
     @property
     def n_padded_rows(self) -> int:
-        """Number of rows from that of the first position on, in whole words of 64 rows.
+        """Number of rows from the first position's on, in whole words of 64 rows.
 
         Bit sets of rows, and tables with an entry for each row, have this size.
         """

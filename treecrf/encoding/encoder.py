@@ -30,7 +30,7 @@ from treecrf.utils.threads import Threads
 # How missing values are handled: by the trees, or by imputation.
 METHODS = ("weighting", "surrogate", *FILLED)
 
-# Encoding so many positions may take megabytes in passing.
+# Encoding at least this number of positions may take megabytes in passing.
 MANY_POSITIONS = 1 << 16
 
 INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
@@ -101,7 +101,7 @@ class Encoder:
         plan: Plan,
         imputation: Imputation | None,
     ) -> Encoder:
-        """Set the learned attributes to those of another encoder or of a saved model."""
+        """Set the learned attributes, from another encoder or a saved model."""
         self.window = window
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
         self.imputation, self._schema = imputation, None

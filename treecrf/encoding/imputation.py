@@ -38,7 +38,7 @@ class Imputation:
         return np.append(np.arange(len(self.values)), self.indicator_columns).astype(np.int64)
 
     def kinds(self, kinds: np.ndarray) -> np.ndarray:
-        """Return the kinds of all columns, given those of the input."""
+        """Return the kinds of all columns, given the kinds of the input's."""
         return np.append(kinds, np.full(len(self.indicator_columns), BOOLEAN)).astype(np.uint8)
 
     def described(self, base: Description) -> Description:
@@ -172,7 +172,7 @@ def means_of(fleet: Fleet) -> np.ndarray:
     exponents = np.frexp(np.max(fleet.map(_largest_of), axis=0))[1]
     highs, lows, n_present = zip(*fleet.map(_sums_of, exponents), strict=True)
     n_values = np.sum(n_present, axis=0)
-    # Sums of so many values may not fit 64 bits.
+    # Sums of more values may not fit 64 bits.
     dtype = object if n_values.max() >= MAX_VALUES else np.int64
     high, low = (np.sum(sums, axis=0, dtype=dtype) for sums in (highs, lows))
     # The sum of large values may exceed the range of float64; their mean does not.

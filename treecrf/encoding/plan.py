@@ -10,7 +10,7 @@ lists
     The ids of the values that are present, for sparse columns and for categories with many
     values.
 
-A missing value has a separate code, after those of values, or an id in the other two kinds. A
+A missing value has a separate code, after the codes of values, or an id in the other two kinds. A
 category that did not occur in training is stored as no category. If sequences consist of symbols,
 however, 0 marks the boundary rows, and the last code stands for all symbols that are unseen.
 """
@@ -99,7 +99,7 @@ class Plan:
         """Define how tests are evaluated on a row: int32 arrays of kinds, slots, lows and highs.
 
         ``tested`` holds the column of each test, or `BOUNDARY`; ``values`` the index of its
-        category or threshold among those of the column.
+        category or threshold in this column.
         """
         real, outside = np.maximum(tested, 0), tested == BOUNDARY
         is_number, is_category = columns.is_number[real], columns.is_category[real]

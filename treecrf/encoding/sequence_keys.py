@@ -40,8 +40,8 @@ def sequence_keys(
 ) -> np.ndarray:
     """Compute a different key for each labeled sequence, from its content.
 
-    ``masks`` are those of allowed and of possible labels, ``ties`` numbers of the positions that
-    order identical sequences, such as weights.
+    ``masks`` mark allowed and possible labels. ``ties`` are numbers of the positions that order
+    identical sequences, such as weights.
     """
     return keys_of([encoded_hashes(encoded, codes, *masks, ties=ties)])[0]
 

@@ -357,7 +357,7 @@ cdef class CachedScores(TreeScores):
         request.entries[s] = entry
 
     cdef int32_t _free_plane(self, Py_ssize_t row) noexcept nogil:
-        """Return a free plane at a row, if necessary that of the least recently used context."""
+        """Return a free plane at a row, if necessary of the least recently used context."""
         cdef Py_ssize_t i, oldest = 0, n = self.n_cached[row]
         cdef int32_t plane
         if n < self.n_planes:

@@ -110,8 +110,8 @@ def _merged(
 ) -> WeightedConjunctions:
     """Add the values of leaves with the same conjunction, contexts and label.
 
-    Sums of 0, and conjunctions without other sums, are left out. The first of ``masks`` is that of
-    all contexts; those of the leaves follow.
+    Sums of 0, and conjunctions without other sums, are left out. The first of ``masks`` is for
+    all contexts; the masks of the leaves follow.
     """
     masks, sets = _distinct_sets(masks)
     table = np.stack([conjunctions, sets, labels], axis=1)

@@ -46,7 +46,7 @@ class Forest:
         self.n_labels = n_labels
         self.order = order
         self.trees: list[dict[str, np.ndarray]] = []
-        # For each iteration, as those of `treecrf.chains.score_parts.ScoreParts`.
+        # For each iteration, as in `treecrf.chains.score_parts.ScoreParts`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         self._scorers: dict = {}
 
@@ -84,7 +84,7 @@ class Forest:
     def meanings(self, table: TestTable) -> np.ndarray:
         """Return the column, offset and value of every test; int32 array (3, n_tests + 1).
 
-        The window tests are followed by those of the previous labels. The last entry is for leaves,
+        Tests of previous labels follow the window tests. The last entry is for leaves,
         whose test is -1.
         """
         n_symbols = self.n_labels + 1

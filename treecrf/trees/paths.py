@@ -102,7 +102,7 @@ def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
     is_end, real = literals.column == BOUNDARY, np.maximum(literals.column, 0)
     below = points_down(encoder, literals.column, literals.value)
     is_category = encoder.columns.is_category[real]
-    # A value that passes a test fails those of other categories, or on the other side of 0.
+    # A value that passes a test fails tests of other categories, or on the other side of 0.
     side = np.where(literals.holds | is_category, below, ~below)
     keys = 2 * _sites(literals, encoder) + side
     known = np.isin(keys, keys[literals.holds & ~is_end])

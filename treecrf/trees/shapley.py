@@ -134,7 +134,7 @@ class Links:
 
 
 def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the cover of each node's true child, relative to that of the node: its share.
+    """Return the cover of each node's true child relative to the node: its share.
 
     Shares also divide positions without a value, so that a missing value is the same as an absent
     player. Models saved by early versions have no shares of label tests; weights replace them.

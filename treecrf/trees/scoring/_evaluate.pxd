@@ -26,7 +26,7 @@ cdef struct Block:
     double *addend             # 1 for the contexts that reach a leaf, else 0
     double *shared             # [class, position]: values that all contexts receive
     bint has_missing           # whether any value is missing
-    Fraction *fractions        # positions of which nodes have a fraction
+    Fraction *fractions        # of positions, which belong to nodes
     Py_ssize_t n_fractions, room
     Py_ssize_t *fractions_of    # first fraction of each node
     Py_ssize_t *n_fractions_of  # number of fractions of each node

@@ -7,7 +7,7 @@ contexts instead, so that all contexts of a position are scored together. Where 
 are given, their tests have columns like all others, and a position has one score for each class.
 
 Leaf values are multiples of 2**-20 (see ``_tree``). The sums are exact in any order, and equal
-those of training to the last bit.
+the scores of training to the last bit.
 
 Positions of a block whose values are missing follow the surrogates of a test, or go to both
 children with a fraction of their weight (see ``_row_sets``). Fractions are in lists next to the bit

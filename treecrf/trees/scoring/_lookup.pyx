@@ -33,10 +33,10 @@ cdef extern from "utils/leaf_sums.h" nogil:
 
 cdef enum:
     BLOCK = 64 * ROW_WORDS
-    # From the totals of a context to those of the next. A power of 2 would put the totals of
+    # From the totals of a context to the next one's. A power of 2 would put the totals of
     # a position into the same few lines of the cache.
     STRIDE = BLOCK + 16
-    # Rows of zeros and of ones follow those of the tests.
+    # Rows of zeros and of ones follow the rows of the tests.
     N_CONSTANTS = 2
 
 cdef double UNIT = 2.0**-20

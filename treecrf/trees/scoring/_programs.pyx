@@ -29,7 +29,7 @@ cdef extern from "utils/leaf_sums.h" nogil:
     uint64_t make_step(uint64_t test, uint64_t other, uint64_t negated)
 
 cdef enum:
-    # Rows after those of the tests: of zeros, of ones, and of intermediate results.
+    # Rows after the rows of tests: zeros, ones, and intermediate results.
     ZEROS = 0
     ONES = 1
     FIRST_SLOT = 2

@@ -58,8 +58,8 @@ cdef class Walker:
                    Py_ssize_t last):
         """Add the trees' values to the scores.
 
-        The parameters are those of `LookupEvaluator.add_scores`. If ``positions`` is None, the
-        rows of the scores are those of all encoded positions.
+        As `LookupEvaluator.add_scores`; without ``positions``, the scores have a row for each
+        encoded position.
         """
         cdef const uint8_t[:, ::1] given = scoring.given
         cdef const uint8_t[::1] depth = scoring.depth

@@ -14,7 +14,7 @@ from treecrf.trees.growing.window_tests import missing_values
 
 @dataclass(frozen=True)
 class DistinctTests:
-    """Distinct tests of rows: those of nodes, those of surrogates alone, and missing-value tests.
+    """Distinct tests of rows: tests of nodes, of surrogates alone, and of missing values.
 
     A missing-value test holds where the value of a column is missing. Tests of nodes are the first
     ``n_plain``; only these matter where no value is missing. Tests that read the same bytes are
