@@ -38,7 +38,7 @@ class RandomObjective:
     def constrain(self, scores):
         """Nothing is forbidden."""
 
-    def examples(self, scores, iteration):
+    def examples(self, scores, iteration, weights=None):
         return np.rint(self.rng.uniform(-1, 1, self.shape) * 2.0**32) / 2.0**32, None, 0.0
 
     def value(self, scores):
