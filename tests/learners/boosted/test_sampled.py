@@ -159,9 +159,9 @@ def test_a_budget_limits_the_examples(seed, monkeypatch):
     sizes = []
     grow = ListGrowth.grow
 
-    def counting(self, draw):
+    def counting(self, draw, *arguments):
         sizes.append(sum(len(examples.positions) for examples in draw.lists))
-        grow(self, draw)
+        grow(self, draw, *arguments)
 
     monkeypatch.setattr(ListGrowth, "grow", counting)
     model(sampling=0.01, max_examples=300, second_order=True, max_iter=5).fit(X, y)

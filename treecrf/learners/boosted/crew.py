@@ -40,6 +40,12 @@ class Crew:
         for grower in growers:
             grower.n_idle = self._n_idle
 
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the factor of the leaf values of the next trees."""
+        for grower in self._members:
+            if grower is not None:
+                grower.set_learning_rate(rate)
+
     def grow(self, numbers: Sequence[int], begin: Callable[[ListGrower, int], None]) -> dict:
         """Grow trees.
 

@@ -95,6 +95,9 @@ class LocalShards:
         shards = [
             Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
         ]
+        if n_shards == 1 and len(shards[0].training) == 1:
+            # Files would be read into memory.
+            shards[0].is_resident = allocate is None
         return cls(shards, ListGrowing(setup), n_threads)
 
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:

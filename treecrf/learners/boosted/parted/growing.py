@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 
@@ -10,14 +11,14 @@ import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.sampling import EXAMPLE_UNIT, Draw, ExampleList, RawDraw, mu_for
-from treecrf.encoding.encoded import EncodedSequences, chained
-from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.crew import Crew
 from treecrf.learners.boosted.loop import features_of_tree, tree_seed
 from treecrf.learners.boosted.parted.steps import (
     Drawn,
     DrawnExamples,
     Grown,
+    ResidentExamples,
     ShardSetup,
     Step,
     total,
@@ -26,58 +27,47 @@ from treecrf.learners.boosted.sampled import ListedPositions
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
-from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import TestTable, number_tests
 from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2, round_to, unit_for
 from treecrf.utils.threads import Threads
 
 
 class ListGrowth:
-    """Growth of the trees of an iteration on lists of examples.
-
-    The trees are appended to ``forest``. If ``has_curvature``, the weights of examples are
-    curvature.
-    """
+    """Growth of trees on lists of examples at some positions."""
 
     def __init__(
-        self,
-        forest: Forest,
-        encoder: Encoder,
-        positions: ListedPositions,
-        growth: Growth,
-        has_curvature: bool,
-        threads: Threads,
-        iteration: int,
-        table: TestTable,
+        self, setup: ShardSetup, table: TestTable, positions: ListedPositions, threads: Threads
     ):
-        self.forest = forest
         self.positions = positions
-        self.growth = growth
-        self.has_curvature = has_curvature
+        self.growth = setup.growth
+        self.has_curvature = setup.estimator._is_newton()  # otherwise, weights of examples
         self.threads = threads
-        self.iteration = iteration
         self.table = table
-        self.surrogates = encoder.missing == "surrogate"
+        self.surrogates = setup.encoder.missing == "surrogate"
         self._rows = positions.encoded.rows_from_first
-        self._meanings = forest.meanings(self.table)
-        self._crew = self._make_crew(positions.encoded)
+        empty = setup.new_forest()
+        self.n_labels = empty.n_labels
+        # Whether the contexts of a position are one example, because no tree tests labels.
+        self._joins_contexts = empty.transitions is not None
+        self._meanings = empty.meanings(table)
+        self._crew = self._make_crew(0 if self._joins_contexts else empty.order)
 
-    def _make_crew(self, encoded: EncodedSequences) -> Crew:
-        table, n_threads = self.table, self.threads.n_threads
+    def _make_crew(self, order: int) -> Crew:
+        encoded, table, n_threads = self.positions.encoded, self.table, self.threads.n_threads
         features = Features(encoded, table)
         growers = [
             ListGrower(
                 features if i == 0 else Features(encoded, table, features),
                 table,
                 self.growth,
-                self.forest.n_labels,
-                0 if self._joins_contexts else self.forest.order,
+                self.n_labels,
+                order,
                 with_counts=self.with_counts,
                 has_curvature=self.has_curvature,
                 surrogates=self.surrogates,
                 max_parts=n_threads,
             )
-            for i in range(min(n_threads, self.forest.n_labels))
+            for i in range(min(n_threads, self.n_labels))
         ]
         n_helpers = n_threads if n_threads > 1 else 0
         parts = [growers[0].new_part(Features(encoded, table, features)) for _ in range(n_helpers)]
@@ -97,7 +87,7 @@ class ListGrowth:
         if self._joins_contexts and not self.has_curvature:
             # The contexts of a position together have its weight.
             depth = self.positions.depth[examples.positions]
-            weights /= self.forest.n_labels ** depth.astype(float)
+            weights /= self.n_labels ** depth.astype(float)
         for values in (examples.residuals, weights, examples.counts):
             if values is not None:
                 self._round(values)
@@ -107,18 +97,19 @@ class ListGrowth:
         bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
         round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
-    def grow(self, draw: Draw) -> None:
-        """Add a tree for each label to the forest, grown on its examples, which are rounded."""
+    def grow(self, draw: Draw, forest: Forest, iteration: int, learning_rate: float) -> None:
+        """Add a tree for each label to a forest, grown on its examples, which are rounded."""
+        self._crew.set_learning_rate(learning_rate)
         sizes = np.array([len(examples.positions) for examples in draw.lists])
 
         def begin(grower: ListGrower, k: int) -> None:
-            seed = tree_seed(self.growth.seed, self.iteration, k)
+            seed = tree_seed(self.growth.seed, iteration, k)
             chosen = features_of_tree(self.growth, seed, self.table.n_features)
             grower.begin(*self._listed(draw.lists[k]), seed, chosen, k)
 
         trees = self._crew.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
-        for k in range(self.forest.n_labels):
-            self.forest.append(trees[k], self._meanings)
+        for k in range(self.n_labels):
+            forest.append(trees[k], self._meanings)
 
     def _listed(self, examples: ExampleList) -> tuple[np.ndarray | None, ...]:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
@@ -131,11 +122,6 @@ class ListGrowth:
             positions, labels = positions[first], np.zeros((len(first), 0), dtype=np.uint8)
             values, counts = _sums_of_runs(values, first), _sums_of_runs(counts, first)
         return self._rows[positions], labels, values, counts
-
-    @property
-    def _joins_contexts(self) -> bool:
-        """Whether the contexts of a position are one example, because no tree tests labels."""
-        return self.forest.transitions is not None
 
 
 def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray | None:
@@ -155,13 +141,15 @@ class ListGrowing:
 
     def __init__(self, setup: ShardSetup):
         self.setup = setup
+        # Of examples that are where trees grow.
+        self._resident: ListGrowth | None = None
 
     @cached_property
     def _table(self) -> TestTable:
         return number_tests(self.setup.encoder)
 
     def __getstate__(self) -> dict:
-        return {name: value for name, value in vars(self).items() if name != "_table"}
+        return {"setup": self.setup, "_resident": None}
 
     def grow(self, drawn: list[Drawn], step: Step, n_threads: int = 1) -> Grown:
         """Join the answers of all shards to a step, and grow trees.
@@ -195,7 +183,7 @@ class ListGrowing:
 
     def _trees(
         self,
-        examples: list[DrawnExamples],
+        examples: list[DrawnExamples | ResidentExamples],
         mu: float,
         size: int,
         of_contexts: np.ndarray | None,
@@ -203,28 +191,31 @@ class ListGrowing:
         n_threads: int,
     ) -> dict[str, np.ndarray]:
         """Grow the trees of an iteration; return them as from `Forest.pack`."""
-        setup, estimator, forest = self.setup, self.setup.estimator, self.setup.new_forest()
-        growth = replace(setup.growth, learning_rate=step.learning_rate)
-        with Threads(n_threads) as threads:
-            lists = ListGrowth(
-                forest,
-                setup.encoder,
-                _joined([part.positions for part in examples]),
-                growth,
-                estimator._is_newton(),
-                threads,
-                step.n_iter,
-                self._table,
-            )
-            raw = RawDraw(_samples(examples, forest.order), step.request.mu, step.request.floor)
-            weighted = raw.lists(mu, threads, counted=lists.with_counts, release=True)
-            transitions = estimator._transition_growth(forest, growth)
+        forest = self.setup.new_forest()
+        lists = self._lists(examples, n_threads)
+        raw = RawDraw(_samples(examples, forest.order), step.request.mu, step.request.floor)
+        with nullcontext() if lists is self._resident else lists.threads:
+            weighted = raw.lists(mu, lists.threads, counted=lists.with_counts, release=True)
             draw = Draw(weighted, mu, size)
             lists.round(draw)
-            lists.grow(draw)
-            if transitions is not None:
-                transitions.grow(draw, lists.positions.depth, of_contexts)
+            lists.grow(draw, forest, step.n_iter, step.learning_rate)
+        growth = replace(self.setup.growth, learning_rate=step.learning_rate)
+        transitions = self.setup.estimator._transition_growth(forest, growth)
+        if transitions is not None:
+            transitions.grow(draw, lists.positions.depth, of_contexts)
         return forest.pack()
+
+    def _lists(
+        self, examples: list[DrawnExamples | ResidentExamples], n_threads: int
+    ) -> ListGrowth:
+        """Return the growers of an iteration, which last where the examples stay in one place."""
+        if not isinstance(examples[0], ResidentExamples):
+            positions = _joined([part.positions for part in examples])
+            return ListGrowth(self.setup, self._table, positions, Threads(n_threads))
+        if self._resident is None or self._resident.positions is not examples[0].positions:
+            positions = examples[0].positions
+            self._resident = ListGrowth(self.setup, self._table, positions, Threads(n_threads))
+        return self._resident
 
 
 def _mean(sums: Iterable) -> float:
@@ -242,11 +233,10 @@ def _joined(parts: list[ListedPositions]) -> ListedPositions:
     )
 
 
-def _samples(examples: list[DrawnExamples], order: int) -> list[Sample]:
-    """Unpack the samples of all parts; their positions are those of `_joined`."""
+def _samples(examples: list[DrawnExamples | ResidentExamples], order: int) -> list[Sample]:
+    """Return the samples of all parts; their positions are those of `_joined`."""
     samples, first = [], 0
     for part in examples:
-        n_lags = 0 if part.positions.given is not None else order
-        samples.append(Sample.unpack(part.examples, part.starts, n_lags, part.size, first))
+        samples += part.samples(order, first)
         first += len(part.positions.depth)
     return samples

@@ -6,6 +6,7 @@ defines the requests that a shard answers.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -22,6 +23,7 @@ from treecrf.learners.boosted.parted.steps import (
     DrawnExamples,
     DrawRequest,
     LabeledTotals,
+    ResidentExamples,
     ShardSetup,
     Step,
     total,
@@ -64,6 +66,8 @@ class Shard:
         self.setup = setup
         self.n_threads = n_threads
         self._allocate = allocate
+        # Whether trees grow in this process, on the rows of the only part.
+        self.is_resident = False
         self.training = self._with_large_parts(
             [part.training for part in parts.values() if part.training is not None]
         )
@@ -116,7 +120,7 @@ class Shard:
             if self.n_iter < step.first:
                 return Behind(self.n_iter)
             try:
-                with self._threads:
+                with nullcontext() if self.is_resident else self._threads:
                     self._add_trees(step)
                     return self._answer(step)
             except BaseException:
@@ -144,8 +148,7 @@ class Shard:
         if step.request is not None and self._training:
             drawn = [part.draw(step.n_iter, step.request) for part in self._training]
             samples, sums = map(list, zip(*drawn, strict=True))
-            positions = [part.positions for part in self._training]
-            examples = DrawnExamples.of(samples, positions, self.setup.encoder.window)
+            examples = self._examples(samples)
         validation, predictions, scores = [], {}, []
         for number, part in self._held_out.items() if step.wants_validation else ():
             validation.append(part.sums(self.forest))
@@ -164,6 +167,12 @@ class Shard:
             None if step.query is None else step.query(self),
         )
 
+    def _examples(self, samples: list[list[Sample]]) -> DrawnExamples | ResidentExamples:
+        positions = [part.positions for part in self._training]
+        if self.is_resident:
+            return ResidentExamples(positions[0], samples[0])
+        return DrawnExamples.of(samples, positions, self.setup.encoder.window)
+
     def _of_contexts(self, step: Step) -> np.ndarray | None:
         if step.request is None:
             return None
@@ -181,7 +190,7 @@ class Shard:
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state["kept"])
-        self._allocate = None
+        self._allocate, self.is_resident = None, False
         self._begin()
         self.forest = state["forest"]
         for part, scores in zip(self._parts(), state["scores"], strict=True):

@@ -225,6 +225,28 @@ class DrawnExamples:
         size = sum(sample.size for samples in drawn for sample in samples)
         return cls(_at(positions, kept, window), examples, starts, size)
 
+    def samples(self, order: int, first: int) -> list[Sample]:
+        """Unpack the examples; ``first`` is the number of positions of the shards before."""
+        n_lags = 0 if self.positions.given is not None else order
+        return [Sample.unpack(self.examples, self.starts, n_lags, self.size, first)]
+
+
+@dataclass(frozen=True)
+class ResidentExamples:
+    """Examples of the only part of the data, which trees grow on where they are."""
+
+    positions: ListedPositions
+    drawn: list[Sample]
+
+    @property
+    def size(self) -> int:
+        """Size of all samples."""
+        return sum(sample.size for sample in self.drawn)
+
+    def samples(self, order: int, first: int) -> list[Sample]:
+        """Return the samples."""
+        return self.drawn
+
 
 def _at(
     parts: list[ListedPositions], kept: list[np.ndarray], window: tuple[int, int]
@@ -258,7 +280,7 @@ class Drawn:
 
     Attributes
     ----------
-    examples : DrawnExamples or None
+    examples : DrawnExamples, ResidentExamples or None
         None if there was no request, or no part has training sequences.
     value, validation : MeanSums or None
         Of the objective on the training and the validation sequences, if there are any and the
@@ -274,7 +296,7 @@ class Drawn:
         That of the query, if there is one.
     """
 
-    examples: DrawnExamples | None
+    examples: DrawnExamples | ResidentExamples | None
     value: MeanSums | None
     validation: MeanSums | None
     of_contexts: np.ndarray | None
