@@ -721,6 +721,7 @@ def test_an_interrupt_waits_for_the_end_of_an_import(run, monkeypatch):
 def test_an_interrupted_training_leaves_no_model(table, tmp_path):
     path = tmp_path / "late.treecrf"
     words = ["train", table, *TABLE, "--model", path, "--max-iter", "1000000"]
+    words += ["--set", "early_stopping=false"]
     with process(*words) as running:
         assert running.stderr.readline().startswith(b"sequences: 24")
         time.sleep(0.2)

@@ -90,7 +90,7 @@ rng = np.random.default_rng(0)
 X = [rng.normal(size=(50, 4)) for _ in range(20)]
 y = [(x[:, 0] > 0).astype(int) for x in X]
 seconds, n_jobs = float(sys.argv[1]), int(sys.argv[2])
-settings = dict(max_iter=1, random_state=0, n_jobs=n_jobs)
+settings = dict(max_iter=1, early_stopping=False, random_state=0, n_jobs=n_jobs)
 model = TreeCRF(**settings).fit(X, y)
 before = np.concatenate(model.predict_proba(X))
 model.set_params(max_iter=100_000)

@@ -68,7 +68,11 @@ def test_names_and_messages_are_those_recorded(found_in):
 @pytest.mark.parametrize("kind", KINDS)
 def test_sizes_are_at_their_limits(kind):
     found, limits = KINDS[kind](), RECORDED["limits"][kind]
-    higher = {n: f"{v}, limit {limits.get(n)}" for n, v in found.items() if v > limits.get(n, 0)}
+    # What a cluster calls varies by a few functions.
+    room = 1.01 if kind == "path" else 1.0
+    higher = {
+        n: f"{v}, limit {limits.get(n)}" for n, v in found.items() if v > room * limits.get(n, 0)
+    }
     assert not higher, "must not grow"
     lower = [name for name, limit in limits.items() if found.get(name, 0) < NEAR * limit]
     assert not lower, f"lower the limits: {RECORD} limits"

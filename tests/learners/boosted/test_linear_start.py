@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 from itertools import pairwise, product
 
@@ -278,9 +279,9 @@ def test_conjunctions_alone_give_no_starting_weights(letters):
 def test_the_own_linear_model_does_not_warn_of_settings_that_a_user_cannot_change(letters):
     _, y = letters
     crowded = [np.arange(len(labels))[:, None] + 1e6 for labels in y]
-    settings = {"solver": "lbfgs", "max_iter": 1}
+    few = functools.partial(LinearCRF, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="LinearCRF did not converge in max_iter=1 "):
-        small(init=LinearCRF(**settings)).fit(crowded, y)
+        small(init=few()).fit(crowded, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(start_module, "_solver", lambda *_: settings)
+        patch.setattr(start_module, "LinearCRF", few)
         assert small().fit(crowded, y).init_.max_iter == 1
