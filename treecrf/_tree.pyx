@@ -1,43 +1,31 @@
 """Best-first regression trees over the product of positions and label contexts.
 
-The examples of a class's tree are pairs (position, context of previous labels). Every test depends
-either on the window of a position or on a previous label, so the examples of a node are always
+The examples of a label's tree are pairs (position, context of previous labels). Every test reads
+either the window of a position or a previous label, so the examples of a node are always
 (a set of positions) x (a set of contexts), and the table of all examples is never built. Positions
 are a bit set, which a window test splits word by word. A test of a previous label splits the
-contexts and leaves the same positions to both children. At a node a position has one residual, the
+contexts and leaves the same positions to both children. At a node, a position has one residual: the
 sum over the contexts of the set. Window tests are scored from histograms of these sums, tests of a
-previous label from the sums of each context. Members are listed only to be added to a histogram,
-that of the smaller child, and finally to receive the value of their leaf.
+previous label from the sums of each context. Members are listed only to fill the histogram of the
+smaller child, and at the end to receive the value of their leaf.
 
 Where a position has only a few contexts of its own (the true one, or those in a beam), the examples
 are *planes* of rows instead: in each plane a row has at most one example, whose previous labels are
-codes that histograms count and tests read like those of the window.
+codes that histograms count and tests read like the codes of the window.
 
-A test is scored on the examples that have its value; those whose value is missing have a bin of
-their own. They go to both children with a fraction of their weight (see ``_row_sets``), or to the
-child that a surrogate chooses (see ``_surrogates``).
+A test is scored on the examples that have its value; the others have a bin of their own. They go to
+both children with a fraction of their weight (see ``_row_sets``), or to the child that a surrogate
+chooses (see ``_surrogates``).
 
-All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or of many rows,
-or where rows are divided, of a larger unit (see ``utils.exact``). Their sums are exact, so they do
-not depend on the order of summation, and histograms can be subtracted.
+All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or of a larger
+unit where there are many rows, or where rows are divided (see ``utils.exact``). Their sums are
+exact, so they do not depend on the order of summation, and histograms can be subtracted.
 
-The parts, in ``treecrf.trees.growing``:
-
-``_context_sets``, ``_row_sets``
-    The contexts and the rows of all nodes.
-``_members``
-    Lists the members of one node and their values. Everything else sees examples through this list.
-``_features``, ``_histograms``
-    Add listed members to histograms.
-``_context_histograms``
-    Sums up each context of all positions at once, for the nodes that only labels divide.
-``_splits``
-    Finds the best window test of a node, given its histogram; ``_context_splits`` the best test of
-    a previous label.
-``_surrogates``
-    Finds and applies surrogate splits.
-
-This module holds the queue of best-first growth, and the splitting of nodes.
+The parts are in ``treecrf.trees.growing``: ``_context_sets`` and ``_row_sets`` hold the contexts
+and the rows of all nodes. ``_members`` lists the members of one node, and everything else sees
+examples through this list. ``_features``, ``_histograms`` and ``_context_histograms`` sum them up;
+``_splits``, ``_context_splits`` and ``_surrogates`` find the tests. This module holds the queue of
+best-first growth, and splits nodes.
 """
 
 import numpy as np
@@ -89,40 +77,20 @@ cdef double MIN_SHARE = 0.2
 cdef class TreeGrower:
     """Grower of one tree after another on the same positions, with its working memory.
 
-    Parameters
-    ----------
-    encoded : treecrf.encoding.encoded.EncodedSequences
-        The positions.
-    tests : treecrf.trees.growing.window_tests.TestTable
-        The window tests, in the order of the histogram's bins.
-    growth : treecrf.trees.growing.growth.Growth
-    n_labels, order : int
-    weighted : bool, default=False
-        Whether the weights of examples may differ from 1, so that `Growth.min_samples_leaf` and
-        surrogates need counts as well.
-    surrogates : bool, default=False
-        Whether a row whose value is missing goes to the child that surrogates choose, instead of to
-        both with a fraction of its weight.
-    n_planes : int, default=0
-        0 for the product of positions and contexts. Otherwise example ``plane * n_rows + row`` is
-        an example of a row, whose previous labels are set by `set_examples`. Arrays over positions
-        and contexts are then arrays over examples, with one context.
-    features : Features, optional
-        The features of the positions, which growers in several threads share.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows of a plane.
+    With planes, example ``plane * n_rows + row`` is an example of a row, whose previous labels are
+    set by `set_examples`. Arrays over positions and contexts are then arrays over examples, with
+    one context. Growers in several threads share the arrays of ``features``.
     """
 
-    cdef readonly Py_ssize_t n_rows
+    cdef readonly Py_ssize_t n_rows         # of a plane
+    # Without planes, the examples are the product of positions and contexts.
     cdef Py_ssize_t n_planes, n_words, n_window_bins
     cdef const uint64_t[:, ::1] rows_of_depth
     cdef int64_t[::1] n_rows_of_depth
     # Parameters.
     cdef Py_ssize_t max_leaves, max_depth
     cdef LeafRule leaves
+    # Whether examples are counted separately from their weights, which may differ from 1.
     cdef bint separate_counts
     # Parts.
     cdef Features features
@@ -215,14 +183,9 @@ cdef class TreeGrower:
         return np.arange(n, dtype=np.int32), np.zeros(n, dtype=np.uint8)
 
     def set_examples(self, labels, exists):
-        """Set the examples in planes.
+        """Set which examples in planes exist, and the label at each lag before them.
 
-        Parameters
-        ----------
-        labels : uint8 array (order, n_planes * n_rows)
-            The label at each lag before each example, ``n_labels`` for none.
-        exists : bool array (n_planes * n_rows,)
-            Which examples there are.
+        ``labels`` is uint8 (order, n_planes * n_rows), with ``n_labels`` for none.
         """
         self.histograms.labels = labels
         self.rows_of_depth = pack(exists[None])
@@ -230,40 +193,12 @@ cdef class TreeGrower:
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
              const double[::1] position_weights, uint64_t seed, double[:, ::1] scores,
              chosen=None, Py_ssize_t label=0):
-        """Grow a tree and add its leaf values to ``scores``.
+        """Grow a tree, add its leaf values to ``scores``, and return it; see `describe`.
 
-        Parameters
-        ----------
-        targets : (n_positions, n_contexts)
-            Multiples of 2**-32. Sums of targets, of curvature and of ``position_weights`` must be
-            exact; where missing values divide rows, when multiplied by 2**-16 too.
-        curvature : (n_positions, n_contexts) or None
-            Weights of the examples in second-order boosting; without it an example has the weight
-            of its position.
-        position_weights : (n_positions,) or None
-            Positions of weight 0 receive scores but do not affect the tree; their targets must be
-            0. Without weights every position has weight 1.
-        seed : int
-            For the random choice of features.
-        scores : (n_positions, n_contexts), changed in place
-        chosen : uint8 array (n_features,), optional
-            Which features the tree may test.
-        label : int, default=0
-            The label whose tree it is, which has its own monotonic constraints.
-
-        Returns
-        -------
-        dict of arrays (n_nodes,)
-            ``test`` (-1 for a leaf; the tests of previous labels follow the window tests),
-            ``true_child``, ``false_child``, ``leaf`` (its value), ``gain``, ``weight``, and
-            ``share``: the fraction that passes the test, of the examples that have its value, each
-            with the weight of its position. ``n_surrogates`` of each node, and for all of them,
-            node by node, the tests ``surrogate_test`` and whether they are ``reversed``: failing a
-            reversed test means passing the node's.
-
-        Raises
-        ------
-        MemoryError
+        Sums of targets, of curvature and of position weights must be exact; where missing values
+        divide rows, when multiplied by 2**-16 too. Positions of weight 0 receive scores but do not
+        affect the tree; their targets must be 0. For ``chosen`` and ``label``, see
+        `SplitSearch.choose`.
         """
         self.has_curvature = curvature is not None
         self.splits.choose(chosen, label)

@@ -1,8 +1,8 @@
 """The bins of some features: those that a histogram has.
 
-A tree or a node that may test only some features needs the bins of no others. Histograms of a tree
-have the bins of its features, next to each other; a node picks those of its own among them, or has
-a histogram of nothing else.
+A tree or a node that may test only some features needs no other bins. The histograms of a tree have
+the bins of its features next to each other. A node picks its own among them, or has a histogram of
+nothing else.
 """
 
 import numpy as np
@@ -11,20 +11,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from treecrf.trees.growing._bins cimport Bins
 
-# To list a row takes about as long as to add to so many bins.
+# Listing a row takes about as long as adding to this many bins.
 cdef double LISTING = 8.0
 
 
 cdef class ChosenBins:
     """The bins of chosen features, at first of all, and where the values of a row are added.
 
-    Parameters
-    ----------
-    tests : treecrf.trees.growing.window_tests.TestTable
-    n_label_bins : int
-        Number of bins of previous labels, which follow those of the window in every choice.
-    with_counts : bool
-        Whether examples are counted separately from their weights.
+    Every choice includes the bins of previous labels, after those of the window.
     """
 
     def __init__(self, tests, Py_ssize_t n_label_bins, bint with_counts):
@@ -187,9 +181,9 @@ cdef class ChosenBins:
                            Py_ssize_t n_bins) noexcept nogil:
         """Return whether children that choose a share of the features should sum their own rows.
 
-        Otherwise the smaller child sums up all features of the tree, these bins, and the sums of
-        the other one are the difference to those of the parent, which has ``n_bins``, or 0 if it
-        has none. That is always better if rows list ids: to find those chosen, all must be read.
+        Otherwise the smaller child sums up all features of the tree (these bins), and the sums of
+        the other one are the difference from those of the parent, which has ``n_bins``, or 0 if it
+        has none. That is always better if rows list ids: to find the chosen ids, all must be read.
         """
         cdef double counted = self.n_pairs + self.n_unpaired + self.n_bytes
         cdef double by_rows = (share * (n_both * counted + 2 * self.n_bins)

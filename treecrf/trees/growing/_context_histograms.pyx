@@ -25,17 +25,7 @@ cdef enum:
 
 
 cdef class ContextHistograms:
-    """Histograms of all positions for each context of the previous label.
-
-    Parameters
-    ----------
-    features : Features
-        All of them have codes.
-    contexts : ContextSets
-        Of order 1.
-    chosen : ChosenBins
-        The bins of a tree.
-    """
+    """Histograms of all positions by previous label; see `supports`."""
 
     def __init__(self, Features features, ContextSets contexts, ChosenBins chosen):
         self.features = features
@@ -48,7 +38,7 @@ cdef class ContextHistograms:
 
     @staticmethod
     def supports(Features features, ContextSets contexts):
-        """Return whether there are few contexts and only codes."""
+        """Return whether there are few contexts, of order 1, and only codes."""
         return (contexts.order == 1 and contexts.n_labels < MAX_LANES
                 and features.has_codes_only())
 

@@ -8,13 +8,7 @@ from libc.string cimport memset
 
 
 cdef class ContextSets:
-    """Sets of contexts, in memory that is reused from tree to tree.
-
-    Parameters
-    ----------
-    n_labels, order : int
-    max_sets : int
-    """
+    """Sets of contexts, in memory that is reused from tree to tree."""
 
     def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t max_sets):
         self.n_labels = n_labels

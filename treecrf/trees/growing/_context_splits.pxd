@@ -9,7 +9,7 @@ from treecrf.trees.growing._splits cimport SplitSearch
 cdef class ContextSplitSearch:
     cdef SplitSearch splits
     cdef ContextSets contexts
-    cdef Py_ssize_t n_window_bins
+    cdef Py_ssize_t n_window_bins           # the number of the first test of a previous label
     cdef double[::1] lag_sums               # working memory
 
     cdef double find(self, Node *node, const double *sums, double best) noexcept nogil

@@ -10,16 +10,7 @@ from treecrf.trees.growing._splits cimport SplitSearch
 
 
 cdef class ContextSplitSearch:
-    """Search for the best test of a previous label.
-
-    Parameters
-    ----------
-    splits : SplitSearch
-        Search among the tests of windows.
-    contexts : ContextSets
-    n_window_bins : int
-        The tests of previous labels are numbered from here on.
-    """
+    """Search for the best test of a previous label."""
 
     def __init__(self, SplitSearch splits, ContextSets contexts, Py_ssize_t n_window_bins):
         self.splits = splits

@@ -12,8 +12,8 @@ cdef struct ExampleList:
 
 
 cdef class ExampleLists:
-    cdef Py_ssize_t n_lags
-    cdef bint with_counts, with_fractions
+    cdef Py_ssize_t n_lags                  # number of previous labels of an example
+    cdef bint with_counts, with_fractions   # whether lists have them
     cdef bint failed
 
     cdef void allocate(self, ExampleList *examples, Py_ssize_t n) noexcept nogil

@@ -13,17 +13,7 @@ from treecrf.trees.growing._row_sets cimport WHOLE, fraction_of
 
 
 cdef class ExampleLists:
-    """The layout of lists of examples, and operations on them.
-
-    Parameters
-    ----------
-    n_lags : int
-        Number of previous labels of an example.
-    with_counts : bool
-        Whether examples are counted separately from their weights.
-    with_fractions : bool
-        Whether fractions of an example can belong to several nodes.
-    """
+    """The layout of lists of examples, and operations on them."""
 
     def __init__(self, Py_ssize_t n_lags, bint with_counts, bint with_fractions):
         self.n_lags = n_lags
@@ -90,7 +80,7 @@ cdef class ExampleLists:
                    ExampleList *failed) noexcept nogil:
         """Append the examples from ``first`` to ``last`` to those that pass and fail a test.
 
-        Of an example without the test's value, both get a fraction: ``share`` and the rest.
+        Both get a fraction of an example without the test's value: ``share`` and the rest.
         """
         cdef Py_ssize_t i
         cdef uint32_t weight, units = <uint32_t> rint(share * WHOLE)

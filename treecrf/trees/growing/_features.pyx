@@ -45,14 +45,8 @@ cdef enum:
 cdef class Features:
     """The features of some positions, and their bins in a histogram.
 
-    Row 0 is the row of the first position; the arrays also hold the ``left`` rows before it.
-
-    Parameters
-    ----------
-    encoded : treecrf.encoding.encoded.EncodedSequences
-    tests : treecrf.trees.growing.window_tests.TestTable
-    shared : Features, optional
-        The same features in another thread: only the working memory is new.
+    Row 0 is the row of the first position; the arrays also hold the ``left`` rows before it. With
+    ``shared``, features of another thread, only the working memory is new.
     """
 
     def __init__(self, encoded, tests, Features shared=None):

@@ -19,9 +19,10 @@ cdef struct Histogram:
 cdef class Histograms:
     cdef Features features
     cdef ContextSets contexts
-    cdef ChosenBins of_tree
+    cdef ChosenBins of_tree                 # the bins of the current tree, at first all
     cdef bint separate_counts, failed
-    # Bins of the window tests come first, then those of the labels before examples in planes.
+    # Bins of the window tests come first, then those of the labels before examples in planes: for
+    # each lag, one for every label and one for none.
     cdef Py_ssize_t n_label_bins, n_lags
     cdef const uint8_t[:, ::1] labels       # label at each lag before each example
     cdef Py_ssize_t max_size, size, n_histograms, n_free

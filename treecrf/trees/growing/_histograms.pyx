@@ -1,7 +1,7 @@
 """Histograms of a node's examples: sums over the bins of all tests, and over each context.
 
 All sums are exact (see ``_tree``): a histogram does not depend on the order of the examples, and
-that of one child is the difference between those of the parent and of the other child.
+the histogram of a child is the difference between those of its parent and its sibling.
 """
 
 import numpy as np
@@ -25,20 +25,7 @@ cdef extern from "utils/vector_math.h" nogil:
 
 
 cdef class Histograms:
-    """The histograms of all open nodes, in memory that is reused.
-
-    Parameters
-    ----------
-    features : Features
-    contexts : ContextSets
-    of_tree : ChosenBins
-        The bins of the current tree, at first all.
-    n_lags : int
-        Number of previous labels that have bins, each one for every label and one for none.
-    separate_counts : bool
-        Whether examples are counted separately from their weights.
-    max_histograms : int
-    """
+    """The histograms of all open nodes, in memory that is reused."""
 
     def __cinit__(self, Features features, ContextSets contexts, ChosenBins of_tree,
                   Py_ssize_t n_lags, bint separate_counts, Py_ssize_t max_histograms):

@@ -3,17 +3,17 @@
 The list is a sample of the examples of a label (see `treecrf.chains.sampling`), or all of them. An
 example is a row, whose window the trees test, with previous labels, a residual and a weight. A node
 has a list of its examples (``_example_lists``) and a histogram of the bins that occur among them
-(``_sparse_histograms``). The tests, the scores of splits, ties, and the treatment of missing values
-are those of ``treecrf._tree``: on a list of all examples, the trees are the same.
+(``_sparse_histograms``). Tests, the scores of splits, ties and missing values are treated as in
+``treecrf._tree``: on a list of all examples, the trees are the same.
 
-Values are multiples of a unit for which sums are exact, so that the order of the examples does not
+Values are multiples of a unit for which sums are exact, so the order of the examples does not
 matter.
 
 A split has two stages, in which a node's examples are independent of each other. The first
 evaluates its test. The second copies the examples to the children, and adds those of the smaller
-child to a histogram; that of the larger one is the difference. `ListGrower.advance` runs without
-the GIL. If a node has many examples and threads are idle, it returns before each stage, so that
-these can work on parts of the examples.
+child to a histogram; the histogram of the larger one is the difference. `ListGrower.advance` runs
+without the GIL. If a node has many examples and threads are idle, it returns before each stage, so
+that they can work on parts of the examples.
 """
 
 import numpy as np
@@ -71,41 +71,18 @@ cdef enum Stage:
 cdef class ListGrower:
     """Grower of one tree after another on lists of examples, with its working memory.
 
-    Parameters
-    ----------
-    features : Features
-        Not in use by another thread.
-    tests : treecrf.trees.growing.window_tests.TestTable
-    growth : treecrf.trees.growing.growth.Growth
-    n_labels, order : int
-    with_counts : bool, default=False
-        Whether examples are counted separately from their weights.
-    has_curvature : bool, default=False
-        Whether weights are curvature. The fraction of the examples that pass a test is then that of
-        their number, and they must be counted.
-    surrogates : bool, default=False
-        Whether a row whose value is missing goes to the child that surrogates choose, instead of to
-        both with a fraction of its weight.
-
-    max_parts : int, default=1
-        Maximum number of threads that may work on a node.
-
-    Attributes
-    ----------
-    many_examples : int
-        Nodes with at least this many examples are worth more than one thread.
-    block_size : int
-        Parts of a node are runs of whole blocks of so many examples.
-    max_kept_bins : int
-        If the histograms of open leaves have more bins together, the leaves that are least likely
-        to be split lose theirs. Those of their children are then made from the examples alone.
-    n_idle : int32 array (1,)
-        Number of threads without work; nodes are divided into parts only if it is not 0. Other
-        threads may change it at any time.
+    No other thread may use its features meanwhile. If weights are curvature, examples must be
+    counted: the fraction of the examples that pass a test is then computed from their number.
     """
 
+    # Nodes with at least ``many_examples`` are worth more than one thread. Their parts are runs of
+    # whole blocks of ``block_size`` examples. If the histograms of open leaves have more than
+    # ``max_kept_bins`` together, the leaves that are least likely to be split lose theirs; the
+    # histograms of their children are then made from the examples alone.
     cdef public Py_ssize_t many_examples, block_size, max_kept_bins
     cdef Py_ssize_t entries_per_row
+    # Number of threads without work, which other threads may change at any time. While it is 0,
+    # nodes are not divided into parts.
     cdef public const int32_t[::1] n_idle
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_depth, max_parts
     cdef LeafRule leaves
@@ -186,21 +163,12 @@ cdef class ListGrower:
         free(self.starts)
 
     def new_part(self, Features features):
-        """Make a histogram with which another thread can work on parts of nodes.
-
-        Parameters
-        ----------
-        features : Features
-            Those of the grower, with working memory of their own.
-        """
+        """Make a histogram for another thread; its features have their own working memory."""
         return DenseHistogram(features, self.every.n_bins, self.lists.n_lags, self.n_labels,
                               self.with_bin_counts)
 
     def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None, Py_ssize_t label=0):
-        """Grow a tree with one thread.
-
-        The parameters are those of `begin`; the result is that of `describe`.
-        """
+        """Grow a tree with one thread; see `begin` and `describe`."""
         self.begin(rows, labels, values, counts, seed, chosen, label)
         while self.advance():
             self.work(0, 1)
@@ -212,27 +180,11 @@ cdef class ListGrower:
               Py_ssize_t label=0):
         """Begin a tree.
 
-        Parameters
-        ----------
-        rows : int32 array (n_examples,)
-            Row of each example, counted from that of the first position.
-        labels : uint8 array (n_examples, order)
-            The label at each lag before each example, ``n_labels`` for none.
-        values : float64 array (n_examples, 2)
-            Residual and weight. Sums must be exact, and where missing values divide examples, also
-            when multiplied by 2**-16.
-        counts : float64 array (n_examples,) or None
-            Number of examples that each stands for, if the grower is made ``with_counts``.
-        seed : int
-            For the random choice of features at the nodes.
-        chosen : uint8 array (n_features,) or None
-            Which features the tree may test; None for all.
-        label : int, default=0
-            The label whose tree it is, which has its own monotonic constraints.
-
-        Raises
-        ------
-        MemoryError
+        Rows are counted from that of the first position. ``labels`` is (n_examples, order), with
+        ``n_labels`` for none. ``values`` are residuals and weights. Their sums must be exact; where
+        missing values divide examples, when multiplied by 2**-16 too. ``counts`` are how many
+        examples each stands for; without ``with_counts`` they are not read. For ``chosen`` and
+        ``label``, see `SplitSearch.choose`.
         """
         cdef Py_ssize_t i, n = rows.shape[0]
         cdef ExampleList *root = &self.examples[0]
@@ -279,11 +231,8 @@ cdef class ListGrower:
     def advance(self):
         """Grow until a stage has enough work for several threads, or the tree is complete.
 
-        Returns
-        -------
-        int
-            0 if the tree is complete. Otherwise the maximum number of parts of the stage: call
-            `work` for each part, concurrently or not, and then `finish`.
+        Return 0 if it is complete, otherwise the maximum number of parts of the stage: call `work`
+        for each part, concurrently or not, and then `finish`.
         """
         cdef bint is_waiting
         with nogil:
@@ -292,26 +241,13 @@ cdef class ListGrower:
         return max(1, 2 * self._n_examples() // self.many_examples) if is_waiting else 0
 
     def work(self, Py_ssize_t part, Py_ssize_t n_parts, DenseHistogram histogram=None):
-        """Do one of the parts of a stage.
-
-        Parameters
-        ----------
-        part, n_parts : int
-        histogram : DenseHistogram, optional
-            Made by `new_part`. The first part uses the grower's own histogram.
-        """
+        """Do a part of a stage; all parts but the first need a histogram made by `new_part`."""
         cdef DenseHistogram target = self.histograms.first if histogram is None else histogram
         with nogil:
             self._work(part, n_parts, target)
 
     def finish(self, list others):
-        """Finish a stage whose parts have all been done.
-
-        Parameters
-        ----------
-        others : list of DenseHistogram
-            Histograms of the parts after the first. They are zeros again afterwards.
-        """
+        """Finish a stage after all parts; the histograms of all but the first are zeros again."""
         cdef Py_ssize_t n_parts = 1 + len(others)
         self.histograms.set_parts(others)
         if not self._is_failed():
@@ -319,7 +255,7 @@ cdef class ListGrower:
                 self._finish(n_parts)
 
     def describe(self):
-        """Return the tree, as `treecrf._tree.TreeGrower.grow` does."""
+        """Return the tree; see `treecrf.trees.growing._nodes.describe`."""
         tree = describe(self.nodes, self.n_nodes, &self.leaves)
         self._free_nodes()
         return tree

@@ -9,12 +9,13 @@ from treecrf.trees.growing._row_sets cimport RowSet
 @cython.final
 cdef class Members:
     cdef ContextSets contexts
-    cdef const int32_t[::1] position_of_row
-    cdef const uint8_t[::1] depth
-    cdef Py_ssize_t n_rows, n_planes
-    cdef bint separate_counts
-    # The examples of the current tree.
-    cdef const double[:, ::1] targets, curvature
+    cdef const int32_t[::1] position_of_row     # of the rows of all planes
+    cdef const uint8_t[::1] depth               # number of labels before each position
+    cdef Py_ssize_t n_rows, n_planes            # rows of a plane
+    cdef bint separate_counts                   # of examples, from their weights
+    # The examples of the current tree. Without curvature, an example has the weight of its
+    # position, which is 1 by default.
+    cdef const double[:, ::1] targets, curvature        # (n_positions, n_contexts)
     cdef const double[::1] position_weights
     # The members of the current node, those that belong to it as a whole first.
     cdef const RowSet *row_set

@@ -1,7 +1,7 @@
 """The members of one node at a time: rows, positions, and the sums that histograms collect.
 
-A node's examples are (a set of rows) x (a set of contexts). Here its rows are listed, each with the
-sums of its residuals, weights and numbers of examples over the contexts of the set.
+A node's examples are (a set of rows) x (a set of contexts). Here its rows are listed, each with its
+residuals, weights and numbers of examples summed over the contexts of the set.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -29,19 +29,7 @@ cdef double UNIT = 1.0 / WHOLE
 
 
 cdef class Members:
-    """The members of a node and their values.
-
-    Parameters
-    ----------
-    contexts : ContextSets
-    position_of_row : int32 array (n_planes * n_rows,), or (n_rows,) without planes
-    depth : uint8 array (n_positions,)
-        Number of labels before each position, at most ``order``.
-    n_rows, n_planes : int
-        Rows of a plane; see `treecrf._tree.TreeGrower`.
-    separate_counts : bool
-        Whether examples are counted separately from their weights.
-    """
+    """The members of a node and their values."""
 
     def __cinit__(self, ContextSets contexts, position_of_row, depth, Py_ssize_t n_rows,
                   Py_ssize_t n_planes, bint separate_counts):
@@ -78,7 +66,7 @@ cdef class Members:
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil:
-        """Use these examples from now on; see `TreeGrower.grow`."""
+        """Use these examples from now on."""
         cdef Py_ssize_t i
         self.targets = targets
         self.curvature = curvature

@@ -63,7 +63,13 @@ cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
 
 
 cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule):
-    """Return the arrays of a tree; see `treecrf._tree.TreeGrower.grow`."""
+    """Return the arrays of a tree.
+
+    ``test`` is -1 for a leaf; the tests of previous labels follow the window tests. ``share`` is
+    the fraction that passes the test, of the examples that have its value, each with the weight of
+    its position. ``surrogate_test`` and ``reversed`` have ``n_surrogates`` entries for each node,
+    one node after another: failing a reversed test means passing the node's test.
+    """
     cdef Py_ssize_t i, s
     cdef const Node *node
     surrogates, is_reversed = [], []

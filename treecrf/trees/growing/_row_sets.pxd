@@ -43,9 +43,9 @@ cdef class RowSets:
     cdef RowSet nothing
     cdef int32_t *rows                      # scratch
     cdef const int32_t[::1] position_of_row
-    cdef const uint8_t[::1] depth
-    cdef const uint64_t[:, ::1] rows_of_depth
-    cdef const double[::1] position_weights
+    cdef const uint8_t[::1] depth           # of each position
+    cdef const uint64_t[:, ::1] rows_of_depth       # a bit set for each depth
+    cdef const double[::1] position_weights         # 1 by default
     cdef const double *n_examples           # of a row of each depth
 
     cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,

@@ -2,8 +2,8 @@
 
 A set is a bit set, which tests split word by word. Where values are missing, a row may go to both
 sides of a test, with a fraction of its weight to each (Quinlan, "C4.5", 1993). Such a row is in a
-list instead, with its weight in units of 2**-16. Fractions of a weight add up to it, so the sums
-over the parts of a set add up exactly to the sum over the set.
+list instead, with its weight in units of 2**-16. The fractions of a weight add up to it, so the
+sums over the parts of a set add up exactly to the sum over the set.
 """
 
 from libc.math cimport rint
@@ -23,17 +23,7 @@ cdef extern from "utils/bitsets.h" nogil:
 
 
 cdef class RowSets:
-    """Sets of rows, in memory that is reused from tree to tree.
-
-    Parameters
-    ----------
-    n_words : int
-        Words of a bit set.
-    max_sets : int
-    position_of_row : int32 array (64 * n_words,)
-    depth : uint8 array (n_positions,)
-        Rows of one depth have the same number of examples.
-    """
+    """Sets of rows, in memory that is reused from tree to tree."""
 
     def __cinit__(self, Py_ssize_t n_words, Py_ssize_t max_sets, position_of_row, depth):
         self.n_words = n_words
@@ -58,16 +48,7 @@ cdef class RowSets:
 
     cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
                     const double[::1] position_weights, bint with_weights) noexcept nogil:
-        """Forget all sets.
-
-        Parameters
-        ----------
-        rows_of_depth : (order + 1, n_words)
-        position_weights : (n_positions,) or None
-            1 by default.
-        with_weights : bool
-            Whether the weights of sets are needed.
-        """
+        """Forget all sets; new ones have weights only ``with_weights``."""
         self.with_weights = with_weights
         self.rows_of_depth = rows_of_depth
         self.position_weights = position_weights

@@ -26,8 +26,8 @@ cdef class DenseHistogram:
 
 
 cdef class SparseHistograms:
-    cdef DenseHistogram first
-    cdef ChosenBins of_tree
+    cdef DenseHistogram first           # of this builder's thread
+    cdef ChosenBins of_tree             # the bins of the current tree, which histograms number
     cdef double **pairs                 # of the first histogram and those of other threads
     cdef double **counts
     cdef bint with_counts, failed

@@ -1,7 +1,7 @@
 """Histograms of the bins that occur among a node's examples.
 
-Where features are many and examples few, as with text, most bins of a node are empty. A histogram
-is therefore a list of bins, ascending, with their sums. To build one, examples are added to a dense
+With many features and few examples, as in text, most bins of a node are empty. A histogram is
+therefore a list of bins, ascending, with their sums. To build one, examples are added to a dense
 histogram of zeros. The bins of a child are among those of its parent: one pass over the parent's
 list collects the child's sums, sets them back to zero, and leaves the sums of the other child.
 
@@ -20,18 +20,8 @@ from treecrf.trees.growing._row_sets cimport WHOLE
 cdef class DenseHistogram:
     """A dense histogram to which the examples of a node are added, all zeros between nodes.
 
-    Parameters
-    ----------
-    features : Features
-        Not in use by another thread.
-    n_bins : int
-        Maximum number of bins of a tree.
-    n_lags : int
-        Number of previous labels of an example. Each has a bin for every label and one for none,
-        after the bins of the window.
-    n_labels : int
-    with_counts : bool
-        Whether examples are counted separately from their weights.
+    No other thread may use its features meanwhile. After the bins of the window, each previous
+    label has a bin for every label and one for none.
     """
 
     def __cinit__(self, Features features, Py_ssize_t n_bins, Py_ssize_t n_lags,
@@ -104,17 +94,7 @@ cdef class DenseHistogram:
 
 
 cdef class SparseHistograms:
-    """Builder of sparse histograms from dense ones.
-
-    Parameters
-    ----------
-    first : DenseHistogram
-        The histogram to which this builder's thread adds.
-    of_tree : ChosenBins
-        The bins of the current tree, which histograms number.
-    max_parts : int
-        Maximum number of dense histograms of a node, including ``first``.
-    """
+    """Builder of sparse histograms from dense ones, one for each thread."""
 
     def __cinit__(self, DenseHistogram first, ChosenBins of_tree, Py_ssize_t max_parts):
         self.first = first

@@ -34,7 +34,7 @@ cdef class SplitSearch:
     cdef int32_t[::1] ranks
     cdef uint8_t[::1] chosen                # whether the node may test each feature
     cdef uint8_t[::1] on_path, allowed      # input features tested above a node, and allowed in it
-    cdef const uint8_t[::1] of_tree         # features of the tree
+    cdef const uint8_t[::1] of_tree         # whether the tree may test each feature
 
     cdef Py_ssize_t choose_features(self, const Node *node) noexcept nogil
     cdef double find(self, Node *node, const Bins *histogram, bint is_exact) noexcept nogil

@@ -7,8 +7,8 @@ A test of a feature with a monotonic constraint is valid only if it keeps the or
 children's values. Their leaves are then bounded by the mean of both values, as in LightGBM's basic
 method, and a score is that of the value within these bounds.
 
-Where a histogram lists only the bins that hold anything, the result is the same: a test of an empty
-bin has the score of a test of a lower bin, or no examples on one side.
+A histogram may list only the bins that hold anything; the result is the same, because a test of an
+empty bin has the score of a test of a lower bin, or no examples on one side.
 """
 
 import math
@@ -40,14 +40,7 @@ cdef extern from "utils/histograms.h" nogil:
 cdef class SplitSearch:
     """Search for the best test of a node.
 
-    Parameters
-    ----------
-    tests : treecrf.trees.growing.window_tests.TestTable
-    growth : treecrf.trees.growing.growth.Growth
-    n_label_bins : int
-        Number of bins of previous labels, each of which is a test; they follow those of windows.
-    with_counts : bool
-        Whether examples are counted separately from their weights.
+    Each bin of a previous label is a test as well; they follow the window tests.
     """
 
     def __init__(self, tests, growth, Py_ssize_t n_label_bins, bint with_counts):
@@ -98,13 +91,9 @@ cdef class SplitSearch:
         free(self.running_counts)
 
     def choose(self, of_tree, Py_ssize_t label):
-        """Set the label of the next tree, and the features that it may test.
+        """Set the label of the next tree, which has its own constraints, and its features.
 
-        Parameters
-        ----------
-        of_tree : uint8 array (n_features,) or None
-            None for all.
-        label : int
+        ``of_tree`` is a uint8 array (n_features,), or None for all.
         """
         self.of_tree = of_tree
         self.label = label

@@ -26,7 +26,7 @@ cdef struct Side:
 
 cdef class SurrogateSearch:
     cdef Features features
-    cdef Py_ssize_t n_planes
+    cdef Py_ssize_t n_planes                # of a set of rows; 0 for rows that are not in planes
     cdef const int64_t[::1] run_starts, run_ends, run_missing
     cdef const uint8_t[::1] run_kinds
     cdef const int32_t[::1] columns, offsets

@@ -14,15 +14,7 @@ from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
 
 cdef class SurrogateSearch:
-    """Search for surrogates, and their application.
-
-    Parameters
-    ----------
-    features : Features
-    tests : treecrf.trees.growing.window_tests.TestTable
-    n_planes : int
-        Number of planes of a set of rows; 0 for rows that are not in planes.
-    """
+    """Search for surrogates, and their application."""
 
     def __init__(self, Features features, tests, Py_ssize_t n_planes):
         self.features = features

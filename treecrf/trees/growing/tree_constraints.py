@@ -11,25 +11,15 @@ from treecrf.trees.growing.window_tests import TestTable
 
 @dataclass(frozen=True)
 class TreeConstraints:
-    """Monotonic constraints and interaction constraints on trees.
+    """Monotonic constraints and interaction constraints on trees."""
 
-    Attributes
-    ----------
-    features : int32 array (n_columns,)
-        The feature of the input that each encoded column comes from.
-    signs : int8 array (n_labels, n_columns) or None
-        1 if higher values of a column may not lower the score of a label, -1 if they may not raise
-        it, 0 otherwise.
-    groups : uint8 array (n_groups, n_features) or None
-        Sets of features, one of which must contain all features that a branch tests.
-    max_in_branch : int
-        Maximum number of features that a branch tests, in place of sets; 0 for no limit.
-    """
-
-    features: np.ndarray
+    features: np.ndarray  # int32; the input's feature behind each encoded column
+    # int8 (n_labels, n_columns): 1 if higher values may not lower the score, -1 if they may not
+    # raise it, 0 otherwise.
     signs: np.ndarray | None = None
+    # uint8 (n_groups, n_features): one group must contain all features that a branch tests.
     groups: np.ndarray | None = None
-    max_in_branch: int = 0
+    max_in_branch: int = 0  # most features of a branch, in place of groups; 0 for no limit
 
     @property
     def n_features(self) -> int:

@@ -23,12 +23,8 @@ class TestTable:
     """The window tests, each numbered by its bin in a histogram.
 
     The bins of all code columns at all offsets come first (offsets outermost; derived columns have
-    bins at offset 0 only), then those of the bits, then those of the lists. ``columns``,
-    ``offsets`` and ``values`` define a test; ``kinds``, ``slots``, ``lows`` and ``highs`` how it is
-    evaluated. ``missing`` is the code of a missing value, or its listed id if the column is not in
-    codes; -1 if no value is missing in training. Runs are ranges of bins whose tests follow from
-    the bins in the same way; ``run_missing`` is the bin of rows that lack the run's value, -1 if
-    there are none. Bins outside the runs belong to no test.
+    bins at offset 0 only), then those of the bits, then those of the lists. Runs are ranges of bins
+    whose tests follow from the bins in the same way; bins outside the runs belong to no test.
     """
 
     __test__ = False  # pytest must not collect it as a test case
@@ -41,15 +37,19 @@ class TestTable:
     run_starts: np.ndarray
     run_ends: np.ndarray
     run_kinds: np.ndarray
-    run_missing: np.ndarray
+    run_missing: np.ndarray  # bin of rows that lack the run's value; -1 if there are none
     feature_starts: np.ndarray
+    # A column, an offset and a value define a test.
     columns: np.ndarray
     offsets: np.ndarray
     values: np.ndarray
+    # How a test is evaluated.
     kinds: np.ndarray
     slots: np.ndarray
     lows: np.ndarray
     highs: np.ndarray
+    # Code of a missing value, or its listed id if the column is not in codes; -1 if training data
+    # have none.
     missing: np.ndarray
 
     @property
@@ -80,24 +80,12 @@ class TestTable:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of adjacent codes of the window.
+    """Pairs of adjacent codes of the window."""
 
-    Attributes
-    ----------
-    firsts : int64 array (n_pairs,)
-        The first code of each pair, counted through the window.
-    widths : int64 array (n_pairs,)
-        Number of bins of the second code.
-    bins : int64 array (n_pairs + 1,)
-        First joint bin of each pair, and the number of all.
-    unpaired : int64 array
-        The other codes.
-    """
-
-    firsts: np.ndarray
-    widths: np.ndarray
-    bins: np.ndarray
-    unpaired: np.ndarray
+    firsts: np.ndarray  # int64; first code of each pair, counted through the window
+    widths: np.ndarray  # int64; number of bins of the second code
+    bins: np.ndarray  # int64; first joint bin of each pair, and the number of all
+    unpaired: np.ndarray  # int64; the other codes
 
 
 @dataclass(frozen=True)
@@ -105,30 +93,15 @@ class Units:
     """Runs of bins that a histogram has together or not at all, ascending.
 
     A unit has the bins of a code or of a pair of codes, of a byte of bits, of a feature in lists,
-    or of a listed missing value.
-
-    Attributes
-    ----------
-    starts : int64 array (n_units,)
-        The first bin of each.
-    of_features : int32 array (n_features,)
-        The unit with the bins of each feature.
-    features_of : int32 array (n_bins,)
-        The feature of each bin; the number of features for those of missing values in lists.
-    of_missing : int32 array
-        The units of missing values.
-    codes : int64 array (n_code_units,)
-        The first code of each unit of codes, which come first.
-    pairs : int32 array (n_code_units,)
-        The number of its pair; -1 for a single code.
+    or of a listed missing value. The units of codes come first.
     """
 
-    starts: np.ndarray
-    of_features: np.ndarray
-    features_of: np.ndarray
-    of_missing: np.ndarray
-    codes: np.ndarray
-    pairs: np.ndarray
+    starts: np.ndarray  # int64; first bin of each unit
+    of_features: np.ndarray  # int32; unit with the bins of each feature
+    features_of: np.ndarray  # int32; feature of each bin, n_features for missing values in lists
+    of_missing: np.ndarray  # int32; units of missing values
+    codes: np.ndarray  # int64; first code of each unit of codes
+    pairs: np.ndarray  # int32; pair of each unit of codes, -1 for a single code
 
 
 def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
@@ -187,11 +160,8 @@ def join_units(table: TestTable) -> Units:
 def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Join each code that begins a pair with the next one; see `pair_codes`.
 
-    Returns
-    -------
-    uint16 array (codes.size,)
-        Joint bins, counted from the first one of the pair; empty without pairs. They are the same
-        at all offsets.
+    Joint bins are uint16, counted from the first one of the pair, and the same at all offsets.
+    Without pairs there are none.
     """
     joint = np.zeros(codes.size if len(firsts) else 0, dtype=np.uint16)
     flat, n_columns = codes.ravel(), codes.shape[1]
