@@ -70,7 +70,7 @@ cdef enum:
     # Leaves are numbered in bytes from 1 on.
     MAX_NUMBER = 255
 
-# Minimum share of rows in the leaves with a set of contexts for one pass over all rows to pay off.
+# One pass over all rows pays off if the leaves with a set of contexts have more than this share.
 cdef double MIN_SHARE = 0.2
 
 
@@ -99,7 +99,7 @@ cdef class TreeGrower:
     cdef Members members
     cdef Histograms histograms
     cdef ChosenBins of_tree                 # the bins of the current tree
-    cdef ChosenBins of_node                 # and of a node that chooses its own
+    cdef ChosenBins of_node                 # the bins of a node that chooses its own
     cdef ContextHistograms of_contexts      # None where nodes are always summed separately
     cdef bint are_summed                    # whether the current tree has them
     cdef bint sums_rows                     # whether all nodes have histograms of their own

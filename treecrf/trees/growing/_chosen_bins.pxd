@@ -16,12 +16,12 @@ cdef class ChosenBins:
     cdef const int32_t[::1] unit_pairs      # number of its pair; -1 for a single code
     cdef const int64_t[::1] window_code_bins, joint_bins
     cdef bint with_lists                    # whether rows list ids
-    # Those chosen.
+    # The chosen bins.
     cdef bint is_all, is_exact              # whether they include no other features
     cdef Py_ssize_t n_bins, n_units
     cdef int32_t[::1] units
     cdef int32_t[::1] bins                  # number of each among all
-    cdef int32_t[::1] places                # of all bins among those chosen; -1 for the others
+    cdef int32_t[::1] places                # of all bins among the chosen ones; -1 for others
     cdef int64_t[::1] firsts                # first place of each chosen unit
     # Where the values of a row are added.
     cdef Py_ssize_t n_stretches, n_pairs, n_joint, n_unpaired, n_bytes

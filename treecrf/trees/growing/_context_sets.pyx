@@ -82,7 +82,7 @@ cdef class ContextSets:
                 contexts.last_context = e
 
     cdef Py_ssize_t depth_of(self, Py_ssize_t e) noexcept nogil:
-        """Return the depth of an extended context; those of full depth come first."""
+        """Return the depth of an extended context; contexts of full depth come first."""
         cdef Py_ssize_t depth = self.order
         while depth and e >= self.depth_starts[depth - 1]:
             depth -= 1

@@ -1,4 +1,4 @@
-"""Lists of examples: those of a node, and their division among its children.
+"""Lists of the examples of a node, and their division among its children.
 
 An example has a row, the labels before it, a residual and a weight. A child gets copies of its
 examples, so that histograms read them in sequence.

@@ -32,7 +32,7 @@ cdef extern from "utils/histograms.h" nogil:
                   Py_ssize_t n_rows, const double *values, double *sums, Py_ssize_t n_lanes)
     void prefetch(const void *address)
 
-# Minimum number of positions for histograms of whole bytes to pay off.
+# Histograms of whole bytes pay off from this many positions on.
 cdef Py_ssize_t MANY_POSITIONS = 96
 # How many examples ahead the lists of a window are fetched from memory.
 cdef Py_ssize_t AHEAD = 4
@@ -128,7 +128,7 @@ cdef class Features:
 
     cdef void _add_code_pairs(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                               const double *values, double *bins) noexcept nogil:
-        """Do the same by joint histograms of adjacent codes, with half the additions."""
+        """Add codes by joint histograms of adjacent ones, with half the additions."""
         cdef Py_ssize_t n_columns = self.codes.shape[1], n_unpaired = chosen.n_unpaired
         cdef const uint8_t *window
         cdef const int64_t *unpaired = &chosen.unpaired[0]
@@ -203,7 +203,7 @@ cdef class Features:
             for j in range(width):
                 n_picked = 0
                 for e in range(window[j], window[j + 1] if filtered else window[j]):
-                    # Which ids are chosen cannot be predicted: without a branch, all pass by.
+                    # Which ids are chosen cannot be predicted, so no branch depends on it.
                     picked[n_picked] = places[list_bins[j] + ids[e]]
                     n_picked += picked[n_picked] >= 0
                     if n_picked == PICKED:
@@ -287,7 +287,7 @@ cdef class Features:
 
     cdef void _find_in_lists(self, int32_t low, int32_t high, const int32_t *rows, Py_ssize_t n,
                              Py_ssize_t start, uint8_t found, uint8_t *out) noexcept nogil:
-        """Write ``found`` for the rows that list an id of [low, high), for 1 else 0."""
+        """Write ``found`` where a row lists an id of [low, high); if it is 1, write 0 elsewhere."""
         cdef Py_ssize_t i
         cdef bint listed
         # Marking all rows with an id costs less than searching the lists of many rows.

@@ -107,7 +107,7 @@ cdef class Histograms:
 
     cdef Histogram build_own(self, const Node *node, ChosenBins chosen,
                              Members members) noexcept nogil:
-        """Build a histogram of the bins that a node has chosen, in the memory of these."""
+        """Build a histogram of the bins that a node has chosen, in their own memory."""
         cdef Bins own = chosen.own(self.separate_counts)
         cdef Histogram histogram = Histogram(own.pairs, own.counts, &self.of_contexts[0])
         self._fill(node, chosen, members, histogram)

@@ -52,9 +52,9 @@ from treecrf.trees.growing._sparse_histograms cimport (
 from treecrf.trees.growing._splits cimport SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
 
-# Nanoseconds of work from which on a stage is worth more than one thread.
+# A stage with at least this many nanoseconds of work is worth more than one thread.
 cdef Py_ssize_t MUCH_WORK = 100_000
-# Nanoseconds of the work for an example apart from its entries, each of which takes about one.
+# Nanoseconds of work for an example, apart from its entries: each entry takes about one more.
 cdef Py_ssize_t WORK_PER_EXAMPLE = 10
 # Maximum number of bins in the histograms of open leaves, 20 to 28 bytes each.
 cdef Py_ssize_t MAX_KEPT_BINS = 3 << 16
@@ -88,8 +88,8 @@ cdef class ListGrower:
     cdef LeafRule leaves
     cdef Features features
     cdef ExampleLists lists
-    cdef ChosenBins every, of_tree          # all bins, and those of the current tree
-    cdef ChosenBins of_node                 # those of a node that chooses its own
+    cdef ChosenBins every, of_tree          # all bins, and the bins of the current tree
+    cdef ChosenBins of_node                 # the bins of a node that chooses its own
     cdef SparseHistograms histograms
     cdef SplitSearch splits
     cdef SurrogateSearch search             # None where missing values divide an example instead
@@ -323,7 +323,7 @@ cdef class ListGrower:
         self.stage = CHOOSE
 
     cdef void _finish_histogram(self, Py_ssize_t n_parts) noexcept nogil:
-        """Make the histogram of the smaller child, and that of its sibling."""
+        """Make the histograms of the smaller child and its sibling."""
         cdef Bins *small = &self.sums[self.small]
         cdef int32_t large
         if self.small == 0:
@@ -486,7 +486,7 @@ cdef class ListGrower:
         memset(&self.sums[parent_id], 0, sizeof(Bins))
 
     cdef bint _moves_examples(self, const Node *node) noexcept nogil:
-        """Return whether examples without the test's value are among those of the children."""
+        """Return whether children also receive examples without the test's value."""
         return self.splits.missing_bin(node) >= 0
 
     cdef void _copy_true_side(self, const Node *parent, int32_t true_id) noexcept nogil:
@@ -495,7 +495,7 @@ cdef class ListGrower:
         self.nodes[true_id].examples = parent.true_examples
 
     cdef void _sum(self, Node *node, const ExampleList *examples) noexcept nogil:
-        """Set a node's sums to those of its examples."""
+        """Sum over the examples of a node."""
         cdef Py_ssize_t i
         cdef double fraction = 1.0, total = 0.0, weight = 0.0, count = 0.0
         for i in range(examples.n):
@@ -510,7 +510,7 @@ cdef class ListGrower:
         node.examples = count if self.with_bin_counts else weight
 
     cdef double _count(self, const ExampleList *examples) noexcept nogil:
-        """Return the number of whole examples that those of a list stand for."""
+        """Return how many whole examples a list stands for."""
         cdef Py_ssize_t i
         cdef double count = 0.0
         for i in range(examples.n):

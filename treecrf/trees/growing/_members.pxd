@@ -17,7 +17,7 @@ cdef class Members:
     # position, which is 1 by default.
     cdef const double[:, ::1] targets, curvature        # (n_positions, n_contexts)
     cdef const double[::1] position_weights
-    # The members of the current node, those that belong to it as a whole first.
+    # The members of the current node; rows that belong to it as a whole come first.
     cdef const RowSet *row_set
     cdef const ContextSet *context_set
     cdef Py_ssize_t n, n_whole
@@ -25,9 +25,9 @@ cdef class Members:
     cdef int32_t *positions
     cdef double *values                     # (residual, weight) of each
     cdef uint8_t *numbers                   # leaf of each row, 0 between calls
-    cdef uint64_t *numbered                 # rows that have one
+    cdef uint64_t *numbered                 # rows that have such a number
     cdef uint64_t *weighted                 # rows whose weight is not 0
-    cdef uint64_t *listed                   # those of the current node
+    cdef uint64_t *listed                   # weighted rows of the current node
     cdef double *counts                     # (examples, 0) of each, where they differ from weights
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,

@@ -147,7 +147,7 @@ cdef class Members:
             lanes += n_lanes
 
     cdef void _scale_fractions(self) noexcept nogil:
-        """Scale the values of rows of which the node has only a fraction."""
+        """Scale the values of rows that belong to the node only in part."""
         cdef Py_ssize_t i, n_whole = self.n_whole
         cdef const Fraction *fractions = self.row_set.fractions
         cdef double fraction
@@ -255,7 +255,7 @@ cdef class Members:
             counts[start] += self._is_counted(position) * fraction
 
     cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil:
-        """Do the same where each depth has at most one context of the set: its sums are listed."""
+        """Sum each context where a depth has at most one of the set: its values are listed."""
         cdef Py_ssize_t i, start
         for i in range(self.n):
             start = self.contexts.depth_starts[self.depth[self.positions[i]]]
@@ -287,7 +287,7 @@ cdef class Members:
                            double[:, ::1] scores) noexcept nogil:
         """Add the values of numbered leaves, which have the same contexts, and forget the numbers.
 
-        One pass over all rows takes less time than listing those of each leaf.
+        One pass over all rows takes less time than listing the rows of each leaf.
         """
         cdef const int32_t *position_of_row = &self.position_of_row[0]
         cdef double *table = &scores[0, 0]

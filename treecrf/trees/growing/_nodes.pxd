@@ -22,7 +22,7 @@ cdef struct Node:
     Py_ssize_t run                  # the test's run of bins, -1 for a test of contexts
     double true_total, true_weight, true_examples       # sums over the examples that pass
     int sign                        # order of the children's values that the test must keep, or 0
-    double middle                   # value between those of the children
+    double middle                   # value between the children's
     double share                    # fraction of the rows' weight that passes the test
     int32_t true_child, false_child
     Ranking surrogates              # tests that replace its own where the value is missing
@@ -43,7 +43,7 @@ cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule)
 
 
 cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:
-    """Subtract the sums over some of a node's examples from those over all of them."""
+    """Subtract the sums over some of a node's examples from its own."""
     node.total -= part.total
     node.weight -= part.weight
     node.examples -= part.examples

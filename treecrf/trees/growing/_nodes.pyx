@@ -46,7 +46,7 @@ cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil:
 
 cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
                             Py_ssize_t *n_open) noexcept nogil:
-    """Take the open leaf with the largest gain, the oldest of equals; -1 if there is none."""
+    """Take the open leaf with the largest gain, the oldest one if there are ties; -1 for none."""
     cdef Py_ssize_t i, best = -1
     cdef int32_t leaf = -1
     cdef double gain = -INFINITY

@@ -7,7 +7,7 @@ cdef enum:
 
 
 cdef struct Fraction:
-    # A row of which a set has a fraction: 0 < weight <= WHOLE.
+    # A row that belongs to a set in part: 0 < weight <= WHOLE.
     int32_t row
     uint32_t weight
 

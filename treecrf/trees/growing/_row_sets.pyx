@@ -179,7 +179,7 @@ cdef class RowSets:
 
     cdef double _divide_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
                               RowSet *failed) noexcept nogil:
-        """Divide the weight of the whole rows; returns the weight that passes."""
+        """Divide the weight of the whole rows; return the weight that passes."""
         cdef Py_ssize_t i, n = rows.n_whole
         cdef Fraction *to_passed = passed.fractions + passed.n_fractions
         cdef Fraction *to_failed = failed.fractions + failed.n_fractions
@@ -196,7 +196,7 @@ cdef class RowSets:
 
     cdef double _divide_fractions(self, const RowSet *rows, uint32_t share, RowSet *passed,
                                   RowSet *failed) noexcept nogil:
-        """Do the same for the fractions of rows; those of weight 0 are dropped."""
+        """Divide the weight of the other rows, and drop fractions of weight 0."""
         cdef Py_ssize_t i
         cdef const Fraction *fractions = rows.fractions
         cdef Fraction *to_passed = passed.fractions

@@ -115,7 +115,7 @@ cdef class SparseHistograms:
         self.failed = self.first.failed = False
 
     def set_parts(self, list others):
-        """Set the dense histograms whose sums are added to those of the first."""
+        """Set the dense histograms that are added to the first."""
         cdef Py_ssize_t p
         cdef DenseHistogram part
         for p in range(len(others)):
@@ -127,7 +127,7 @@ cdef class SparseHistograms:
         return self.failed or self.first.failed
 
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil:
-        """Make the histogram of all that has been added, by any part."""
+        """Make the histogram of everything that the parts have added."""
         cdef Py_ssize_t b, n = 0
         for b in range(self.of_tree.n_bins):
             if n_parts > 1:
@@ -144,7 +144,7 @@ cdef class SparseHistograms:
 
     cdef void divide(self, Bins *parent, Bins *small,
                      Py_ssize_t n_parts) noexcept nogil:
-        """Move what has been added from the parent's histogram to that of its smaller child."""
+        """Move what has been added from the parent's histogram to its smaller child's."""
         cdef Py_ssize_t i, b, n = parent.n
         cdef double total, weight, count = 0.0
         cdef double *pairs = self.pairs[0]

@@ -124,7 +124,7 @@ cdef class SplitSearch:
 
     cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
                         Py_ssize_t *last) noexcept nogil:
-        """Find the bins of a run, after those of the run before it."""
+        """Find the bins of a run; runs are asked for in order."""
         # Thresholds have one bin more than there are tests.
         cdef int64_t end = self.run_ends[r] + (self.run_kinds[r] == SUFFIX)
         if histogram.bins == NULL:
@@ -172,7 +172,7 @@ cdef class SplitSearch:
 
     cdef void split_scores(self, const Node *node, const double *pairs, Py_ssize_t n, double total,
                            double weight, double smallest, double *out) noexcept nogil:
-        """Compute the scores of splits; those of invalid ones are below all others."""
+        """Compute the scores of splits; invalid splits have scores below all others."""
         if is_bounded(node):
             bounded_split_scores(pairs, n, total, weight, self.penalty, smallest, node.lower,
                                  node.upper, out)

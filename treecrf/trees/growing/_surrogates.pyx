@@ -121,7 +121,7 @@ cdef void count_passing(const Side *side, int64_t start, int64_t end, uint8_t ki
 
 
 cdef void insert(Ranking *ranking, const Surrogate *candidate) noexcept nogil:
-    """Insert a candidate after those with the same agreement."""
+    """Insert a candidate after any with the same agreement."""
     cdef Py_ssize_t rank = ranking.n
     if candidate.test < 0:
         return

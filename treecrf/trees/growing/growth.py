@@ -8,7 +8,7 @@ import numpy as np
 
 from treecrf.trees.growing.tree_constraints import TreeConstraints
 
-# No tree is as deep.
+# Deeper than any tree.
 MAX_DEPTH = 1 << 30
 
 
@@ -40,7 +40,7 @@ class Growth:
 
     @property
     def min_examples(self) -> int:
-        """Minimum number of examples in each child, 0 if any will do.
+        """Minimum number of examples in each child, 0 for no minimum.
 
         Each child of a split has an example anyway, or with missing values a fraction of one.
         """
