@@ -322,7 +322,7 @@ class BoostedSequenceClassifier(BoostedModel):
         return label_weights(self.class_weight, classes, count_labels(data, len(classes)))
 
     def _position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
-        """Return the weight of each position in tree fitting, given those of the labels."""
+        """Return the weight of each position in tree fitting, given the weights of the labels."""
         return multiplied_weights(of_labels, data)
 
     # Samples of the examples
@@ -369,7 +369,7 @@ class BoostedSequenceClassifier(BoostedModel):
         growth: Growth,
         threads: Threads,
     ) -> ExampleSampler:
-        """Return the sampler of training sequences, at scores without those of the trees."""
+        """Return the sampler of training sequences, at the scores before any trees."""
         objective = self._objective_of(data, classes, threads)
         return ExampleSampler(
             self._scores_with(objective, data, classes, encoder, threads, True),
@@ -517,7 +517,7 @@ class BoostedSequenceClassifier(BoostedModel):
     def _fitted_attributes(
         self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
     ) -> dict:
-        """Return the fitted attributes; with early stopping those of the best iteration."""
+        """Return the fitted attributes; with early stopping, of the best iteration."""
         n_kept = history.kept(self._stopping())
         return self._attributes_of(data, forest.copy(n_kept), encoder, history.until(n_kept))
 
@@ -542,7 +542,7 @@ class BoostedSequenceClassifier(BoostedModel):
 
 
 def _history_before(earlier: dict, value: float | None) -> History:
-    """Return the scores before training: those of the earlier fit, and that of the start."""
+    """Return the scores before training: of the earlier fit, and of the start."""
     if earlier:
         return History.resumed(earlier["train_score_"], earlier["validation_score_"], value)
     return History([], [] if value is None else [value])

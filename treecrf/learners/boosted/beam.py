@@ -35,28 +35,14 @@ MAX_CONTEXTS = 2**62
 
 @dataclass(frozen=True)
 class Beam:
-    """Settings of a beam.
+    """Settings of a beam."""
 
-    Attributes
-    ----------
-    width : int
-        Maximum number of contexts kept at each position.
-    forward_only : bool, default=False
-        Whether training omits the backward pass and uses probabilities given the positions up to
-        each position.
-    """
-
-    width: int
+    width: int  # maximum number of contexts at each position
+    # Training omits the backward pass, and uses probabilities given the positions so far.
     forward_only: bool = False
 
     def width_for(self, n_labels: int, order: int) -> int:
-        """Return the number of contexts kept: the width, or the number of all if that is smaller.
-
-        Raises
-        ------
-        ValueError
-            If there is only one context, or too many to be indexed.
-        """
+        """Return the number of contexts at each position; ValueError for order 0 or too many."""
         if order < 1:
             raise ValueError(
                 "order=0 has only one context per position; use a beam with order 1 or higher"
@@ -73,15 +59,6 @@ class BeamObjective:
     """Log-likelihood of label sequences within a beam, and its functional gradient.
 
     The counterpart of ``treecrf.chains.objectives.LogLikelihood`` for scores in a `ScoreCache`.
-
-    Parameters
-    ----------
-    data : ChainLabels
-    beam : Beam
-    threads : Threads
-    bound_share : float or None
-        Minimum fraction of the bound in the curvature, see
-        `treecrf.chains.objectives.ChainObjective`. Without it, there is no curvature.
     """
 
     given = None
@@ -96,6 +73,7 @@ class BeamObjective:
         self.mean_of_positions = WeightedMean(data.weights, np.arange(len(data.codes) + 1))
         self.width = beam.width_for(data.n_labels, data.order)
         self.beam = beam
+        # Minimum fraction of the bound in the curvature, see `ChainObjective`; None: no curvature.
         self.bound_share = bound_share
         self.threads = threads
         self.parts = threads.parts(data.offsets)
@@ -221,19 +199,7 @@ class BeamScores:
 
 @dataclass(frozen=True)
 class BeamLattice:
-    """Predictions for some sequences from the contexts in the beam.
-
-    It has the methods of ``treecrf.chains.lattice.Lattice``.
-
-    Attributes
-    ----------
-    forest : Forest
-    encoder : Encoder
-    encoded : EncodedSequences
-    beam : Beam
-    threads : Threads
-    constraints : Constraints
-    """
+    """Predictions from the contexts in the beam, with the methods of `Lattice`."""
 
     forest: Forest
     encoder: Encoder

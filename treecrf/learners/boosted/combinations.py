@@ -9,17 +9,7 @@ from treecrf.learners.boosted.start import is_linear
 
 
 def check_combinations(crf: Any) -> None:
-    """Check settings against each other before training.
-
-    Parameters
-    ----------
-    crf : TreeCRF
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a setting is not supported together with another. The message names both.
-    """
+    """Raise an error that names both settings if two cannot be combined."""
     _check_objective(crf)
     _check_init(crf)
     _check_monotonic(crf)

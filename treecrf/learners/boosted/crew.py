@@ -16,15 +16,8 @@ class Crew:
     """Threads with a grower each.
 
     A thread grows one tree after another. When no tree is left to begin, it works on parts of the
-    large nodes of other threads. All sums are exact, so it does not matter which thread does what.
-
-    Parameters
-    ----------
-    growers : list of ListGrower
-        One for each thread, or fewer; threads without a grower only help.
-    helpers : list of DenseHistogram
-        One for each thread, made by `ListGrower.new_part`.
-    threads : Threads
+    large nodes of other threads, as do threads without a grower. All sums are exact, so it does not
+    matter which thread does what. ``helpers`` are from `ListGrower.new_part`, one for each thread.
     """
 
     def __init__(self, growers: list[ListGrower], helpers: list, threads: Threads):
@@ -47,19 +40,9 @@ class Crew:
                 grower.set_learning_rate(rate)
 
     def grow(self, numbers: Sequence[int], begin: Callable[[ListGrower, int], None]) -> dict:
-        """Grow trees.
+        """Grow trees; return them as from `ListGrower.describe`, by number.
 
-        Parameters
-        ----------
-        numbers : sequence of int
-            Numbers of the trees, in the order in which they begin: those that take longest first.
-        begin : callable
-            Called with a grower and the number of a tree, to begin it.
-
-        Returns
-        -------
-        dict
-            The trees, as from `ListGrower.describe`, by number.
+        ``begin`` begins a tree with a grower. The trees that take longest should come first.
         """
         if not numbers:
             return {}

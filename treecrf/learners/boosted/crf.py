@@ -754,7 +754,7 @@ class TreeCRF(BoostedSequenceClassifier):
 def _started(
     parts: ScoreParts, state: np.ndarray | None, transitions: np.ndarray | None
 ) -> ScoreParts:
-    """Set scores of 0 to those of `starting_parts`, if there are any."""
+    """Set scores of 0 to `starting_parts`, if there are any."""
     if state is None:
         return parts
     n_labels = parts.n_labels

@@ -41,7 +41,7 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     Training uses the true previous labels and needs no inference. Positions whose label or previous
     labels are not known have weight 0 in it. Prediction either sums over the previous labels or
-    follows those that it has predicted.
+    follows its own predictions.
     """
 
     _alternative: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
@@ -129,7 +129,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         """Find the most probable label sequences and their log-probabilities.
 
         With greedy or beam ``decoding`` the sequences found need not be the most probable. Their
-        log-probabilities are those of `predict_log_likelihood`, which ``allowed`` and ``known`` do
+        log-probabilities are as from `predict_log_likelihood`, which ``allowed`` and ``known`` do
         not change.
         """
         if not self._uses_search():

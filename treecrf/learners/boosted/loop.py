@@ -41,31 +41,18 @@ from treecrf.utils.threads import Threads
 
 
 class Booster:
-    """Trees and scores of one training run.
-
-    Parameters
-    ----------
-    forest : Forest
-        Trees to start from. New trees are appended to it.
-    encoder, encoded : Encoder, EncodedSequences
-    objective : Objective
-    growth : Growth
-    position_weights : float64 array (n_positions,)
-    threads : Threads
-    start : float64 array (n_labels, n_positions, n_contexts), optional
-        Scores that the trees are added to; they are changed. Scores of 0 by default.
-    """
+    """Trees and scores of one training run."""
 
     def __init__(
         self,
-        forest: Forest,
+        forest: Forest,  # trees to start from; new trees are appended
         encoder: Encoder,
         encoded: EncodedSequences,
         objective: Objective,
         growth: Growth,
         position_weights: np.ndarray,
         threads: Threads,
-        start: np.ndarray | None = None,
+        start: np.ndarray | None = None,  # scores to add trees to, which change; None: 0
     ):
         self.forest = forest
         self.encoder = encoder
@@ -270,23 +257,13 @@ class Booster:
 
 
 class IterationWeights:
-    """Weights of the positions in each iteration; 0 in sequences outside its subsample.
-
-    Parameters
-    ----------
-    positions : float64 array (n_positions,) or None
-        Weights of the positions; None if all are 1.
-    offsets : int64 array (n_sequences + 1,)
-    keys : uint64 array (n_sequences,) or None
-        Keys of the sequences; None if there are no subsamples.
-    growth : Growth
-    """
+    """Weights of the positions in each iteration; 0 in sequences outside its subsample."""
 
     def __init__(
         self,
-        positions: np.ndarray | None,
+        positions: np.ndarray | None,  # None if all are 1
         offsets: np.ndarray,
-        keys: np.ndarray | None,
+        keys: np.ndarray | None,  # None if there are no subsamples
         growth: Growth,
     ):
         self.positions = positions
@@ -298,7 +275,7 @@ class IterationWeights:
     def of(
         cls, weights: np.ndarray, offsets: np.ndarray, keys: np.ndarray, growth: Growth
     ) -> IterationWeights:
-        """Return those of position weights, which may all be 1."""
+        """Return weights in each iteration from position weights, which may all be 1."""
         return cls(weights if (weights != 1).any() else None, offsets, keys, growth)
 
     def at(self, iteration: int, last_chosen: int | None = None) -> np.ndarray | None:
@@ -348,32 +325,17 @@ def tree_seed(seed: int, iteration: int, k: int) -> int:
 
 def boost(
     booster: Booster,
-    max_iter: int,
+    max_iter: int,  # including the trees to start from
     validation: Scored | None,
     stopping: Stopping | None,
     report: Callable[[int, History], Any],
-    history: History | None = None,
+    history: History | None = None,  # earlier values, without the latest training value
 ) -> History:
     """Run iterations until each label has ``max_iter`` trees, or early stopping ends training.
 
-    Parameters
-    ----------
-    booster : Booster
-    max_iter : int
-        Number of iterations, including those of the trees to start from.
-    validation : Scored or None
-    stopping : Stopping or None
-    report : callable
-        Called after each iteration with the number of iterations and the history so far. The
-        latest training value is the one before that iteration. Training stops if it returns True.
-    history : History, optional
-        Values up to the present, except the latest training value. By default, only the present
-        value of the validation data.
-
-    Returns
-    -------
-    History
-        Values of the objective before the first and after each iteration.
+    Return the values of the objective before the first and after each iteration. ``report`` is
+    called after each iteration with the number of iterations and the history so far, whose latest
+    training value is from before that iteration. Training stops if it returns True.
     """
     forest = booster.forest
     if history is None:

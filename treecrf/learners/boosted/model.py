@@ -270,10 +270,5 @@ def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
 def starting_scores(
     start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
 ) -> np.ndarray | None:
-    """Return the scores of all contexts that the trees are added to; None stands for scores of 0.
-
-    Returns
-    -------
-    float64 array (n_labels, n_positions, n_contexts) or None
-    """
+    """Return the scores of all contexts that the trees are added to; None if they are 0."""
     return table_of_parts(*starting_parts(start, sequences, threads), sequences.offsets, order)

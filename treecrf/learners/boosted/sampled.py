@@ -25,18 +25,12 @@ THRESHOLD = 0.1
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which examples trees are fitted to.
+    """Which examples trees are fitted to."""
 
-    Attributes
-    ----------
-    threshold : float
-        Examples with at least this absolute residual are always kept, smaller ones with a
-        probability proportional to it.
-    max_examples : int or None
-        Maximum expected number of examples per iteration; the threshold rises if necessary.
-    """
-
+    # Absolute residuals of at least this size are always kept, smaller ones with a probability
+    # proportional to them.
     threshold: float
+    # Maximum expected number of examples per iteration; the threshold rises if necessary.
     max_examples: int | None = None
 
     @classmethod
@@ -49,12 +43,12 @@ class Sampling:
     ) -> Sampling | None:
         """Choose between all examples (None) and samples of them.
 
-        There are two ways to grow trees. `treecrf._tree.TreeGrower` uses all examples, as products
-        of sets of positions and sets of contexts. It is the faster one if labels are few and
-        residuals large. `ListGrower` uses a list of examples. It is the faster one if nearly all
-        examples have small residuals and are not in the sample, as with many labels, and its cost
-        does not grow with the number of positions. ``"auto"`` selects it for many examples, of
-        which each of ``n_positions`` has ``n_scores``.
+        There are two ways to grow trees. `TreeGrower` uses all examples, as products of sets of
+        positions and sets of contexts. It is faster if labels are few and residuals large.
+        `ListGrower` uses a list of examples. It is faster if nearly all examples have small
+        residuals and are not in the sample, as with many labels, and its cost does not grow with
+        the number of positions. ``"auto"`` selects it for many examples: ``n_scores`` at each of
+        ``n_positions``.
         """
         is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
         if sampling is None or (sampling == "auto" and is_few):
@@ -64,17 +58,9 @@ class Sampling:
 
 @dataclass(frozen=True)
 class ListedPositions:
-    """Positions of examples: what trees test at them.
-
-    Attributes
-    ----------
-    encoded : EncodedSequences
-    depth : uint8 array (n_positions,)
-        Number of labels before each position that define its context.
-    given : uint8 array (order, n_positions) or None
-        The label at each lag before each position, if a position has one context only.
-    """
+    """Positions of examples: what trees test at them."""
 
     encoded: EncodedSequences
-    depth: np.ndarray
+    depth: np.ndarray  # uint8 (n_positions,): number of labels that define the context
+    # uint8 (order, n_positions): the label at each lag, if a position has one context only.
     given: np.ndarray | None

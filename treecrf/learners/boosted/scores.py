@@ -1,7 +1,7 @@
 """Scores of sequences under the trees so far, and the examples that are sampled at them.
 
 Training and validation data have the same scores. They are one table of all contexts, or factored:
-the scores of labels at positions, and those of labels after labels.
+the scores of labels at positions, and the scores of labels after labels.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Scores(Protocol):
         """Compute the objective under the forest; only trees that are new are evaluated."""
 
     def lattice(self, order: int) -> Lattice | PartsLattice | None:
-        """Return a lattice of the present scores; None if they are not those of all contexts."""
+        """Return a lattice of the present scores; None if some contexts have no scores."""
 
     def keep_in(self, allocate: Allocate) -> None:
         """Move large arrays to arrays from a function such as `Scratch.allocate`."""
@@ -83,7 +83,7 @@ class TableScores:
         return self.objective.value(self.scores)
 
     def lattice(self, order: int) -> Lattice | None:
-        """Return a lattice of the present scores; None if they are not those of all contexts."""
+        """Return a lattice of the present scores; None if some contexts have no scores."""
         if order and self.objective.given is not None:
             return None
         return Lattice(self.scores, self.encoded.offsets, order, self.threads)
@@ -129,7 +129,7 @@ class PartsScores:
 class ExampleSampler:
     """Samples of the examples of training sequences, at their present scores.
 
-    Examples are not weighted yet, because those of all parts of the data are weighted together.
+    Examples are not weighted yet, because all parts of the data are weighted together.
     """
 
     scores: Any  # TableScores with a TableSampler, PartsScores with a LikelihoodSampler
@@ -140,10 +140,7 @@ class ExampleSampler:
     def sample(
         self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
     ) -> tuple[list[Sample], MeanSums | WholeValue]:
-        """Draw examples, and compute the objective.
-
-        ``last_chosen`` is that of `IterationWeights.at`.
-        """
+        """Draw examples, and compute the objective; see `IterationWeights.at`."""
         objective, weights = self.scores.objective, self.weights.at(iteration, last_chosen)
         if isinstance(self.scores, PartsScores):
             samples = self.sampler.sample(self.scores.parts, iteration, seed, mu, weights, floor)

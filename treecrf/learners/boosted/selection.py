@@ -46,31 +46,17 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Choice:
-    """What to train: the start, the number of iterations, and the scores that favored them.
+    """What to train: the start, the number of iterations, and the scores that favored them."""
 
-    Attributes
-    ----------
-    init : object
-        Value of the parameter ``init``.
-    n_iter : int
-    scores : list of float
-        Mean scores of the folds before the first and after each iteration. Empty if the number of
-        iterations was not chosen, or on a sample.
-    """
-
-    init: Any
+    init: Any  # value of the parameter ``init``
     n_iter: int
+    # Mean scores of the folds before the first and after each iteration. Empty if the number of
+    # iterations was not chosen, or chosen on a sample.
     scores: list[float]
 
 
 def choose(learner: Any, data: TrainingInput) -> Choice:
-    """Choose the start, and with ``early_stopping="auto"`` the number of iterations.
-
-    Parameters
-    ----------
-    learner : BoostedSequenceClassifier
-    data : TrainingInput
-    """
+    """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
     has_held_out = data.held_out is not None
     if not needs_choice(learner, has_held_out):
         return default_choice(learner)
@@ -98,16 +84,8 @@ def choose_on_sample(
     """Choose as `choose` does, on all training sequences or a sample of them.
 
     On a sample, more iterations are chosen in proportion to its size: trees that are grown on more
-    positions fit less noise.
-
-    Parameters
-    ----------
-    learner : BoostedSequenceClassifier
-    data : TrainingInput
-    n_positions : int
-        Number of positions of all training sequences.
-    has_held_out : bool
-        Whether validation data will end training, so that only the start is to be chosen.
+    positions fit less noise. ``n_positions`` counts the positions of all training sequences. With
+    ``has_held_out``, validation data will end training, so that only the start is chosen.
     """
     data = replace(data, seed=SEED)
     rules = as_transitions(learner.transitions, data.classes, learner.order)
@@ -129,16 +107,7 @@ def choose_on_sample(
 
 
 class FoldRun:
-    """Training on one fold, which goes on when scores of later iterations are needed.
-
-    Parameters
-    ----------
-    learner : BoostedSequenceClassifier
-    part : TrainingInput
-    init : object
-        Value of the parameter ``init``.
-    threads : Threads
-    """
+    """Training on one fold, which goes on when scores of later iterations are needed."""
 
     def __init__(self, learner: Any, part: TrainingInput, init: Any, threads: Threads):
         data, encoder, forest = learner._started(part, init)
@@ -158,20 +127,11 @@ class FoldRun:
 
 @dataclass
 class Candidate:
-    """A start, and training from it on some folds.
+    """A start, and training from it on some folds."""
 
-    Attributes
-    ----------
-    init : object
-        Value of the parameter ``init``.
-    runs : list of FoldRun
-    scores : list of float
-        Mean scores of the folds before the first and after each iteration.
-    """
-
-    init: Any
+    init: Any  # value of the parameter ``init``
     runs: list[FoldRun]
-    scores: list[float]
+    scores: list[float]  # means of the folds, before the first and after each iteration
 
     @property
     def best(self) -> float:
@@ -186,30 +146,20 @@ class Candidate:
         return max(self.best, latest + POSSIBLE_RISE * (latest - half))
 
     def add(self, scores: list[list[float]]) -> None:
-        """Replace the scores by the means of those of the folds."""
+        """Replace the scores by means over the folds."""
         sizes = [run.n_held_out for run in self.runs]
         self.scores = np.average(scores, axis=0, weights=sizes).tolist()
 
 
 class Race:
-    """Candidates that are trained on folds side by side.
-
-    Parameters
-    ----------
-    learner : BoostedSequenceClassifier
-    parts : list of TrainingInput
-        The folds.
-    threads : Threads
-    inner : Threads
-        Threads of each run.
-    """
+    """Candidates that are trained on folds side by side."""
 
     def __init__(self, learner: Any, parts: list[TrainingInput], threads: Threads, inner: Threads):
         self.learner = copy.copy(learner)
         self.learner.n_jobs = inner.n_threads
-        self.parts = parts
+        self.parts = parts  # the folds
         self.threads = threads
-        self.inner = inner
+        self.inner = inner  # threads of each run
 
     def begin(self, inits: list, n_folds: int) -> list[Candidate]:
         """Return a candidate for each start, with its runs on the first folds."""
@@ -298,12 +248,6 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
 
     The folds depend on the content of the sequences, not on their order. Their list is empty if
     there is too little data. Sequences that make up a large part of it are cut into blocks.
-
-    Parameters
-    ----------
-    data : TrainingInput
-    rules : Transitions, optional
-        Rules that blocks obey.
     """
     training = data.training
     n_positions = len(training.codes)

@@ -26,18 +26,10 @@ MAX_POSITIONS = 1_000_000
 
 @dataclass(frozen=True)
 class OwnStart:
-    """A linear model to start from that is not a parameter of the user.
+    """A linear model to start from that is not a parameter of the user."""
 
-    Attributes
-    ----------
-    penalty : float
-        Its L2 penalty.
-    share : float
-        Factor of its weights.
-    """
-
-    penalty: float
-    share: float
+    penalty: float  # L2
+    share: float  # factor of the weights
 
 
 # All of a linear model is best where the effects of features add up. In general it is better to
@@ -48,15 +40,10 @@ WHOLE, HALF = OwnStart(1.0, 1.0), OwnStart(3.0, 0.5)
 
 @dataclass(frozen=True)
 class LinearStart:
-    """A fitted linear model whose scores the trees start from.
+    """A fitted linear model whose scores the trees start from."""
 
-    Attributes
-    ----------
-    estimator : LinearCRF
-        Its weights are multiples of ``LEAF_UNIT``, so that sums with the values of leaves are exact
-        in any order.
-    """
-
+    # LinearCRF whose weights are multiples of ``LEAF_UNIT``, so that sums with the values of leaves
+    # are exact in any order.
     estimator: Any
 
     @classmethod
@@ -65,20 +52,9 @@ class LinearStart:
     ) -> LinearStart:
         """Fit a linear model to the training data.
 
-        Parameters
-        ----------
-        given : LinearCRF or OwnStart
-            A fitted estimator is used as it is, and another one is cloned and fitted.
-        data : TrainingInput
-        settings : dict
-            Parameters of the linear model, unless an estimator is given.
-        n_jobs : int or None
-
-        Raises
-        ------
-        ValueError
-            If a fitted estimator has other labels or other attributes, or the scores of its labels
-            depend on the attributes and the previous label jointly.
+        A fitted LinearCRF is used as it is; ValueError if its labels or attributes differ, or its
+        scores depend on the attributes and the previous label jointly. Other ones are cloned and
+        fitted. For an `OwnStart`, ``settings`` are the parameters of the linear model.
         """
         share = 1.0
         if isinstance(given, OwnStart):
@@ -104,12 +80,8 @@ class LinearStart:
     def score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Compute the scores of labels at positions, and of labels after labels.
 
-        Returns
-        -------
-        state : float64 array (n_labels, n_positions)
-        transitions : float64 array (n_labels + 1, n_labels)
-            ``[u, v]`` is for label v after label u, and the last row for first positions. Both
-            arrays are multiples of ``LEAF_UNIT``.
+        The second array has shape (n_labels + 1, n_labels): ``[u, v]`` is for label v after label
+        u, and the last row for first positions. Both arrays are multiples of ``LEAF_UNIT``.
         """
         return self.estimator._score_parts(sequences, threads)
 
@@ -136,10 +108,7 @@ def starting_parts(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the scores that the trees are added to: of the linear model and of the user.
 
-    Returns
-    -------
-    state, transitions : float64 arrays or None
-        As from `LinearStart.score_parts`. None stands for scores of 0.
+    They are arrays as from `LinearStart.score_parts`; None stands for scores of 0.
     """
     state, transitions = (None, None) if start is None else start.score_parts(sequences, threads)
     given = sequences.init_scores
@@ -151,12 +120,9 @@ def starting_parts(
 def table_of_parts(
     state: np.ndarray | None, transitions: np.ndarray | None, offsets: np.ndarray, order: int
 ) -> np.ndarray | None:
-    """Return the scores in all contexts, given those of `starting_parts`.
+    """Return the scores of `starting_parts` in all contexts.
 
-    Returns
-    -------
-    float64 array (n_labels, n_positions, n_labels**order) or None
-        Only the nearest previous label matters. First positions have one context, the first.
+    Only the nearest previous label matters. First positions have one context, the first.
     """
     if state is None:
         return None

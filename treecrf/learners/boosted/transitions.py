@@ -26,35 +26,23 @@ MAX_TRANSITION = 64.0
 class TransitionGrowth:
     """Newton steps of constant transitions, from the examples that the trees grow on.
 
-    Parameters
-    ----------
-    forest : Forest
-        Receives the steps.
-    growth : Growth
-    has_curvature : bool
-        Whether the weights of examples are curvature. Otherwise a step is divided by the weight of
-        the positions whose true context is that of the transition.
+    Without a curvature, a step is divided by the weight of the positions at which the context of
+    the transition is the true one.
     """
 
     def __init__(self, forest: Forest, growth: Growth, has_curvature: bool):
-        self.forest = forest
+        self.forest = forest  # receives the steps
         self.growth = growth
-        self.has_curvature = has_curvature
+        self.has_curvature = has_curvature  # whether the weights of examples are curvature
         self.shape = forest.order + 1, forest.n_labels**forest.order
 
     def grow(self, draw: Draw, depths: np.ndarray, of_contexts: np.ndarray | None) -> None:
         """Add a step to the forest.
 
         The values of the examples must be rounded such that sums are exact, as `ListGrowth.round`
-        rounds them. Then the order of the examples does not matter.
-
-        Parameters
-        ----------
-        draw : Draw
-        depths : uint8 array (n_positions,)
-            Number of labels before each position that define its context.
-        of_contexts : float64 array or None
-            Without a curvature, the sums of `ContextWeights`.
+        rounds them. Then the order of the examples does not matter. ``depths`` is the number of
+        labels before each position that define its context, and ``of_contexts`` has the sums of
+        `ContextWeights` if there is no curvature.
         """
         weights = None if of_contexts is None else self._divided(of_contexts)
         steps = [self._step(examples, depths, weights) for examples in draw.lists]
@@ -89,16 +77,7 @@ class TransitionGrowth:
 
 
 class ContextWeights:
-    """Weights of the positions by their true contexts.
-
-    Parameters
-    ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
-    n_labels, order : int
-    candidates : bool array (n_positions, n_labels), optional
-        The possible labels of each position, if not all labels are known.
-    """
+    """Weights of the positions by their true contexts."""
 
     def __init__(
         self,
@@ -115,14 +94,11 @@ class ContextWeights:
         self.groups = depths * self.shape[1] + contexts
 
     def sums(self, weights: np.ndarray | None) -> np.ndarray:
-        """Sum the weights of the positions, which None says are 1.
+        """Sum the weights of the positions, all 1 if None; float64 (order + 1, n_contexts + 1).
 
-        Returns
-        -------
-        float64 array (order + 1, n_contexts + 1)
-            By the number of previous labels, at most ``order``, and the context. The last column is
-            for positions whose context is not known. The sums of parts of the data are exact and
-            can be added.
+        Rows are numbers of previous labels, at most ``order``, and columns are contexts; the last
+        column is for positions whose context is unknown. The sums of parts of the data are exact
+        and can be added.
         """
         if weights is not None:
             weights = np.rint(weights / WEIGHT_UNIT) * WEIGHT_UNIT

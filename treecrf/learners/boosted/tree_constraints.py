@@ -20,18 +20,7 @@ INTERACTIONS = {"no_interactions": 1, "pairwise": 2}
 def read_constraints(
     monotonic: Any, interactions: Any, encoder: Encoder, classes: np.ndarray
 ) -> TreeConstraints | None:
-    """Read both parameters of an estimator.
-
-    Returns
-    -------
-    TreeConstraints or None
-        None if trees are free.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a feature, a label or a sign is invalid; the message names it.
-    """
+    """Read both parameters of an estimator; None if trees are free. Errors name what is invalid."""
     if monotonic is None and interactions is None:
         return None
     sources = [_source(encoder, j) for j in range(len(encoder.columns))]

@@ -23,16 +23,10 @@ class WindowTable:
     offsets outside the sequence all values are 0, and an indicator column for each offset marks
     this. Missing numbers and booleans remain NaN, for estimators that support it. The columns of a
     category that is missing or was unseen in training are all 0.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        Defines the columns and the window.
-    n_labels : int
     """
 
     def __init__(self, encoder: Encoder, n_labels: int):
-        self.encoder = encoder
+        self.encoder = encoder  # defines the columns and the window
         self.n_labels = n_labels
 
     def windows(self, sequences: Sequences) -> sparse.csr_array:
@@ -67,11 +61,8 @@ class WindowTable:
     def rows(self, windows: sparse.csr_array, previous: np.ndarray) -> Any:
         """Append previous labels to windows; returns a dense array unless it would be too large.
 
-        Parameters
-        ----------
-        windows : CSR array (n_rows, n_values)
-        previous : uint8 array (order, n_rows)
-            The label at each lag, ``n_labels`` before the start of the sequence.
+        ``previous`` is a uint8 array (order, n_rows) of the label at each lag, ``n_labels`` before
+        the start of the sequence.
         """
         order, (n, n_values) = len(previous), windows.shape
         n_symbols = self.n_labels + 1

@@ -45,25 +45,12 @@ class Shards(Protocol):
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
         """Carry out a step on all shards, and grow trees on their examples in one place.
 
-        Parameters
-        ----------
-        step : Step
-        again : callable
-            Returns the same step with the trees from an iteration on, for shards that answer
-            `Behind`: ``again(behind.n_iter)``.
+        If a shard answers `Behind`, ``again(behind.n_iter)`` is the step with the trees it lacks.
         """
 
 
 class LocalShards:
-    """Shards in this process.
-
-    Parameters
-    ----------
-    shards : list of Shard
-    growing : ListGrowing
-    n_threads : int, default=1
-        Number of threads that grow trees.
-    """
+    """Shards in this process."""
 
     def __init__(self, shards: list[Shard], growing: ListGrowing, n_threads: int = 1):
         self.shards = shards
@@ -76,21 +63,10 @@ class LocalShards:
         fleet: Fleet,
         setup: ShardSetup,
         n_shards: int = 1,
-        n_threads: int = 1,
+        n_threads: int = 1,  # threads of each shard, and of the growth of trees
         allocate: Allocate | None = None,
     ) -> Shards:
-        """Distribute the parts of a fleet among shards.
-
-        Parameters
-        ----------
-        fleet : Fleet of EncodedPart
-        setup : ShardSetup
-        n_shards : int, default=1
-        n_threads : int, default=1
-            Number of threads of each shard, and of the growth of trees.
-        allocate : callable, optional
-            As for `Shard`.
-        """
+        """Distribute the parts of a fleet of `EncodedPart` among shards."""
         parts = list(enumerate(fleet.map(itself)))
         shards = [
             Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
@@ -112,24 +88,14 @@ class LocalShards:
 
 
 class FleetBooster:
-    """Booster of trees on samples of the examples, which shards draw; the counterpart of `Booster`.
-
-    Parameters
-    ----------
-    forest : Forest
-        Receives the trees; those to start from are in it.
-    shards : Shards
-    setup : ShardSetup
-    max_iter : int
-        Number of iterations after which no trees grow.
-    """
+    """The counterpart of `Booster` for trees on samples of the examples, which shards draw."""
 
     def __init__(
         self,
-        forest: Forest,
+        forest: Forest,  # trees to start from; new trees are appended
         shards: Shards,
         setup: ShardSetup,
-        max_iter: int,
+        max_iter: int,  # no trees grow after it
     ):
         self.forest = forest
         self.shards = shards
@@ -215,24 +181,14 @@ class FleetBooster:
 
 
 class FleetValidation:
-    """Validation data of all parts, scored in the exchanges of a booster.
-
-    Parameters
-    ----------
-    booster : FleetBooster
-
-    Attributes
-    ----------
-    latest : Grown or None
-        The latest result.
-    """
+    """Validation data of all parts, scored in the exchanges of a booster."""
 
     def __init__(self, booster: FleetBooster):
         self.booster = booster
         self.latest: Grown | None = None
 
     def value(self, forest: Forest) -> float:
-        """Compute the value of the objective under the forest, that of the booster."""
+        """Compute the value of the objective under the booster's forest."""
         self.latest = self.booster.validate()
         return self.latest.validation
 
@@ -243,26 +199,14 @@ class FleetValidation:
 
 
 def boost_on_shards(
-    data: TrainingInput,
+    data: TrainingInput,  # its sequences are not read
     setup: ShardSetup,
     shards: Shards,
-    forest: Forest,
+    forest: Forest,  # trees to start from; new trees are appended
     choice: Choice,
     callbacks: Callbacks,
 ) -> History:
-    """Add trees to a forest that grow on the examples of shards; return the scores.
-
-    Parameters
-    ----------
-    data : TrainingInput
-        Its sequences are not read.
-    setup : ShardSetup
-    shards : Shards
-    forest : Forest
-        Trees to start from; new ones are appended.
-    choice : Choice
-    callbacks : Callbacks
-    """
+    """Add trees to a forest that grow on the examples of shards; return the scores."""
     estimator = setup.estimator
     booster = FleetBooster(forest, shards, setup, choice.n_iter)
     validation = _scored(booster) if setup.totals.held_out.n_sequences else None
@@ -290,21 +234,11 @@ def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
 
 
 class MeanScore:
-    """Validation data that are scored by a mean over their positions.
-
-    Parameters
-    ----------
-    objective : FleetValidation
-
-    Attributes
-    ----------
-    latest : float
-        The latest value of the objective.
-    """
+    """Validation data that are scored by a mean over their positions."""
 
     def __init__(self, objective: FleetValidation):
         self.objective = objective
-        self.latest = np.nan
+        self.latest = np.nan  # latest value of the objective
 
     def value(self, forest: Forest) -> float:
         """Compute the metric under the forest."""

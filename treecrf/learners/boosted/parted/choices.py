@@ -24,17 +24,11 @@ class IterationChoices:
     """Choices of an iteration that depend on all sequences.
 
     These are the subsample, and the number of examples that are kept for their weight alone.
-
-    Parameters
-    ----------
-    setup : ShardSetup
-    query_shards : callable
-        Returns the answers of all shards to a query.
     """
 
     def __init__(self, setup: ShardSetup, query_shards: Callable[[Callable[[Shard], Any]], list]):
         self.setup = setup
-        self.query_shards = query_shards
+        self.query_shards = query_shards  # returns the answers of all shards to a query
         self._last_chosen: dict[int, int] = {}
         self._weights: dict[int, float] = {}
 

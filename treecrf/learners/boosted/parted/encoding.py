@@ -21,21 +21,12 @@ from treecrf.utils.threads import Threads
 
 @dataclass(frozen=True)
 class Encoding:
-    """How labeled sequences are encoded.
+    """How labeled sequences are encoded."""
 
-    Attributes
-    ----------
-    estimator : BoostedSequenceClassifier
-    encoder : Encoder
-    start : LinearStart or None
-    of_labels : float64 array (n_labels,)
-        Weights of the labels.
-    """
-
-    estimator: Any
+    estimator: Any  # BoostedSequenceClassifier
     encoder: Encoder
     start: LinearStart | None
-    of_labels: np.ndarray
+    of_labels: np.ndarray  # float64 (n_labels,): weights of the labels
 
     def weights(self, data: LabeledSequences) -> np.ndarray:
         """Return the weight of each position in tree fitting."""
@@ -46,13 +37,9 @@ class Encoding:
 class HashedPart:
     """An encoded part whose training sequences have no keys yet.
 
-    Attributes
-    ----------
-    part : EncodedPart
-    hashes : tuple of SequenceHashes or None
-        Hashes of the training sequences for two cases: some part lists ids, or no part does. They
-        are None in a case that this part rules out, because it has no ids or lists some. A part
-        without training sequences has None instead of a pair.
+    The two hashes are for the cases that some part lists ids, and that no part does. A hash is None
+    in a case that this part rules out, because it has no ids or lists some. A part without training
+    sequences has no hashes.
     """
 
     part: EncodedPart
@@ -75,19 +62,10 @@ EMPTY = HashedPart(EncodedPart(None, None))
 def encode_part(
     data: LabeledSequences,
     held_out: np.ndarray,
-    categories: dict[int, np.ndarray],
+    categories: dict[int, np.ndarray],  # of the training sequences in all parts
     encoding: Encoding,
 ) -> HashedPart:
-    """Encode a part, of which some sequences are held out.
-
-    Parameters
-    ----------
-    data : LabeledSequences
-    held_out : bool array (n_sequences,)
-    categories : dict
-        Those of the training sequences in all parts.
-    encoding : Encoding
-    """
+    """Encode a part, with some of its sequences held out."""
     validation = _encoded_held_out(take_some(data, held_out), encoding)
     data = take_some(data, ~held_out)
     if data is None:
@@ -166,22 +144,9 @@ def encoded_labeled(
     encoded: EncodedSequences,
     start: LinearStart | None,
     threads: Threads,
-    position_weights: np.ndarray | None = None,
+    position_weights: np.ndarray | None = None,  # not for validation data
 ) -> EncodedLabeled:
-    """Return encoded sequences with their labels, and with the scores that trees are added to.
-
-    They have no keys yet.
-
-    Parameters
-    ----------
-    data : LabeledSequences
-    encoded : EncodedSequences
-        The same sequences, encoded.
-    start : LinearStart or None
-    threads : Threads
-    position_weights : float64 array (n_positions,), optional
-        Weights in tree fitting, which validation data do not have.
-    """
+    """Return encoded sequences with labels and starting scores, but without keys."""
     return EncodedLabeled(
         encoded,
         data.codes,

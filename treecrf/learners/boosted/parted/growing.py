@@ -133,10 +133,6 @@ class ListGrowing:
     """Growth of the trees of an iteration on the examples of all shards.
 
     It can be pickled, and does the same in any process.
-
-    Parameters
-    ----------
-    setup : ShardSetup
     """
 
     def __init__(self, setup: ShardSetup):
@@ -152,16 +148,7 @@ class ListGrowing:
         return {"setup": self.setup, "_resident": None}
 
     def grow(self, drawn: list[Drawn], step: Step, n_threads: int = 1) -> Grown:
-        """Join the answers of all shards to a step, and grow trees.
-
-        Parameters
-        ----------
-        drawn : list of Drawn
-            Answers in any order.
-        step : Step
-            Its trees are not read.
-        n_threads : int, default=1
-        """
+        """Grow trees on the answers of all shards, in any order; the step needs no trees."""
         sampling = self.setup.sampling
         examples = [answer.examples for answer in drawn if answer.examples is not None]
         size = sum(part.size for part in examples)
@@ -224,7 +211,7 @@ def _mean(sums: Iterable) -> float:
 
 
 def _joined(parts: list[ListedPositions]) -> ListedPositions:
-    """Join the positions of all parts, those of the first ones first."""
+    """Join the positions of all parts, in order."""
     has_given = parts[0].given is not None
     return ListedPositions(
         chained([part.encoded for part in parts]),
@@ -234,7 +221,7 @@ def _joined(parts: list[ListedPositions]) -> ListedPositions:
 
 
 def _samples(examples: list[DrawnExamples | ResidentExamples], order: int) -> list[Sample]:
-    """Return the samples of all parts; their positions are those of `_joined`."""
+    """Return the samples of all parts; their positions are as in `_joined`."""
     samples, first = [], 0
     for part in examples:
         samples += part.samples(order, first)

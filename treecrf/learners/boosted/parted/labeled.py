@@ -1,7 +1,7 @@
 """Labeled sequences in parts: read alike, selected, and joined in one place.
 
 Every step computes statistics of each part and merges them in an order that does not matter, so
-that the sequences, their keys and the choices among them are those of all data at once.
+that the sequences, their keys and the choices among them are the same as for all data at once.
 """
 
 from __future__ import annotations
@@ -49,18 +49,7 @@ def describe(
 ) -> list[PartDescription | None]:
     """Read each part on its own and describe it; None stands for parts without sequences.
 
-    Parameters
-    ----------
-    fleet : Fleet of RawData
-    categorical : "from_dtype", None, or list
-        The parameter ``categorical_features``.
-    schema : InputSchema, optional
-        Schema that the parts must match.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a part is not valid, or a sequence lies in two of them. The message names the part.
+    Errors name the part that is not valid, or that has a sequence of another part.
     """
     parts = fleet.map(describe_part, categorical, schema)
     present = [part for part in parts if part is not None]
@@ -92,43 +81,18 @@ def _check_groups(fleet: Fleet, parts: list[PartDescription | None]) -> None:
 
 @dataclass(frozen=True)
 class Labeling:
-    """How the parts of the data are read and labeled.
+    """How the parts of the data are read and labeled."""
 
-    Attributes
-    ----------
-    estimator : BoostedSequenceClassifier
-    described : Description
-        Description of all parts.
-    classes : array (n_labels,)
-    is_weighted : bool
-        Whether any part has sample weights other than 1.
-    """
-
-    estimator: Any
+    estimator: Any  # BoostedSequenceClassifier
     described: Description
     classes: np.ndarray
-    is_weighted: bool
+    is_weighted: bool  # whether any part has sample weights other than 1
 
 
 def label(
     raw: RawData, is_empty: bool, allowed: Any, labeling: Labeling
 ) -> LabeledSequences | None:
-    """Read a part with the schema of all, and check its labels.
-
-    Parameters
-    ----------
-    raw : RawData
-    is_empty : bool
-        Whether the part has no sequences.
-    allowed : list of bool arrays or None
-        The argument of `fit`, for the sequences of the part.
-    labeling : Labeling
-
-    Returns
-    -------
-    LabeledSequences or None
-        None for an empty part.
-    """
+    """Read a part with the schema of all parts, and check its labels; None if it is empty."""
     if is_empty:
         return None
     with named(raw.place):
@@ -150,24 +114,12 @@ def label(
 
 @dataclass(frozen=True)
 class Unknown:
-    """Effects of unknown labels on the sequences of a part, or of all parts.
+    """Effects of unknown labels on the sequences of a part, or of all parts."""
 
-    Attributes
-    ----------
-    is_partial : bool
-        Whether some labels are unknown.
-    n_kept : int
-        Number of sequences with weight and information.
-    drops_information : bool
-        Whether sequences without information are left out.
-    remains_partial : bool
-        Whether labels of the others are unknown.
-    """
-
-    is_partial: bool
-    n_kept: int
-    drops_information: bool
-    remains_partial: bool
+    is_partial: bool  # whether some labels are unknown
+    n_kept: int  # number of sequences with weight and information
+    drops_information: bool  # whether sequences without information are left out
+    remains_partial: bool  # whether labels are unknown in the others
 
     @classmethod
     def of(cls, data: LabeledSequences) -> Unknown:
@@ -203,12 +155,7 @@ def select_useful(
 ) -> LabeledSequences | None:
     """Return the sequences that training uses, in the direction of the chain; None without any.
 
-    Parameters
-    ----------
-    data : LabeledSequences
-    labeling : Labeling
-    unknown : Unknown
-        That of all parts, so that all parts are treated alike.
+    ``unknown`` describes all parts, so that all parts are treated alike.
     """
     estimator = labeling.estimator
     if unknown.is_partial and data.candidates is None:
@@ -240,27 +187,17 @@ def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> Labeled
 
 
 class LabeledParts:
-    """Labeled sequences in parts.
-
-    Parameters
-    ----------
-    fleet : View
-        Parts, which are `LabeledSequences`. None of them is empty.
-    described : Description
-        Description of all sequences.
-    lengths : list of int64 arrays (n_sequences,)
-        Length of each sequence in each part.
-    """
+    """Labeled sequences in parts."""
 
     def __init__(self, fleet: View, described: Description, lengths: list[np.ndarray]):
-        self.fleet = fleet
+        self.fleet = fleet  # of `LabeledSequences`, none of them empty
         self.described = replace(
             described,
             n_sequences=sum(map(len, lengths)),
             n_positions=int(sum(of_part.sum() for of_part in lengths)),
             longest=int(max(of_part.max() for of_part in lengths)),
         )
-        self.lengths = lengths
+        self.lengths = lengths  # of the sequences in each part
 
     @classmethod
     def read(
@@ -270,13 +207,7 @@ class LabeledParts:
         labeling: Labeling,
         allowed: Sequence[Any] | None = None,
     ) -> LabeledParts:
-        """Read described parts, and select the sequences that training uses.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a part is not valid, or no sequence can be used.
-        """
+        """Read described parts, and select the sequences that training uses."""
         is_empty = [part is None for part in parts]
         allowed = Each(allowed or [None] * raws.n_parts)
         labeled = raws.derive(label, Each(is_empty), allowed, labeling)

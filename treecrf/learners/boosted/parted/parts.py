@@ -13,48 +13,27 @@ from treecrf.inputs.sequences import Sequences
 
 @dataclass(frozen=True)
 class EncodedLabeled:
-    """Labeled sequences of a part in the form that training reads.
+    """Labeled sequences of a part in the form that training reads; there is at least one.
 
-    Sequences have the direction of the chain, and at least one of them is there.
-
-    Attributes
-    ----------
-    encoded : EncodedSequences
-    codes : int32 array (n_positions,)
-        Labels of all positions, as indices into the sorted classes of all parts. Where labels are
-        unknown, one of the possible label sequences.
-    allowed : bool array (n_positions, n_labels) or None
-        Labels that the model may choose from at each position; None if these are all labels.
-    candidates : bool array (n_positions, n_labels) or None
-        Labels among which the true one is; None if all labels are known in the part.
-    weights : float64 array (n_positions,) or None
-        Sample weight of each position; None if all are 1 in all parts.
-    position_weights : float64 array (n_positions,)
-        Sample weights multiplied by class weights. If all are 1, the array takes no memory and
-        cannot be written to.
-    keys : uint64 array (n_sequences,)
-        Keys of `treecrf.encoding.sequence_keys.sequence_keys`, different from those of all other
-        sequences in all parts.
-    start_state : float64 array (n_labels, n_positions) or None
-        Scores that the trees are added to: those of the linear start and those of the user. None
-        stands for scores of 0.
-    start_transitions : float64 array (n_labels + 1, n_labels) or None
-        Scores of the linear start for label v after label u, in ``[u, v]``; the last row is for
-        first positions. None stands for scores of 0.
-    sequences : Sequences or None
-        The sequences before they were encoded, where ``scoring`` needs predictions of them.
+    Sequences have the direction of the chain. Where labels are unknown, ``codes`` are one of the
+    possible label sequences.
     """
 
     encoded: EncodedSequences
     codes: np.ndarray
     allowed: np.ndarray | None
     candidates: np.ndarray | None
-    weights: np.ndarray | None
+    weights: np.ndarray | None  # sample weights; None if all are 1 in all parts
+    # Sample weights multiplied by class weights. If all are 1, the array takes no memory and cannot
+    # be written to.
     position_weights: np.ndarray
+    # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts.
     keys: np.ndarray
+    # Scores that the trees are added to, from the linear start and the user, as from
+    # `LinearStart.score_parts`; None stands for scores of 0.
     start_state: np.ndarray | None = None
     start_transitions: np.ndarray | None = None
-    sequences: Sequences | None = None
+    sequences: Sequences | None = None  # before they were encoded, if ``scoring`` predicts
 
     @property
     def offsets(self) -> np.ndarray:
@@ -99,15 +78,7 @@ def _joined_weights(weights: list[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class EncodedPart:
-    """A part of the data, ready for training.
-
-    Attributes
-    ----------
-    training : EncodedLabeled or None
-        None if no training sequence is in this part.
-    held_out : EncodedLabeled or None
-        Validation sequences; None if there are none in this part.
-    """
+    """A part of the data, ready for training; None stands for no sequences."""
 
     training: EncodedLabeled | None
     held_out: EncodedLabeled | None

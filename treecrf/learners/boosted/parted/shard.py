@@ -43,24 +43,15 @@ class Shard:
     """Parts of the data with scores, in one process.
 
     The object can be pickled and copied. Its methods may be called from several threads.
-    ``training`` lists its labeled sequences, and ``held_out`` has those of each part, by its
-    number.
-
-    Parameters
-    ----------
-    setup : ShardSetup
-    parts : dict of EncodedPart
-        By their numbers among all parts.
-    n_threads : int, default=1
-    allocate : callable, optional
-        Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
+    ``training`` lists its labeled sequences; ``held_out`` has validation sequences by part number.
     """
 
     def __init__(
         self,
         setup: ShardSetup,
-        parts: dict[int, EncodedPart],
+        parts: dict[int, EncodedPart],  # by number among all parts
         n_threads: int = 1,
+        # Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
         allocate: Allocate | None = None,
     ):
         self.setup = setup
@@ -204,7 +195,7 @@ class Shard:
 
 
 class _LabeledPart:
-    """Labeled sequences of a part, and their scores; ``totals`` are those of all parts."""
+    """Labeled sequences of a part, and their scores; ``totals`` describe all parts."""
 
     # State of `scores` that the trees change.
     CHANGING = ("parts", "scores", "n_iter")
@@ -224,7 +215,7 @@ class _LabeledPart:
         self.largest_weight = totals.largest_weight
 
     def _begin(self, scores: Any, allocate: Allocate | None) -> None:
-        """Set the scores, and the scale of the objective's value to that of all parts."""
+        """Set the scores; all parts have the same scale of the objective's value."""
         self.scores = scores
         scores.objective.mean = scores.objective.mean.of_part(self.largest_weight)
         if allocate is not None:
@@ -246,7 +237,7 @@ class _LabeledPart:
         return {name: value for name, value in vars(self.scores).items() if name in self.CHANGING}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set the state to that of `state`."""
+        """Restore the state that `state` has returned."""
         vars(self.scores).update(state)
 
     def n_bytes(self) -> int:
@@ -309,7 +300,7 @@ class _HeldOutPart(_LabeledPart):
             self.mean = PositionMean(estimator._scoring, true_labels(data))
 
     def predictions(self, forest: Forest) -> np.ndarray:
-        """Return the predictions that ``scoring`` needs; the scores must be those of the forest."""
+        """Return the predictions that ``scoring`` needs; the scores must include all trees."""
         setup = self.setup
         data = TrainingInput(setup.classes, None, None, setup.growth.seed, {})
         return setup.estimator._scored_predictions(

@@ -30,24 +30,14 @@ from treecrf.utils.exact import ExactSum
 
 @dataclass(frozen=True)
 class LabeledTotals:
-    """Numbers that describe labeled sequences; those of parts can be added.
-
-    Attributes
-    ----------
-    n_sequences, n_positions : int
-    weight : ExactSum
-        Sum of the position weights.
-    largest_weight : float or None
-        The largest sample weight; None if all are 1.
-    is_partial : bool
-        Whether some labels are unknown.
-    """
+    """Numbers that describe labeled sequences; the numbers of several parts can be added."""
 
     n_sequences: int = 0
     n_positions: int = 0
+    # Sum of the position weights.
     weight: ExactSum = ExactSum()  # noqa: RUF009
-    largest_weight: float | None = None
-    is_partial: bool = False
+    largest_weight: float | None = None  # of the sample weights; None if all are 1
+    is_partial: bool = False  # whether some labels are unknown
 
     @classmethod
     def of(cls, data: EncodedLabeled | None) -> LabeledTotals:
@@ -75,12 +65,7 @@ class LabeledTotals:
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers that describe all parts of the data.
-
-    Attributes
-    ----------
-    training, held_out : LabeledTotals
-    """
+    """Numbers that describe all parts of the data."""
 
     training: LabeledTotals
     held_out: LabeledTotals
@@ -96,21 +81,9 @@ class Totals:
 
 @dataclass(frozen=True)
 class ShardSetup:
-    """Everything but the data that shards and the growth of trees depend on; it never changes.
+    """Everything but the data that shards and the growth of trees depend on; it never changes."""
 
-    Attributes
-    ----------
-    estimator : BoostedSequenceClassifier
-        Parameters, not fitted.
-    classes : array (n_labels,)
-        The sorted labels.
-    encoder : Encoder
-    growth : Growth
-    sampling : Sampling
-    totals : Totals
-    """
-
-    estimator: Any
+    estimator: Any  # BoostedSequenceClassifier: parameters, not fitted
     classes: np.ndarray
     encoder: Encoder
     growth: Growth
@@ -129,54 +102,29 @@ class ShardSetup:
 
 @dataclass(frozen=True)
 class DrawRequest:
-    """Which examples a shard draws.
+    """Which examples a shard draws."""
 
-    Attributes
-    ----------
-    mu : float
-        Examples with residuals of this size are all kept, smaller ones with a probability
-        proportional to them.
-    floor : float
-        Probability that an example of weight 1 without a residual is kept.
-    last_chosen : int or None
-        Sequences whose hash in this iteration is larger are not in its subsample.
-    """
-
+    # Residuals of this size are all kept, smaller ones with a probability proportional to them.
     mu: float
-    floor: float
+    floor: float  # probability that an example of weight 1 without a residual is kept
+    # Sequences with a larger hash in this iteration are not in its subsample.
     last_chosen: int | None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of training; every shard carries out the same one.
+    """A step of training; every shard carries out the same one."""
 
-    Attributes
-    ----------
-    first, n_iter : int
-        A shard has at least the iterations before ``first``. Its results are those under the first
-        ``n_iter`` iterations.
-    trees : dict of arrays
-        Iterations ``first`` to ``n_iter - 1``, as from `Forest.pack`.
-    request : DrawRequest or None
-        The examples that iteration ``n_iter`` grows on; None if no trees grow.
-    learning_rate : float
-        Factor of the leaf values of the trees that grow.
-    wants_value, wants_validation : bool
-        Whether to compute the value of the objective, which a request computes in any case, and
-        that of the validation data, with the predictions that ``scoring`` needs.
-    query : callable or None
-        Function of a `Shard`, defined at the top level of a module.
-    """
-
+    # A shard has at least the iterations before ``first``. Its results are for the first
+    # ``n_iter``.
     first: int
     n_iter: int
-    trees: dict[str, np.ndarray]
-    request: DrawRequest | None
-    learning_rate: float
-    wants_value: bool = False
-    wants_validation: bool = False
-    query: Callable[[Any], Any] | None = None
+    trees: dict[str, np.ndarray]  # iterations ``first`` to ``n_iter - 1``, from `Forest.pack`
+    request: DrawRequest | None  # examples to grow on; None if no trees grow
+    learning_rate: float  # factor of the leaf values of the trees that grow
+    wants_value: bool = False  # compute the objective, as a request does anyway
+    wants_validation: bool = False  # compute the validation value, and what ``scoring`` needs
+    query: Callable[[Any], Any] | None = None  # function of a `Shard`, at the top level of a module
 
 
 @dataclass(frozen=True)
@@ -188,24 +136,12 @@ class Behind:
 
 @dataclass(frozen=True)
 class DrawnExamples:
-    """Examples of a shard, not weighted yet.
-
-    Attributes
-    ----------
-    positions : ListedPositions
-        Those of the examples.
-    examples : structured array (n,)
-        The examples of all labels, one label after another, as from `Sample.pack`.
-    starts : int64 array (n_labels + 1,)
-        First example of each label, and the number of all.
-    size : int
-        That of all samples.
-    """
+    """Examples of a shard, not weighted yet."""
 
     positions: ListedPositions
-    examples: np.ndarray
-    starts: np.ndarray
-    size: int
+    examples: np.ndarray  # structured, one label after another, as from `Sample.pack`
+    starts: np.ndarray  # int64 (n_labels + 1,): first example of each label, and the end
+    size: int  # sum over all samples
 
     @classmethod
     def of(
@@ -251,7 +187,7 @@ class ResidentExamples:
 def _at(
     parts: list[ListedPositions], kept: list[np.ndarray], window: tuple[int, int]
 ) -> ListedPositions:
-    """Return some positions of each part, those of the first part first."""
+    """Return some positions of each part, in the order of the parts."""
     given = None
     if parts[0].given is not None:
         columns = [part.given[:, of_part] for part, of_part in zip(parts, kept, strict=True)]
@@ -276,69 +212,32 @@ def _packed(drawn: list[list[Sample]], numbers: list[np.ndarray]) -> tuple[np.nd
 
 @dataclass(frozen=True)
 class Drawn:
-    """Answer of a shard to a step: arrays that are cheap to pickle.
+    """Answer of a shard to a step: arrays that are cheap to pickle."""
 
-    Attributes
-    ----------
-    examples : DrawnExamples, ResidentExamples or None
-        None if there was no request, or no part has training sequences.
-    value, validation : MeanSums or None
-        Of the objective on the training and the validation sequences, if there are any and the
-        value was wanted.
-    of_contexts : float64 array or None
-        Sums of `ContextWeights`, if the transitions need them.
-    predictions : dict of arrays
-        Codes of labels for the validation sequences of each part, by its number, if ``scoring``
-        needs them in one place.
-    score : MeanSums or None
-        Value of ``scoring`` if it is a mean over the positions.
-    answer : object
-        That of the query, if there is one.
-    """
-
+    # None if there was no request, or no part has training sequences.
     examples: DrawnExamples | ResidentExamples | None
-    value: MeanSums | None
-    validation: MeanSums | None
-    of_contexts: np.ndarray | None
-    predictions: dict[int, np.ndarray]
-    score: MeanSums | None = None
-    answer: Any = None
+    value: MeanSums | None  # objective on the training sequences, if wanted
+    validation: MeanSums | None  # objective on the validation sequences, if wanted
+    of_contexts: np.ndarray | None  # sums of `ContextWeights`, if transitions need them
+    predictions: dict[int, np.ndarray]  # codes by part number, if ``scoring`` needs all of them
+    score: MeanSums | None = None  # value of ``scoring`` if it is a mean over the positions
+    answer: Any = None  # to the query, if there is one
 
 
 @dataclass(frozen=True)
 class Grown:
-    """Result of a step, from the answers of all shards.
+    """Result of a step, from the answers of all shards."""
 
-    Attributes
-    ----------
-    trees : dict of arrays or None
-        The trees of iteration ``n_iter`` of the step, as from `Forest.pack`; None if there was no
-        request, or the step must be repeated with this smaller ``mu``.
-    mu : float
-        The threshold that keeps no more examples than wanted.
-    size : int
-        Sum of the absolute residuals of all examples, in units of 2**-30.
-    value : float
-        Value of the objective on the training data; NaN if it was not computed.
-    validation : float
-        The same for the validation data.
-    predictions : dict of arrays
-        Codes of labels for the validation sequences of each part, by its number, for metrics that
-        need them in one place.
-    score : float
-        Value of a metric that is a mean over the positions of the validation sequences.
-    answers : list
-        Answers of all shards to the query of the step, in any order.
-    """
-
+    # Trees of iteration ``n_iter`` of the step, as from `Forest.pack`; None if there was no
+    # request, or the step must be repeated with this smaller ``mu``.
     trees: dict[str, np.ndarray] | None
-    mu: float
-    size: int
-    value: float
-    validation: float
-    predictions: dict[int, np.ndarray]
-    score: float
-    answers: list
+    mu: float  # threshold that keeps no more examples than wanted
+    size: int  # sum of the absolute residuals of all examples, in units of 2**-30
+    value: float  # objective on the training data; NaN if not computed
+    validation: float  # objective on the validation data; NaN if not computed
+    predictions: dict[int, np.ndarray]  # codes by part number, if ``scoring`` needs all of them
+    score: float  # metric that is a mean over the validation positions
+    answers: list  # of all shards to the query, in any order
 
 
 def total(values: Iterable[Any]) -> Any:

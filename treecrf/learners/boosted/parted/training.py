@@ -2,8 +2,8 @@
 
 Parts are described and read (see `labeled`), an encoder learns from all of them, and they are
 encoded where they are (see `encoding`). Then trees grow on examples that shards of the parts draw
-(see `booster`). The model is equal to that of all data at once, array for array, however they are
-cut into parts.
+(see `booster`). The model is equal to one that is trained on all data at once, array for array,
+however they are cut into parts.
 """
 
 from __future__ import annotations
@@ -61,40 +61,19 @@ from treecrf.utils.threads import Threads
 
 
 def fit_parts(
-    estimator: Any,
-    raws: Fleet,
-    validation: Fleet | None = None,
+    estimator: Any,  # BoostedSequenceClassifier, which does not change
+    raws: Fleet,  # of `RawData`; each sequence lies in one part, and parts may be empty
+    validation: Fleet | None = None,  # of `RawData`, in the same place
     *,
-    allowed: Any = None,
-    callbacks: Callbacks = NO_CALLBACKS,
+    allowed: Any = None,  # the argument of `fit`, if there is one part
+    callbacks: Callbacks = NO_CALLBACKS,  # called in this process
 ) -> dict:
     """Train an estimator on parts of the data, and return its fitted attributes.
 
     The data are read twice: to describe them, and to encode them. A fleet that does not keep
-    derived parts reads them in each of up to ten steps. Some models need all data at once: those
-    without sampling, such as ``sampling="auto"`` with few examples, and those of objectives other
-    than the log-likelihood. Their data are joined in one place.
-
-    Parameters
-    ----------
-    estimator : BoostedSequenceClassifier
-        It does not change.
-    raws : Fleet of RawData
-        The training data. A sequence lies in one part, and parts may be empty.
-    validation : Fleet of RawData, optional
-        Validation data, in the same place.
-    allowed : list of arrays, optional
-        The argument of `fit`, if there is one part.
-    callbacks : Callbacks, optional
-        Called in this process.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As from `fit`; the message names the partition. Also if a sequence or the columns of two
-        partitions do not fit together.
-    MemoryError
-        If data that need to be joined do not fit in memory.
+    derived parts reads them in each of up to ten steps. Some models need all data at once, joined
+    in one place: models without sampling, such as ``sampling="auto"`` with few examples, and
+    objectives other than the log-likelihood. Errors name the partition.
     """
     preparation = Preparation.of(estimator, raws, validation, allowed)
     if preparation.sampling is None:
@@ -103,62 +82,32 @@ def fit_parts(
 
 
 def shards_of(fleet: Fleet, setup: ShardSetup, allocate: Allocate | None = None) -> Shards:
-    """Return shards of encoded parts: those that the fleet makes, or shards in this process.
-
-    Parameters
-    ----------
-    fleet : Fleet of EncodedPart
-        It may be released.
-    setup : ShardSetup
-    allocate : callable, optional
-        Makes the arrays of shards in this process, like `numpy.zeros`.
-    """
+    """Return shards of encoded parts, from the fleet or in this process; may release the fleet."""
     if hasattr(fleet, "make_shards"):
         return fleet.make_shards(setup)
     n_threads = Threads(setup.estimator.n_jobs).n_threads
     shards = LocalShards.of(fleet, setup, n_threads=n_threads, allocate=allocate)
-    # They hold the parts, some of which they have joined.
+    # They hold the parts, and have joined some of them.
     fleet.release()
     return shards
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Training and validation data in parts, read and checked.
+    """Training and validation data in parts, read and checked."""
 
-    Attributes
-    ----------
-    estimator : BoostedSequenceClassifier
-        Its parameters; it is not fitted.
-    classes : array (n_labels,)
-    labeled : LabeledParts
-        All sequences but the validation data of the user.
-    marks : list of bool arrays (n_sequences,) or None
-        Which sequences of each part are held out, if some are.
-    training : LabeledParts
-        The others.
-    validation : LabeledParts or None
-        Validation data of the user.
-    seed : int
-    earlier : dict
-        Fitted attributes that a warm start continues from; empty for a fresh start.
-    """
-
-    estimator: Any
+    estimator: Any  # BoostedSequenceClassifier: parameters, not fitted
     classes: np.ndarray
-    labeled: LabeledParts
-    marks: list[np.ndarray] | None
-    training: LabeledParts
-    validation: LabeledParts | None
+    labeled: LabeledParts  # all sequences but the validation data of the user
+    marks: list[np.ndarray] | None  # held-out sequences of each part, if any
+    training: LabeledParts  # sequences that are not held out
+    validation: LabeledParts | None  # validation data of the user
     seed: int
-    earlier: dict
+    earlier: dict  # fitted attributes that a warm start continues from; may be empty
 
     @classmethod
     def of(cls, estimator: Any, raws: Fleet, validation: Fleet | None, allowed: Any) -> Preparation:
-        """Read and check all parts.
-
-        Parameters are those of `fit_parts`, which also lists the errors.
-        """
+        """Read and check all parts; see `fit_parts` for the parameters and errors."""
         estimator._check_training()
         earlier = estimator._earlier_fit()
         schema = estimator._required_schema(earlier)
