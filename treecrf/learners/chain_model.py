@@ -107,7 +107,7 @@ class ChainModel(SavedModel):
     def _segmentation(
         self, X: Any, lengths: Any, groups: Any, may_be_empty: bool = False
     ) -> Segmentation:
-        """Return the sequences of X, by default those of the column of groups in training."""
+        """Return the sequences of X, by default from the column of groups in training."""
         if lengths is None and groups is None:
             groups = self._group_column(X)
         return Segmentation(lengths, groups, may_be_empty)
@@ -147,7 +147,7 @@ class ChainModel(SavedModel):
     def _with_init_score(
         self, sequences: Sequences, init_score: Any, n_labels: int, segmentation: Segmentation
     ) -> Sequences:
-        """Add the scores that those of the model are added to, if any, to the sequences."""
+        """Add initial scores, if any, to the sequences."""
         if init_score is None:
             return sequences
         self._check_init_score()
@@ -159,7 +159,7 @@ class ChainModel(SavedModel):
         raise ValueError(f"init_score: {type(self).__name__} does not support it; TreeCRF does")
 
     def _as_read(self, items: list[np.ndarray]) -> list[np.ndarray]:
-        """Convert results per sequence from the chain's direction to that of the input."""
+        """Convert results per sequence from the chain's direction to the direction of the input."""
         return [item[::-1] for item in items] if self._trained_backward else items
 
     # Predictions
@@ -289,12 +289,8 @@ class ChainModel(SavedModel):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Encode training labels, and check them against the parameters and the masks.
 
-        Returns
-        -------
-        codes : int32 array (n_positions,)
-            Where labels are unknown, one of the possible label sequences.
-        candidates : bool array (n_positions, n_labels) or None
-            The possible labels; None if all labels are known.
+        Return ``codes``, where unknown labels are completed to a possible sequence, and
+        ``candidates``.
         """
         codes, candidates = labels.encoded(classes)
         cost_table(self.cost_matrix, classes)

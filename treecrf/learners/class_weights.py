@@ -26,7 +26,7 @@ def position_weights(
 
 
 def multiplied_weights(of_labels: np.ndarray, data: LabeledSequences) -> np.ndarray:
-    """Multiply the sample weights by those of the labels, see `position_weights`."""
+    """Multiply the sample weights by weights of the labels, see `position_weights`."""
     if (of_labels == 1).all():
         ones = np.broadcast_to(np.ones(1), data.codes.shape)
         return ones if data.weights is None else data.weights
@@ -41,19 +41,9 @@ def label_weights(
 ) -> np.ndarray:
     """Return the weight of each label; float64 array (n_labels,).
 
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        Labels missing from a dict have weight 1. Labels that do not occur are ignored if the dict
-        names all labels that do, as in scikit-learn; otherwise they are treated as mistakes.
-    classes : array (n_labels,)
-    counts : list of ExactSum
-        As from `count_labels`; those of parts of the data can be added.
-
-    Raises
-    ------
-    ValueError
-        If a weight is not a number in the valid range, or a label is treated as a mistake.
+    Labels missing from a dict have weight 1. Labels that do not occur are ignored if the dict names
+    all labels that do, as in scikit-learn; otherwise they raise ValueError as mistakes. ``counts``
+    is from `count_labels`; the counts of several parts of the data can be added.
     """
     if class_weight is None:
         return np.ones(len(classes))

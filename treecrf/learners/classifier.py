@@ -72,7 +72,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
             dict=True,
             allow_nan=True,
         )
-        # Labels of a long table; those of a list of sequences, which may be a 2-D array.
+        # Labels of a long table are 1-D; labels of a list of sequences may be a 2-D array.
         tags.target_tags = TargetTags(required=True, one_d_labels=True, two_d_labels=True)
         return tags
 

@@ -11,18 +11,8 @@ import numpy as np
 def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     """Return the cost of each predicted label for each true one; float (n_labels, n_labels).
 
-    Parameters
-    ----------
-    cost_matrix : array-like of shape (n_labels, n_labels), dict or None
-        A row for each true label and a column for each predicted label, in the order of
-        ``classes``. A dict contains the costs of pairs (true, predicted). All other errors cost 1,
-        and correct labels 0; these are also the costs for None.
-    classes : array (n_labels,)
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong, a cost is not a finite number, or a label of a pair is unknown.
+    A dict contains the costs of pairs (true, predicted). All other errors cost 1, and correct
+    labels 0; these are also the costs for None.
     """
     n = len(classes)
     if cost_matrix is None:

@@ -14,24 +14,12 @@ SCALARS = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True)
 class Needs:
-    """Values of another parameter without which a parameter has no effect.
+    """Values of another parameter without which a parameter has no effect."""
 
-    Attributes
-    ----------
-    name : str
-        The other parameter.
-    values : tuple
-        Values with which there is an effect. If empty, all but ``unless``.
-    unless : tuple
-        Values with which there is none.
-    or_validation : bool
-        Whether validation data are enough.
-    """
-
-    name: str
-    values: tuple = ()
-    unless: tuple = ()
-    or_validation: bool = False
+    name: str  # the other parameter
+    values: tuple = ()  # with an effect; if empty, all but ``unless``
+    unless: tuple = ()  # without an effect
+    or_validation: bool = False  # whether validation data are enough
 
     def are_met(self, value: Any) -> bool:
         """Return whether there is an effect if the other parameter has a value."""
@@ -61,13 +49,7 @@ def warn_without_effect(
 ) -> None:
     """Warn of each parameter that is not at its default, and has no effect.
 
-    Parameters
-    ----------
-    estimator : estimator
-    needed : mapping of str to Needs
-        What parameters need; those that the estimator lacks are ignored.
-    has_validation : bool
-        Whether the user passes validation data.
+    Needs of parameters that the estimator lacks are ignored.
     """
     values = estimator.get_params(deep=False)
     defaults = inspect.signature(type(estimator).__init__).parameters
@@ -86,7 +68,7 @@ def warn_without_effect(
 
 
 def _is_equal(value: Any, other: Any) -> bool:
-    """Compare two values, the second of which is not an array."""
+    """Compare two values; the second one is not an array."""
     if value is other:
         return True
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:

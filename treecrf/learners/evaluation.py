@@ -34,25 +34,12 @@ class Scored(Protocol):
 
 @dataclass
 class LabelScore:
-    """Validation sequences that are scored by predictions: labels or their probabilities.
+    """Validation sequences that are scored by predictions: labels or their probabilities."""
 
-    Attributes
-    ----------
-    objective : Scored
-        The value of the objective on the same sequences.
-    metric : callable
-        Score of the predictions for all positions: codes of labels, int array (n_positions,), or
-        float64 array (n_positions, n_labels).
-    predict : callable
-        Returns the predictions, after an update of ``objective``.
-    latest : float
-        The latest value of the objective.
-    """
-
-    objective: Scored
-    metric: Callable[[np.ndarray], float]
-    predict: Callable[[Forest], np.ndarray]
-    latest: float = np.nan
+    objective: Scored  # value of the objective on the same sequences
+    metric: Callable[[np.ndarray], float]  # of codes, or of probabilities
+    predict: Callable[[Forest], np.ndarray]  # after an update of ``objective``
+    latest: float = np.nan  # latest value of the objective
 
     def value(self, forest: Forest) -> float:
         """Compute the metric under the forest."""
@@ -62,17 +49,7 @@ class LabelScore:
 
 @dataclass(frozen=True)
 class TrueLabels:
-    """Labels of validation sequences, in the direction of the chain.
-
-    Attributes
-    ----------
-    codes : int32 array (n_positions,)
-    offsets : int64 array (n_sequences + 1,)
-    candidates : bool array (n_positions, n_labels) or None
-        Labels among which the true one is; None if all labels are known.
-    weights : float64 array (n_positions,) or None
-        Sample weights; None stands for ones.
-    """
+    """Labels of validation sequences, in the direction of the chain."""
 
     codes: np.ndarray
     offsets: np.ndarray
@@ -103,10 +80,7 @@ class TrueLabels:
 def scoring_of(parameter: Any) -> Any:
     """Return what a value of the parameter ``scoring`` stands for.
 
-    Returns
-    -------
-    str or callable
-        One of `OBJECTIVES` or `MEANS`, a `MetricScorer`, or a function of lists of labels.
+    This is one of `OBJECTIVES` or `MEANS`, a `MetricScorer`, or a function of lists of labels.
     """
     if isinstance(parameter, str):
         return parameter if parameter in OBJECTIVES else SCORERS.get(parameter, parameter)
@@ -116,23 +90,7 @@ def scoring_of(parameter: Any) -> Any:
 def metric_of(
     scoring: Any, data: TrueLabels, classes: np.ndarray, backward: bool = False
 ) -> Callable[[np.ndarray], float]:
-    """Return a function that scores predictions for all positions.
-
-    Parameters
-    ----------
-    scoring : {"accuracy", "neg_log_loss"} or callable
-        As from `scoring_of`.
-    data : TrueLabels
-    classes : array (n_labels,)
-    backward : bool, default=False
-        Whether the chain begins at the end of the sequences.
-
-    Raises
-    ------
-    ValueError
-        If labels are unknown and the metric needs all of them. The metric raises it if ``scoring``
-        does not return a number.
-    """
+    """Return a function that scores predictions for all positions, by a result of `scoring_of`."""
     if scoring in MEANS:
         mean = PositionMean(scoring, data)
         mean.require_positions()
@@ -153,13 +111,7 @@ def metric_of(
 
 
 class PositionMean:
-    """Metric that is a mean over positions: the accuracy, or the mean log-probability of a label.
-
-    Parameters
-    ----------
-    scoring : {"accuracy", "neg_log_loss"}
-    data : TrueLabels
-    """
+    """One of `MEANS`: the accuracy, or the mean log-probability of a label."""
 
     def __init__(self, scoring: str, data: TrueLabels):
         self.scoring = scoring
@@ -174,7 +126,7 @@ class PositionMean:
             raise no_known_labels()
 
     def sums(self, predictions: np.ndarray) -> MeanSums:
-        """Return the sums of which the mean is the quotient; those of parts can be added."""
+        """Return sums whose quotient is the mean; the sums of several parts can be added."""
         of_labels = self._log_probabilities if self.scoring == NEG_LOG_LOSS else self._are_correct
         return MeanSums(ExactSum.of(of_labels(predictions) * self.weights), self._weight)
 
@@ -219,15 +171,9 @@ def name_of(scoring: Any) -> str:
 
 
 class Evaluations:
-    """Scores of several sets of sequences.
+    """Scores of several sets of sequences; None in the list stands for the validation data.
 
-    Parameters
-    ----------
-    sets : list of Scored or None
-        None stands for the validation data.
-    validation : Scored or None
-    scoring : str or callable
-        As from `scoring_of`.
+    ``scoring`` is a result of `scoring_of`.
     """
 
     def __init__(self, sets: list[Scored | None], validation: Scored | None, scoring: Any):
@@ -237,7 +183,7 @@ class Evaluations:
         self.metric = None if scoring in OBJECTIVES else name_of(scoring)
 
     def start(self, history: History, earlier: dict, forest: Forest) -> None:
-        """Add the scores of the start, after those of an earlier fit; NaN if there are none."""
+        """Add the scores of the start, after the scores of an earlier fit; NaN if it has none."""
         metrics = [self.objective, *([self.metric] if self.metric else [])]
         unknown = np.full(forest.n_iter + 1, np.nan)
         for name in self.sets:
@@ -248,7 +194,7 @@ class Evaluations:
         self.add_to(history, forest)
 
     def add_to(self, history: History, forest: Forest) -> None:
-        """Append the present scores to those in the history, which has that of validation."""
+        """Append the present scores to the history, which has the validation score."""
         for name, own in self.sets.items():
             scored = own or self.validation
             value = history.validation[-1] if own is None else own.value(forest)

@@ -97,17 +97,7 @@ class IterationInfo:
 
 
 class Callbacks:
-    """The callbacks of a training run.
-
-    Parameters
-    ----------
-    callbacks : list of callables, or None
-
-    Raises
-    ------
-    TypeError
-        If it is not a list of callables.
-    """
+    """The callbacks of a training run."""
 
     def __init__(self, callbacks: Any):
         if callbacks is None:

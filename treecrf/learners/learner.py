@@ -279,7 +279,7 @@ class SequenceLearner(SequenceClassifier):
         return TrainingInput(classes, training, held_out, seed, earlier, evaluated=evaluated)
 
     def _seed_of(self, earlier: dict) -> int:
-        """Return the seed of all random choices; a warm start keeps that of the earlier fit."""
+        """Return the seed of all random choices; a warm start keeps the earlier seed."""
         rng = check_random_state(self.random_state)
         return earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
 

@@ -16,18 +16,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stopping:
-    """Rule that ends training before its last iteration.
+    """Rule that ends training before its last iteration."""
 
-    Attributes
-    ----------
-    n_iter_no_change : int
-        Number of iterations without improvement before training stops.
-    tol : float
-        Minimum improvement of the validation score that counts.
-    """
-
-    n_iter_no_change: int
-    tol: float = 0.0
+    n_iter_no_change: int  # iterations without improvement before training stops
+    tol: float = 0.0  # minimum improvement of the validation score that counts
 
     def is_reached(self, scores: list[float]) -> bool:
         """Return whether none of the latest validation scores improves on the earlier best one."""
@@ -49,20 +41,15 @@ class History:
     validation: list[float] = field(default_factory=list)
     # Number of validation scores that do not count, because they are of other data.
     n_other: int = 0
-    # Scores of further sets, by their names and those of the metrics.
+    # Scores of further sets, by the names of the sets and the metrics.
     evals: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     @classmethod
     def resumed(cls, train: np.ndarray, validation: np.ndarray, value: float | None) -> History:
         """Return the scores of an earlier training run, to be continued.
 
-        Parameters
-        ----------
-        train, validation : float arrays (n_iter + 1,)
-            Earlier scores; those of validation may be empty.
-        value : float or None
-            Present score of the validation data, if there are any. If it is the latest of the
-            earlier scores, the data are the same, and early stopping goes on where it was.
+        ``value`` is the present score of the validation data. If it is the latest of the earlier
+        scores, the data are the same, and early stopping goes on where it was.
         """
         train = train[:-1].tolist()
         if value is None:
@@ -75,7 +62,7 @@ class History:
         return cls(train, [*validation[:-1].tolist(), value], n_other)
 
     def latest(self, name: str) -> dict[str, float]:
-        """Return the latest scores, for display; ``name`` is that of the training score."""
+        """Return the latest scores, for display; ``name`` is for the training score."""
         shown = {name: self.train[-1]}
         return shown | ({"validation": self.validation[-1]} if self.validation else {})
 

@@ -242,18 +242,9 @@ class Stream:
         return after - highest
 
     def _smoothed(self, tables: list[np.ndarray], first: int) -> np.ndarray:
-        """Compute the probabilities of some positions, given the message before them.
+        """Compute probabilities of the positions from ``first`` on, given the message before them.
 
-        Parameters
-        ----------
-        tables : list of float64 arrays (n_labels, n_contexts)
-            Their scores under constraints.
-        first : int
-            The first of these positions.
-
-        Returns
-        -------
-        float64 array (n_positions, n_labels)
+        Each table has the scores of a position under constraints, (n_labels, n_contexts).
         """
         # The message becomes scores of the labels before the first position.
         depth = min(first, self._order)

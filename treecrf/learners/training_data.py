@@ -26,18 +26,7 @@ NO_KNOWN_LABELS = "y holds no known labels"
 class LabeledSequences:
     """Sequences, the codes of their labels, and masks of allowed and of possible labels.
 
-    Attributes
-    ----------
-    sequences : Sequences
-    codes : int32 array (n_positions,)
-        Labels of all positions, as indices into the sorted classes. Where labels are unknown, one
-        of the possible label sequences.
-    allowed : bool array (n_positions, n_labels) or None
-        Labels that the model may choose from at each position; None if these are all labels.
-    candidates : bool array (n_positions, n_labels) or None
-        Labels among which the true one is; None if all labels are known.
-    weights : float64 array (n_positions,) or None
-        Sample weight of each position; None if all are 1.
+    Where labels are unknown, ``codes`` are one of the possible label sequences.
     """
 
     sequences: Sequences
@@ -83,13 +72,7 @@ class LabeledSequences:
         return replace(training, sequences=sequences), self.take(np.flatnonzero(held_out))
 
     def weighted(self) -> LabeledSequences:
-        """Leave out the sequences of weight 0.
-
-        Raises
-        ------
-        ValueError
-            If all symbols of the other sequences are missing.
-        """
+        """Leave out the sequences of weight 0; ValueError if no symbols remain."""
         kept = self.have_weight()
         return self if kept.all() else self._left(kept, "of weight 0")
 
@@ -120,14 +103,9 @@ class LabeledSequences:
         return self._at(self.sequences.reversed(), positions)
 
     def informative(self) -> LabeledSequences:
-        """Return the sequences in which not all allowed labels are possible.
+        """Return the sequences in which not all allowed labels are possible; ValueError if none.
 
         The likelihood of the others is 1 under all models.
-
-        Raises
-        ------
-        ValueError
-            If none is left.
         """
         if self.candidates is None:
             return self
@@ -141,15 +119,10 @@ class LabeledSequences:
         return left if is_partial else replace(left, candidates=None)
 
     def of_known_examples(self, order: int) -> LabeledSequences:
-        """Return sequences in which the weight of positions with unknown labels is 0.
+        """Return sequences with weights of 0 where labels are unknown; ValueError if none remain.
 
-        These are all positions of which the label, or one of the ``order`` labels before it, is
+        These are all positions where the label, or one of the ``order`` labels before it, is
         unknown.
-
-        Raises
-        ------
-        ValueError
-            If none is left.
         """
         if self.candidates is None:
             return self
@@ -166,15 +139,10 @@ class LabeledSequences:
         return replace(self, weights=known * (1.0 if self.weights is None else self.weights))
 
     def cut(self, offsets: np.ndarray) -> LabeledSequences:
-        """Return the same positions as shorter sequences, without those that teach nothing.
+        """Return the same positions as shorter sequences, without pieces that teach nothing.
 
-        If none of them is left, the sequences remain whole.
-
-        Parameters
-        ----------
-        offsets : int64 array (n_pieces + 1,)
-            Start of each piece, and the end of the last one. They include the offsets of the
-            sequences.
+        If all pieces teach nothing, the sequences remain whole. The offsets of the pieces include
+        the offsets of the sequences.
         """
         pieces = replace(self, sequences=cut(self.sequences, offsets))
         kept = pieces.have_weight() & pieces.are_informative()
@@ -229,20 +197,11 @@ def sums_of_labels(scores: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FitArguments:
-    """Arguments of `fit`, as passed by the user.
-
-    Attributes
-    ----------
-    raw, validation : RawData
-    allowed : list of arrays or None
-        Masks of the labels that are possible at the training positions.
-    eval_sets : tuple of RawData
-    callbacks : Callbacks
-    """
+    """Arguments of `fit`, as passed by the user."""
 
     raw: RawData
     validation: RawData
-    allowed: Any
+    allowed: Any  # masks of the labels that are possible at the training positions
     eval_sets: tuple[RawData, ...]
     callbacks: Callbacks
 
@@ -261,45 +220,23 @@ class FitArguments:
 
 @dataclass(frozen=True)
 class TrainingInput:
-    """Everything that a training run starts from, read and checked.
-
-    Attributes
-    ----------
-    classes : array (n_labels,)
-        The sorted labels.
-    training : LabeledSequences
-    held_out : LabeledSequences or None
-        Validation data: those that the user passed, or part of the training data.
-    seed : int
-        Seed of all random choices.
-    earlier : dict
-        Fitted attributes that a warm start continues from; empty for a fresh start.
-    start : object or None
-        Model whose scores the trees start from.
-    evaluated : tuple of LabeledSequences
-        Further sequences that are scored.
-    """
+    """Everything that a training run starts from, read and checked."""
 
     classes: np.ndarray
     training: LabeledSequences
-    held_out: LabeledSequences | None
+    held_out: LabeledSequences | None  # validation data of the user, or a part of the training data
     seed: int
-    earlier: dict
-    start: Any = None
-    evaluated: tuple[LabeledSequences, ...] = ()
+    earlier: dict  # fitted attributes that a warm start continues from; may be empty
+    start: Any = None  # model whose scores the trees start from
+    evaluated: tuple[LabeledSequences, ...] = ()  # further sequences that are scored
 
 
 def hold_out(
     data: LabeledSequences, fraction: float, seed: int
 ) -> tuple[LabeledSequences, LabeledSequences]:
-    """Split sequences at random into those for training and those held out.
+    """Split sequences at random into training and held-out ones; ValueError if too few.
 
     The choice depends on the content of the sequences, not on their order.
-
-    Raises
-    ------
-    ValueError
-        If no sequences are left for training.
     """
     n_held_out = count_held_out(data.sequences.n_sequences, fraction)
     return data.parted(smallest(data.hashes(seed), n_held_out))
@@ -337,13 +274,7 @@ def n_at_random(n_sequences: int, n_positions: int, n_wanted: int, min_sequences
 
 
 def has_validation(raw: RawData) -> bool:
-    """Return whether the user has passed validation data.
-
-    Raises
-    ------
-    ValueError
-        If only some of the arguments are given.
-    """
+    """Return whether validation data are given; ValueError if they are incomplete."""
     if (raw.X is None) != (raw.y is None):
         passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
         raise ValueError(f"{passed} is given without {missing}; pass both or neither")
@@ -361,13 +292,7 @@ def read_validation(
     label: Callable[[RawData, Sequences, Labels], LabeledSequences],
     name: str = "validation data",
 ) -> LabeledSequences | None:
-    """Read the user's validation data, or None; error messages name them as such.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one of X and y is missing, or they are not valid; prefixed with their name.
-    """
+    """Read the user's validation data, or None; error messages name them as such."""
     if not has_validation(raw):
         return None
     try:
@@ -380,16 +305,7 @@ def read_validation(
 def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
     """Return the sets in the argument ``eval_set`` of `fit`, not checked yet.
 
-    Parameters
-    ----------
-    eval_set : list of tuples (X, y) or (X, y, sample_weight), or None
-    groups : array-like, str or None
-        Groups of the training data. The name of a column holds for these sets, too.
-
-    Raises
-    ------
-    TypeError
-        If it is not a list of such tuples.
+    If ``groups`` is the name of a column, it holds for these sets, too.
     """
     if eval_set is None:
         return ()

@@ -13,12 +13,7 @@ from treecrf.utils.scratch import Allocate, Scratch
 
 @dataclass(frozen=True)
 class Each:
-    """An argument with one item for each part of a fleet; other arguments are shared by all parts.
-
-    Attributes
-    ----------
-    items : sequence of length ``n_parts``
-    """
+    """An argument with one item for each part of a fleet; parts share all other arguments."""
 
     items: Sequence[Any]
 
@@ -43,17 +38,17 @@ class Fleet(Protocol):
         """
 
     def derive(self, function: Callable[..., Any], *args: Any) -> Fleet:
-        """Return the fleet of which the parts are ``function(part, *args)``.
+        """Return the fleet of the parts ``function(part, *args)``.
 
         The new parts stay where they are computed, and may be computed when they are first used.
-        Arguments are those of `map`.
+        Arguments are as for `map`.
         """
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, with the list of all parts in order, in one place."""
 
     def chain(self, other: Fleet) -> Fleet:
-        """Return the fleet of these parts, followed by those of a fleet in the same place."""
+        """Return the fleet of these parts, followed by the parts of a fleet in the same place."""
 
     def release(self) -> None:
         """Free the memory of the parts, which are not used any more.
@@ -70,10 +65,7 @@ Load = Callable[[], Any]
 class LocalFleet:
     """Parts of this process: in memory, in scratch files, or read each time they are used.
 
-    Parameters
-    ----------
-    parts : sequence
-        Parts in memory, as those that are derived from them.
+    The constructor takes parts in memory; parts derived from them are in memory, too.
     """
 
     def __init__(self, parts: Sequence[Any]):
@@ -104,13 +96,7 @@ class LocalFleet:
         return [compute() for compute in self._computing(function, args)]
 
     def derive(self, function: Callable[..., Any], *args: Any) -> LocalFleet:
-        """Return the fleet of which the parts are ``function(part, *args)``.
-
-        Raises
-        ------
-        OSError
-            If the disk of the scratch files has too little space.
-        """
+        """Return the fleet of ``function(part, *args)``; OSError if the disk is too full."""
         computing = self._computing(function, args)
         if self._store is None:
             return self._with(computing)
@@ -125,7 +111,7 @@ class LocalFleet:
         return self if self._store is not None else LocalFleet(self.map(itself))
 
     def chain(self, other: LocalFleet) -> LocalFleet:
-        """Return the fleet of these parts, followed by those of another fleet of this process."""
+        """Return the fleet of these parts, followed by the parts of another local fleet."""
         return self._with([*self._loads, *other._loads])
 
     def release(self) -> None:
@@ -153,19 +139,10 @@ def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
 
 
 class View:
-    """A function of the parts of a fleet, or of some of them.
+    """A function of the parts of a fleet, or of some of them: ``function(part, *args)``.
 
-    The function should be cheap, because it is computed again each time a part is used.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    function : callable
-        The parts are ``function(part, *args)``.
-    *args : object
-        An argument of type `Each` has an item for every part of the fleet.
-    chosen : sequence of bool, optional
-        Which parts to keep; the function is not called for the others.
+    The function should be cheap, because it is computed again each time a part is used. An argument
+    of type `Each` has an item for every part of the fleet.
     """
 
     def __init__(
@@ -173,7 +150,7 @@ class View:
         fleet: Fleet,
         function: Callable[..., Any],
         *args: Any,
-        chosen: Sequence[bool] | None = None,
+        chosen: Sequence[bool] | None = None,  # which parts to keep
     ):
         self._fleet = fleet
         self._seen = function, args
@@ -192,7 +169,7 @@ class View:
         return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
 
     def derive(self, function: Callable[..., Any], *args: Any) -> View:
-        """Return the fleet of which the parts are ``function(part, *args)``."""
+        """Return the fleet of the parts ``function(part, *args)``."""
         derived = self._fleet.derive(_of_seen, *self._calling(function, args))
         return View(derived, itself, chosen=self._chosen)
 

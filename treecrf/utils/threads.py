@@ -24,11 +24,7 @@ MAX_THREADS = 16
 class Threads:
     """A pool of threads, or none for a single job.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number of threads as in scikit-learn: None means 1, -1 all processors. Numbers far above
-        that of the processors are lowered.
+    ``n_jobs`` is as in scikit-learn; numbers far above the number of processors are lowered.
     """
 
     def __init__(self, n_jobs: int | None):
@@ -92,15 +88,7 @@ class Threads:
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
         """Cut sequences into runs with about the same number of positions.
 
-        Parameters
-        ----------
-        offsets : int array (n_sequences + 1,)
-            Start of each sequence, and the end of the last.
-
-        Returns
-        -------
-        list of (int, int)
-            First sequence of each run, and the one after its last.
+        Return the first sequence of each run, and the one after its last.
         """
         if len(offsets) == 2 or self.n_threads == 1:
             return [(0, len(offsets) - 1)]
@@ -110,18 +98,9 @@ class Threads:
         return list(pairwise(cuts.tolist()))
 
     def even_parts(self, n: int, min_size: int = 1) -> list[tuple[int, int]]:
-        """Cut n items into runs of about the same length.
+        """Cut n items into runs of about the same length, not far below ``min_size``.
 
-        Parameters
-        ----------
-        n : int
-        min_size : int, default=1
-            Shorter runs are not worth a call.
-
-        Returns
-        -------
-        list of (int, int)
-            First item of each run, and the one after its last.
+        Return the first item of each run, and the one after its last.
         """
         n_parts = -(-n // min_size)
         if n_parts <= 1 or self.n_threads == 1:
