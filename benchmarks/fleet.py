@@ -38,13 +38,14 @@ from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted.parted.booster import FleetBooster
-from treecrf.learners.boosted.parted.growing import ListGrowing
-from treecrf.learners.boosted.parted.parts import EncodedPart
-from treecrf.learners.boosted.parted.shard import Shard
-from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
-from treecrf.learners.boosted.parted.training import fit_parts
-from treecrf.utils.fleet import LocalFleet
+from treecrf.learners.boosted.encoded import EncodedPart
+from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.labeled import read_partitions
+from treecrf.learners.boosted.messages import Behind, Grown, ShardSetup, Step
+from treecrf.learners.boosted.sampled_booster import SampledBooster
+from treecrf.learners.boosted.shard import Shard
+from treecrf.learners.boosted.training import train
+from treecrf.utils.fleet import LocalFleet, itself
 
 LENGTH = 100
 N_NUMBERS = 20
@@ -277,7 +278,7 @@ class MeasuredFleet(LocalFleet):
     def make_shards(self, setup: ShardSetup) -> MeasuredShards:
         """Return a shard for each part."""
         seconds = time.process_time() - self._begun
-        self._made.append(MeasuredShards(self._parts, setup, seconds))
+        self._made.append(MeasuredShards(self.map(itself), setup, seconds))
         return self._made[0]
 
 
@@ -286,8 +287,9 @@ def fit_on_shards(model: TreeCRF, X: list, y: list, n_shards: int) -> Fit:
     raws = [RawData(X[i::n_shards], y[i::n_shards], Segmentation()) for i in range(n_shards)]
     made: list[MeasuredShards] = []
     with without_collections():
-        fitted = fit_parts(model, MeasuredFleet(raws, time.process_time(), made))
-    return Fit(model._fitted_copy(fitted), made[0])
+        fleet = MeasuredFleet(raws, time.process_time(), made)
+        fitted = train(model._spec(), read_partitions(model, fleet))
+    return Fit(model._copy_of(fitted), made[0])
 
 
 def assert_equal(one: TreeCRF, other: TreeCRF) -> None:
@@ -302,14 +304,14 @@ def assert_equal(one: TreeCRF, other: TreeCRF) -> None:
 def fit_local(model: TreeCRF, X: list, y: list) -> tuple[TreeCRF, float]:
     """Fit in one process; return the median CPU seconds of an iteration too."""
     seconds = []
-    step = FleetBooster.step
+    step = SampledBooster.step
 
-    def timed_step(booster: FleetBooster) -> float:
+    def timed_step(booster: SampledBooster) -> float:
         value, spent = timed(step, booster)
         seconds.append(spent)
         return value
 
-    with patch.object(FleetBooster, "step", timed_step), without_collections():
+    with patch.object(SampledBooster, "step", timed_step), without_collections():
         model.fit(X, y)
     return model, median(seconds[SETTLED:])
 

@@ -19,7 +19,7 @@ from settings import papers_model
 from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000
 from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.parted.booster import FleetBooster
+from treecrf.learners.boosted.sampled_booster import SampledBooster
 
 # Thresholds of the sample; None for all examples, which is the grower on products of sets.
 SAMPLINGS = (None, 1e-6, 0.02, 0.1)
@@ -78,7 +78,7 @@ def fit_timed(model: TreeCRF, parts: list[list]) -> list[float]:
     times = []
 
     def timed(step: Callable[[Any], float]) -> Callable[[Any], float]:
-        def timed_step(booster: Booster | FleetBooster) -> float:
+        def timed_step(booster: Booster | SampledBooster) -> float:
             start = process_time()
             value = step(booster)
             times.append(process_time() - start)
@@ -88,7 +88,7 @@ def fit_timed(model: TreeCRF, parts: list[list]) -> list[float]:
 
     with (
         patch.object(Booster, "step", timed(Booster.step)),
-        patch.object(FleetBooster, "step", timed(FleetBooster.step)),
+        patch.object(SampledBooster, "step", timed(SampledBooster.step)),
     ):
         model.fit(*parts)
     return [sum(times[start:end]) / (end - start) for start, end in SPANS]

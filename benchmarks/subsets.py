@@ -21,7 +21,7 @@ from scipy import sparse
 from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000
 from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.sampled import SampledBooster
+from treecrf.learners.boosted.sampled_booster import SampledBooster
 
 DATA = ("numbers", "booleans", "text", "protein")
 FRACTIONS = {

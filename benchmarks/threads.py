@@ -32,9 +32,8 @@ from treecrf import TreeCRF
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.datasets import fetch_conll2000
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted import base
+from treecrf.learners.boosted import base, growing
 from treecrf.learners.boosted.crew import Crew
-from treecrf.learners.boosted.parted import growing
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from treecrf.learners.boosted.parted.steps import Behind
+from treecrf.learners.boosted.messages import Behind
 
 
 class ToyStep:

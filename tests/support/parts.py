@@ -10,7 +10,7 @@ from support.shards import assert_equal_fits
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted.parted import training
+from treecrf.learners.boosted import training
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.training_data import FitArguments
 from treecrf.utils.fleet import LocalFleet
@@ -58,7 +58,7 @@ def fit_parts_of(model: Any, X: list, y: list, parts: list[np.ndarray], **others
         halves = cut(len(X_val), 2)
         weights = {"sample_weight": others.pop("sample_weight_val", None)}
         validation = raw_parts(X_val, others.pop("y_val"), halves, **weights)
-    with patch.object(training, "_train_joined", side_effect=AssertionError("parts are joined")):
+    with patch.object(training, "train_on_all", side_effect=AssertionError("parts are joined")):
         return fit_raw_parts(model, raw_parts(X, y, parts, **others), validation)
 
 

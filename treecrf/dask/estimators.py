@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.dask import prediction
 from treecrf.dask.cluster import Cluster
 from treecrf.dask.fleet import DaskFleet, local_fleet
+from treecrf.dask.memory import require_memory
 from treecrf.dask.sources import (
     EXPECTED,
     are_parts,
@@ -28,7 +29,6 @@ from treecrf.dask.sources import (
     raw_fleet,
     refuse_other_collections,
 )
-from treecrf.dask.training import train
 from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
@@ -36,7 +36,9 @@ from treecrf.inputs.values import column_names
 from treecrf.inputs.values import is_frame as is_local_frame
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
+from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.memm import TreeMEMM
+from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.effects import warn_without_effect
 from treecrf.learners.iterations import Callbacks
@@ -146,7 +148,7 @@ class DaskMixin:
         with Cluster(self._client()) as cluster:
             fleet = raw_fleet(cluster, X, y, groups, sample_weight)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
-            fitted = train(cluster, local, fleet, validation, Callbacks(callbacks))
+            fitted = _train(cluster, local, fleet, validation, Callbacks(callbacks))
         fitted |= local._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
@@ -362,6 +364,21 @@ class DaskMixin:
             raise ValueError("y holds no known labels")
         warn_of_unlabeled(n_unlabeled, n_positions, "the score counts")
         return float(n_correct / n)
+
+
+def _train(
+    cluster: Cluster,
+    local: BoostedSequenceClassifier,  # which does not change
+    raws: DaskFleet,
+    validation: DaskFleet | None,
+    callbacks: Callbacks,
+) -> dict:
+    """Train a local estimator, and return its fitted attributes."""
+    local._check_training()
+    data, spec = read_partitions(local, raws, validation), local._spec()
+    if trains_on_partitions(spec, data):
+        require_memory(cluster, spec, data)
+    return local._attributes_of(train(spec, data, callbacks, local._copy_of))
 
 
 def _validation(

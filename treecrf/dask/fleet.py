@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from distributed import Future
-from sklearn.base import BaseEstimator
 
 from treecrf.dask.cluster import Cluster, released
 from treecrf.dask.shards import DaskShards
-from treecrf.learners.boosted.parted.steps import ShardSetup
+from treecrf.learners.boosted.messages import ShardSetup
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.utils.fleet import itself
 
 
@@ -108,7 +108,7 @@ def local_fleet(cluster: Cluster, parts: Sequence[Any]) -> DaskFleet:
 
 
 def _shows_progress(args: Any) -> bool:
-    """Return whether an estimator that shows progress is among the arguments."""
+    """Return whether settings that show progress are among the arguments."""
     if isinstance(args, (tuple, list)):
         return any(map(_shows_progress, args))
-    return isinstance(args, BaseEstimator) and bool(getattr(args, "verbose", 0))
+    return isinstance(args, BoostingSpec) and bool(args.verbose)

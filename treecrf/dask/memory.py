@@ -6,8 +6,9 @@ from typing import Any
 
 from treecrf.dask.cluster import Cluster
 from treecrf.encoding.layout import window_within
-from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.parted.training import Preparation
+from treecrf.learners.boosted.kinds import ExactKind
+from treecrf.learners.boosted.labeled import TrainingParts
+from treecrf.learners.boosted.spec import BoostingSpec
 
 # Fraction of its memory limit at which Dask ends a worker.
 USABLE = 0.95
@@ -17,19 +18,19 @@ FIXED_BYTES = 40
 EXAMPLE_BYTES = 64
 
 
-def require_memory(cluster: Cluster, preparation: Preparation) -> None:
+def require_memory(cluster: Cluster, spec: BoostingSpec, data: TrainingParts) -> None:
     """Raise MemoryError unless the shards of the data fit in the memory of the workers.
 
     A worker's share of the positions is proportional to its number of threads.
     """
-    described = [preparation.labeled.described]
-    if preparation.validation is not None:
-        described.append(preparation.validation.described)
+    described = [data.labeled.described]
+    if data.validation is not None:
+        described.append(data.validation.described)
     n_positions = sum(each.n_positions for each in described)
-    n_labels, n_features = len(preparation.classes), _n_dense(described[0])
-    of_position = bytes_of_position(preparation.estimator, n_labels, n_features)
-    window = window_within(preparation.estimator._window(), preparation.training.described.longest)
-    exchanged = bytes_of_iteration(preparation.estimator, sum(window) + 1, n_features)
+    n_labels, n_features = len(data.classes), _n_dense(described[0])
+    of_position = bytes_of_position(spec, n_labels, n_features)
+    window = window_within(spec.window, data.training.described.longest)
+    exchanged = bytes_of_iteration(spec, sum(window) + 1, n_features)
     workers = cluster.workers()
     n_threads = sum(worker["nthreads"] for worker in workers.values())
     for address, worker in workers.items():
@@ -45,19 +46,19 @@ def require_memory(cluster: Cluster, preparation: Preparation) -> None:
             )
 
 
-def bytes_of_position(estimator: Any, n_labels: int, n_features: int) -> int:
+def bytes_of_position(spec: BoostingSpec, n_labels: int, n_features: int) -> int:
     """Return the maximum number of bytes of a position while it is encoded, or draws examples."""
     # A table of the scores, or the residuals, of all labels in all contexts.
-    item = 4 if isinstance(estimator, TreeCRF) else 8
-    table = item * estimator._n_scores(n_labels)
+    item = 4 if isinstance(spec.kind, ExactKind) else 8
+    table = item * spec.kind.n_scores(n_labels)
     # Features are stored by position and by column, and while they are encoded, also as numbers.
     return FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
 
 
-def bytes_of_iteration(estimator: Any, width: int, n_features: int) -> int:
+def bytes_of_iteration(spec: BoostingSpec, width: int, n_features: int) -> int:
     """Return the bytes of the examples of an iteration by the width of windows; 0 if unlimited."""
     of_example = EXAMPLE_BYTES + width * n_features
-    return (estimator.max_examples or 0) * of_example
+    return (spec.max_examples or 0) * of_example
 
 
 def _n_dense(described: Any) -> int:

@@ -12,9 +12,9 @@ from distributed.comm import get_address_host
 from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
-from treecrf.learners.boosted.parted.growing import ListGrowing
-from treecrf.learners.boosted.parted.shard import Shard
-from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
+from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.messages import Behind, Grown, ShardSetup, Step
+from treecrf.learners.boosted.shard import Shard
 from treecrf.utils.fleet import Each
 from treecrf.utils.memory import keeping_freed_memory
 from treecrf.utils.threads import Threads
@@ -84,8 +84,8 @@ class DaskShards:
 
     @property
     def n_jobs(self) -> int | None:
-        """Number of threads, as in the estimator's parameter."""
-        return getattr(getattr(self.setup, "estimator", None), "n_jobs", None)
+        """Number of threads, as in the parameter of the estimator."""
+        return getattr(getattr(self.setup, "spec", None), "n_jobs", None)
 
     @property
     def threads_of_hosts(self) -> dict[str, int]:

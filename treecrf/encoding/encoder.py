@@ -23,7 +23,7 @@ from treecrf.encoding.writer import RowWriter
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import require
-from treecrf.utils.fleet import Fleet, LocalFleet, View
+from treecrf.utils.fleet import Fleet, LocalFleet, view
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.threads import Threads
 
@@ -70,7 +70,7 @@ class Encoder:
         self.imputation = self._schema = None
         if self.missing in FILLED:
             self.imputation = learn_imputation(fleet, schema, self.missing)
-            fleet = View(fleet, ImputedSequences.of, self.imputation, schema)
+            fleet = view(fleet, ImputedSequences.of, self.imputation, schema)
             described = self.imputation.described(described)
         learned = learn_columns(fleet, described, self.max_bins, seed)
         self.columns = learned.columns

@@ -304,10 +304,6 @@ class SequenceLearner(SequenceClassifier):
         labeled = labeled.weighted().informative()
         return labeled.reversed() if self._is_backward() else labeled
 
-    def _of_known_examples(self, data: LabeledSequences) -> LabeledSequences:
-        """Return data with weights of 0 at positions whose labels training does not use."""
-        return data
-
     def _is_backward(self) -> bool:
         """Return whether training begins at the end of the sequences."""
         return False

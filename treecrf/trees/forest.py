@@ -163,6 +163,8 @@ class Forest:
         """
         scores = self.zeros(encoded, given) if start is None else start
         iterations = iterations or (0, self.n_iter)
+        if iterations[0] == iterations[1]:
+            return scores
         scorer = self.scorer(encoder, *iterations, given is not None)
         depth = self.depth_of(encoded, given) if depth is None else depth
         scorer.add_scores(Scoring(encoded, depth, given, scores, threads))

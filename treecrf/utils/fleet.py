@@ -87,6 +87,11 @@ class LocalFleet:
         return fleet
 
     @property
+    def is_in_memory(self) -> bool:
+        """Whether derived parts are in memory."""
+        return self._store is _in_memory
+
+    @property
     def n_parts(self) -> int:
         """Number of parts."""
         return len(self._loads)
@@ -101,6 +106,12 @@ class LocalFleet:
         if self._store is None:
             return self._with(computing)
         return self._with(self._store(compute() for compute in computing))
+
+    def derive_all(
+        self, function: Callable[..., Any], *args: Any, otherwise: Any = None
+    ) -> LocalFleet:
+        """Return the same as `derive`: no part is left out, see `View.derive_all`."""
+        return self.derive(function, *args)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
@@ -136,6 +147,13 @@ def _in_memory(parts: Iterable[Any]) -> list[Load]:
 
 def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
     return function(load(), *args)
+
+
+def view(fleet: Fleet, function: Callable[..., Any], *args: Any) -> LocalFleet | View:
+    """Return the parts ``function(part, *args)``, where the function is cheap; see `View`."""
+    if isinstance(fleet, LocalFleet) and fleet.is_in_memory:
+        return fleet.derive(function, *args)
+    return View(fleet, function, *args)
 
 
 class View:

@@ -16,8 +16,8 @@ from support.sweeps import sweep
 from test_sampled import assert_same_fit, labeled, model
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf.learners.boosted import growing
 from treecrf.learners.boosted.crew import Crew
-from treecrf.learners.boosted.parted import growing
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 

@@ -10,7 +10,7 @@ from support.sweeps import sweep
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.offsets import split_sequences
-from treecrf.learners.boosted.parted.growing import ListGrowth
+from treecrf.learners.boosted.growing import ListGrowth
 
 # A threshold at which every example with a residual is kept.
 ALL = 1e-8

@@ -20,7 +20,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.chains.constraints import as_transitions
-from treecrf.learners.boosted import base, selection
+from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.selection import (
     MAX_FOLDS,
     N_FOLDS,
@@ -32,6 +32,7 @@ from treecrf.learners.boosted.selection import (
 from treecrf.learners.boosted.start import HALF, WHOLE, OwnStart
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import at_random
+from treecrf.utils.fleet import itself
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
 
@@ -63,13 +64,14 @@ def prepared(crf, X, y, **arguments):
     class Stop(Exception):
         pass
 
-    def choose(learner, data):
+    def choose(spec, data):
         captured.append(data)
         raise Stop
 
-    with mock.patch.object(base, "choose", choose), pytest.raises(Stop):
+    with mock.patch.object(training, "choose", choose), pytest.raises(Stop):
         copy.copy(crf).fit(X, y, **arguments)
-    return replace(captured[0], seed=0)
+    (sequences,) = captured[0].training.fleet.map(itself)
+    return replace(captured[0].joined(sequences), seed=0)
 
 
 def contents(data):
@@ -297,7 +299,7 @@ def test_the_best_start_is_that_of_separate_runs(make):
     crf = auto(**settings).fit(X, y)
     best = {}
     for init in WHOLE, HALF:
-        with mock.patch.object(TreeCRF, "_candidates", lambda _, init=init: [init]):
+        with mock.patch.object(TreeCRF, "_starts", lambda _, init=init: [init]):
             best[init.penalty] = auto(**settings).fit(X, y)
     scores = {penalty: one.validation_score_.max() for penalty, one in best.items()}
     penalty = max(scores, key=scores.get)
@@ -311,8 +313,8 @@ def runs_of(monkeypatch):
     runs = []
 
     class Run(selection.FoldRun):
-        def __init__(self, learner, part, init, threads):
-            super().__init__(learner, part, init, threads)
+        def __init__(self, spec, fold, init, threads):
+            super().__init__(spec, fold, init, threads)
             self.record = [init, 0]
             runs.append(self.record)
 
@@ -340,7 +342,7 @@ def test_starts_that_cannot_win_are_given_up(monkeypatch):
     runs = runs_of(monkeypatch)
     weak = OwnStart(1000.0, 1.0)
     slow = {"learning_rate": 0.01, "max_iter": 100}
-    monkeypatch.setattr(TreeCRF, "_candidates", lambda _: [WHOLE, weak])
+    monkeypatch.setattr(TreeCRF, "_starts", lambda _: [WHOLE, weak])
     crf = auto(**slow).fit(X, y)
     assert crf.init_.l2_regularization == WHOLE.penalty
     assert {n for init, n in runs if init is weak} == {selection.COMPARED_ITERATIONS}

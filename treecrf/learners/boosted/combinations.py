@@ -12,6 +12,7 @@ def check_combinations(crf: Any) -> None:
     """Raise an error that names both settings if two cannot be combined."""
     _check_objective(crf)
     _check_init(crf)
+    _check_beam(crf)
     _check_monotonic(crf)
     _check_constant_transitions(crf)
 
@@ -43,6 +44,12 @@ def _check_init(crf: Any) -> None:
         )
 
 
+def _check_beam(crf: Any) -> None:
+    """Raise ValueError for a start that scores all contexts together with a beam."""
+    if crf.beam_width is not None and crf.init not in ("auto", "zero"):
+        raise ValueError(f"init={crf.init!r} needs all contexts; a beam requires init='zero'")
+
+
 def _check_monotonic(crf: Any) -> None:
     """Raise ValueError for monotonic constraints together with a linear start."""
     is_warm = crf.warm_start and getattr(crf, "init_", None) is not None
@@ -60,7 +67,7 @@ def _check_constant_transitions(crf: Any) -> None:
     for name, is_supported, expected in (
         ("order", crf.order > 0, "1 or higher"),
         ("objective", crf.objective == "log", "'log'"),
-        ("init", crf._has_parts(), "'zero', 'linear' or a LinearCRF"),
+        ("init", crf.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
         ("beam_width", crf.beam_width is None, "None"),
         ("sampling", crf.sampling is not None, "'auto' or a number"),
     ):

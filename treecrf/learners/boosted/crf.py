@@ -2,66 +2,41 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import MAX_LABELS, check_label_codes, check_lags, check_order
+from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import (
     OBJECTIVES,
-    ChainLabels,
-    ChainObjective,
-    Objective,
-    make_objective,
 )
-from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
-from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import (
     Beam,
-    BeamBooster,
     BeamLattice,
-    BeamObjective,
-    BeamScores,
 )
 from treecrf.learners.boosted.combinations import check_combinations
-from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.parted.parts import EncodedLabeled
-from treecrf.learners.boosted.sampled import (
-    THRESHOLD,
-    Sampling,
-)
-from treecrf.learners.boosted.scores import ExampleSampler, PartsScores, Scores
+from treecrf.learners.boosted.kinds import BeamKind, ExactKind
+from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.start import (
     HALF,
-    MAX_POSITIONS,
     WHOLE,
     LinearStart,
     is_linear,
+    started,
     starting_parts,
 )
-from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
-from treecrf.learners.training_data import (
-    LabeledSequences,
-    TrainingInput,
-    at_random,
-)
-from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
-from treecrf.trees.scoring.scorer import Router
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -422,68 +397,25 @@ class TreeCRF(BoostedSequenceClassifier):
     def _value_name(self) -> str:
         return "log-likelihood" if self.objective == "log" else "objective"
 
-    # What training starts from
+    # Settings
 
-    def _new_forest(self, n_labels: int) -> Forest:
-        return Forest(n_labels, self.order, self.constant_transitions)
-
-    def _earlier_fit(self) -> dict:
-        earlier = super()._earlier_fit()
-        if earlier and self.init != "auto" and is_linear(self.init) != (self.init_ is not None):
-            raise ValueError(
-                f"warm start: the model was trained {'without' if self.init_ is None else 'with'} "
-                f"a linear start, which init={self.init!r} cannot change"
-            )
-        return earlier
-
-    def _candidates(self) -> list:
-        if self.init == "linear":
-            return [HALF]
-        if self.init != "auto":
-            return [self.init if is_linear(self.init) else None]
-        is_supported = (
-            self.order > 0
-            and self.beam_width is None
-            and self.objective == "log"
-            and self.monotonic_cst is None
-        )
-        return [WHOLE, HALF] if is_supported else [None]
-
-    def _fit_start(self, data: TrainingInput, init: Any) -> LinearStart | None:
-        if data.earlier:
-            return self._start
-        if init is None:
-            return None
-        if not hasattr(init, "classes_"):
-            training = at_random(data.training, MAX_POSITIONS, data.seed)
-            data = replace(data, training=training)
-        return self._fit_start_to(data, init)
-
-    def _fit_start_to(self, data: TrainingInput, init: Any) -> LinearStart:
-        """Fit the model whose scores the trees start from to all training sequences."""
-        settings = {"window": self.window, "transitions": self.transitions}
-        return LinearStart.fit(init, data, settings, self.n_jobs)
-
-    @property
-    def _start(self) -> LinearStart | None:
-        return None if self.init_ is None else LinearStart(self.init_)
-
-    # Objectives and steps
-
-    def _objective(self, data: ChainLabels, threads: Threads) -> ChainObjective | BeamObjective:
+    def _kind(self) -> ExactKind | BeamKind:
+        settings = {
+            "order": self.order,
+            "transitions": self.transitions,
+            "has_curvature": self._is_newton(),
+            "bound_share": self._bound_share(),
+        }
         if self.beam_width is not None:
-            return BeamObjective(data, self._beam(), threads, self._bound_share())
-        n_pseudo = N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0
-        return make_objective(self.objective, data, threads, self._bound_share(), n_pseudo)
-
-    def _validation_objective(
-        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
-    ) -> Objective:
-        if self._scoring != "log_likelihood" or self.objective == "log":
-            return self._objective_of(data, classes, threads)
-        logarithmic = copy.copy(self)
-        logarithmic.objective = "log"
-        return logarithmic._objective_of(data, classes, threads)
+            return BeamKind(**settings, beam=self._beam())
+        return ExactKind(
+            **settings,
+            objective_name=self.objective,
+            validation_name="log" if self._scoring == "log_likelihood" else self.objective,
+            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
+            constant_transitions=self.constant_transitions,
+            alternative=self._alternative,
+        )
 
     def _is_newton(self) -> bool:
         if self.second_order == "auto":
@@ -496,12 +428,31 @@ class TreeCRF(BoostedSequenceClassifier):
             return None
         return {"diagonal": 0.0, "bound": 1.0}.get(self.curvature, min(self.learning_rate, 1.0))
 
-    def _position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
-        weights = super()._position_weights(data, of_labels)
-        if self.order or data.candidates is None:
-            return weights
-        # Without neighbors, positions at which all labels are possible have no residuals.
-        return weights * ~data.candidates.all(axis=1)
+    def _starts(self) -> list:
+        if self.init == "linear":
+            return [HALF]
+        if self.init != "auto":
+            return [self.init if is_linear(self.init) else None]
+        is_supported = (
+            self.order > 0
+            and self.beam_width is None
+            and self.objective == "log"
+            and self.monotonic_cst is None
+        )
+        return [WHOLE, HALF] if is_supported else [None]
+
+    @property
+    def _start(self) -> LinearStart | None:
+        return None if self.init_ is None else LinearStart(self.init_)
+
+    def _earlier_fit(self) -> dict:
+        earlier = super()._earlier_fit()
+        if earlier and self.init != "auto" and is_linear(self.init) != (self.init_ is not None):
+            raise ValueError(
+                f"warm start: the model was trained {'without' if self.init_ is None else 'with'} "
+                f"a linear start, which init={self.init!r} cannot change"
+            )
+        return earlier
 
     def _check_unknown(self, labels: Labels) -> None:
         for name, is_supported, expected in (
@@ -514,117 +465,10 @@ class TreeCRF(BoostedSequenceClassifier):
                     f"{expected}"
                 )
 
-    # Samples of the examples
-
-    def _sampling(self, n_labels: int, n_positions: int) -> Sampling | None:
-        if self.constant_transitions:
-            threshold = THRESHOLD if self.sampling == "auto" else self.sampling
-            return Sampling(threshold, self.max_examples)
-        if self.beam_width is not None:
-            reason = "needs all contexts; a beam requires None"
-        elif self.order and n_labels > MAX_LABELS:
-            reason = (
-                f"supports at most {MAX_LABELS} labels, and y has {n_labels}; expected "
-                "None, or constant_transitions=True"
-            )
-        else:
-            return super()._sampling(n_labels, n_positions)
-        if self.sampling in (None, "auto"):
-            return None
-        raise ValueError(f"sampling={self.sampling!r} {reason}")
-
-    def _draws_in_parts(self) -> bool:
-        return self._has_parts()
-
-    def _has_parts(self) -> bool:
-        """Return whether samples are drawn from scores in parts, without tables of residuals."""
-        return self.objective == "log" and self.init != "pseudo_likelihood"
-
-    def _parts_of(self, data: EncodedLabeled, classes: np.ndarray) -> ScoreParts:
-        """Return the scores to start from, under the constraints."""
-        constraints = self._constraints_of(data, classes)
-        parts = ScoreParts(len(classes), self.order, data.offsets, constraints)
-        return _started(parts, data.start_state, data.start_transitions)
-
-    def _example_sampler(
-        self,
-        data: EncodedLabeled,
-        classes: np.ndarray,
-        encoder: Encoder,
-        growth: Growth,
-        threads: Threads,
-    ) -> ExampleSampler:
-        sampler = super()._example_sampler(data, classes, encoder, growth, threads)
-        if not self._has_parts():
-            return sampler
-        contexts = None
-        if self.constant_transitions and not self._is_newton():
-            contexts = ContextWeights(
-                data.offsets, data.codes, len(classes), self.order, data.candidates
-            )
-        of_likelihood = LikelihoodSampler(
-            data.offsets,
-            data.codes,
-            self.order,
-            threads,
-            data.keys,
-            self._bound_share(),
-            candidates=data.candidates,
-        )
-        return replace(sampler, sampler=of_likelihood, contexts=contexts)
-
-    def _scores_with(
-        self,
-        objective: Objective,
-        data: EncodedLabeled,
-        classes: np.ndarray,
-        encoder: Encoder,
-        threads: Threads,
-        is_sampled: bool,
-    ) -> Scores:
-        if self.beam_width is not None:
-            return BeamScores(encoder, data.encoded, objective)
-        if is_sampled and self._has_parts():
-            router = Router(encoder, data.encoded, self.order)
-            return PartsScores(self._parts_of(data, classes), objective, router, threads)
-        return super()._scores_with(objective, data, classes, encoder, threads, is_sampled)
-
-    def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
-        if not self.constant_transitions:
-            return None
-        return TransitionGrowth(forest, growth, self._is_newton())
-
-    # Limits of memory
-
-    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
-        if self.beam_width is None:
-            check = self._check_size_of_parts if self.constant_transitions else super()._check_size
-            check(n_labels, order, n_positions)
-            return
-        if self.init not in ("auto", "zero"):
-            raise ValueError(f"init={self.init!r} needs all contexts; a beam requires init='zero'")
-        check_label_codes(n_labels, "a beam")
-        check_lags(order)
-        self._beam().width_for(n_labels, order)
-
-    def _check_size_of_part(self, n_labels: int, n_positions: int) -> None:
-        if self._has_parts():
-            self._check_size_of_parts(n_labels, self.order, n_positions)
-        else:
-            super()._check_size_of_part(n_labels, n_positions)
-
-    def _check_size_of_parts(self, n_labels: int, order: int, n_positions: int) -> None:
-        """Check that scores fit in memory that do not depend on the context at each position."""
-        check_order(n_labels, order, self._alternative)
-        require_memory(n_labels, 0, n_positions)
-
     # Beams
 
     def _beam(self) -> Beam:
         return Beam(self.beam_width, self.beam == "forward-only")
-
-    def _booster_class(self) -> type[Booster]:
-        return Booster if self.beam_width is None else BeamBooster
 
     def _check_beam_support(self) -> None:
         if self._has_transitions:
@@ -698,9 +542,10 @@ class TreeCRF(BoostedSequenceClassifier):
     ) -> ScoreParts:
         """Return the scores that the forest is added to, after a check of the memory for them."""
         n_labels, order = len(self.classes_), self._trained_order
-        self._check_size_of_parts(n_labels, order, sequences.n_positions)
+        check_order(n_labels, order, self._alternative)
+        require_memory(n_labels, 0, sequences.n_positions)
         parts = ScoreParts(n_labels, order, sequences.offsets, constraints)
-        return _started(parts, *starting_parts(self._start, sequences, threads))
+        return started(parts, *starting_parts(self._start, sequences, threads))
 
     def _add_iterations(
         self,
@@ -725,9 +570,9 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Fitted attributes and files
 
-    def _model_attributes(self, data: TrainingInput, forest: Forest, encoder: Encoder) -> dict:
-        init = None if data.start is None else data.start.estimator
-        return super()._model_attributes(data, forest, encoder) | {"init_": init}
+    def _model_attributes(self, trained: Trained) -> dict:
+        init = None if trained.start is None else trained.start.estimator
+        return super()._model_attributes(trained) | {"init_": init}
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
@@ -749,16 +594,3 @@ class TreeCRF(BoostedSequenceClassifier):
             # Files have no estimators among the parameters.
             self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)
-
-
-def _started(
-    parts: ScoreParts, state: np.ndarray | None, transitions: np.ndarray | None
-) -> ScoreParts:
-    """Set scores of 0 to `starting_parts`, if there are any."""
-    if state is None:
-        return parts
-    n_labels = parts.n_labels
-    if transitions is None:
-        transitions = np.zeros((n_labels + 1, n_labels))
-    parts.start_from(state, transitions)
-    return parts

@@ -11,15 +11,14 @@ import numpy as np
 
 from treecrf.chains._beam_search import search_contexts
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
+from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice, runs_of_tables
-from treecrf.chains.objectives import ChainLabels, LocalObjective, normalize
+from treecrf.chains.objectives import normalize
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.parted.parts import EncodedLabeled
-from treecrf.learners.boosted.sampled import ListedPositions
+from treecrf.learners.boosted.kinds import LocalKind
 from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.context_scores import tree_scores
@@ -55,29 +54,20 @@ class LocalClassifier(BoostedSequenceClassifier):
         "beam_width": Needs("decoding", ("beam",))
     }
 
-    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
-        check_label_codes(n_labels, type(self).__name__)
-        check_lags(order)
+    def _kind(self) -> LocalKind:
+        return LocalKind(
+            name=type(self).__name__,
+            order=self.order,
+            transitions=self.transitions,
+            has_curvature=self._is_newton(),
+            is_backward=self._is_backward(),
+        )
 
     def _check_unknown(self, labels: Labels) -> None:
         pass
 
     def _labeled(self, *arguments: Any, **options: Any) -> LabeledSequences:
         return super()._labeled(*arguments, **options).of_known_examples(self.order)
-
-    def _of_known_examples(self, data: LabeledSequences) -> LabeledSequences:
-        return data.with_known_examples(self.order)
-
-    def _n_scores(self, n_labels: int) -> int:
-        return n_labels
-
-    def _objective(self, data: ChainLabels, threads: Threads) -> LocalObjective:
-        return LocalObjective(data, threads, self._is_newton())
-
-    def _listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
-        depth = data.encoded.depth_of(self.order)
-        given = previous_labels(data.codes, data.offsets, n_labels, self.order)
-        return ListedPositions(data.encoded, depth, given)
 
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads

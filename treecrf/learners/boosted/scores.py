@@ -7,7 +7,7 @@ the scores of labels at positions, and the scores of labels after labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -127,31 +127,48 @@ class PartsScores:
 
 @dataclass(frozen=True)
 class ExampleSampler:
-    """Samples of the examples of training sequences, at their present scores.
+    """Samples of the examples of training sequences, from tables at their present scores.
 
     Examples are not weighted yet, because all parts of the data are weighted together.
     """
 
-    scores: Any  # TableScores with a TableSampler, PartsScores with a LikelihoodSampler
-    sampler: TableSampler | LikelihoodSampler
+    scores: TableScores
+    sampler: TableSampler
     weights: IterationWeights
-    contexts: ContextWeights | None = None  # if transitions need them
 
     def sample(
         self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
     ) -> tuple[list[Sample], MeanSums | WholeValue]:
         """Draw examples, and compute the objective; see `IterationWeights.at`."""
         objective, weights = self.scores.objective, self.weights.at(iteration, last_chosen)
-        if isinstance(self.scores, PartsScores):
-            samples = self.sampler.sample(self.scores.parts, iteration, seed, mu, weights, floor)
-            return samples, objective.mean.sums(self.sampler.likelihoods)
         residuals, curvature, value = objective.examples(self.scores.scores, iteration, weights)
         examples = ExampleTable(residuals, curvature, objective.counts).weighted(weights)
         samples = self.sampler.sample(examples, iteration, seed, mu, floor)
         return samples, objective.sums(value)
 
     def of_contexts(self, iteration: int, last_chosen: int | None) -> np.ndarray | None:
-        """Return the sums of `ContextWeights`; None if they are not needed."""
+        """Return the sums of `ContextWeights`; None if transitions do not need them."""
+        return None
+
+
+@dataclass(frozen=True)
+class FactoredSampler(ExampleSampler):
+    """Samples of the examples of training sequences, from factored scores without tables."""
+
+    scores: PartsScores
+    sampler: LikelihoodSampler
+    contexts: ContextWeights | None = None  # if transitions need them
+
+    def sample(
+        self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
+    ) -> tuple[list[Sample], MeanSums]:
+        """Draw examples, and compute the objective; see `IterationWeights.at`."""
+        weights = self.weights.at(iteration, last_chosen)
+        samples = self.sampler.sample(self.scores.parts, iteration, seed, mu, weights, floor)
+        return samples, self.scores.objective.mean.sums(self.sampler.likelihoods)
+
+    def of_contexts(self, iteration: int, last_chosen: int | None) -> np.ndarray | None:
+        """Return the sums of `ContextWeights`; None if transitions do not need them."""
         if self.contexts is None:
             return None
         return self.contexts.sums(self.weights.at(iteration, last_chosen))

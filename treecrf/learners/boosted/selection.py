@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,10 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.constraints import Transitions, as_transitions
+from treecrf.inputs.sequences import Description
+from treecrf.learners.boosted.engine import make_engine
+from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_random
 from treecrf.utils.progress import Progress
@@ -55,31 +58,28 @@ class Choice:
     scores: list[float]
 
 
-def choose(learner: Any, data: TrainingInput) -> Choice:
+def choose(spec: BoostingSpec, data: TrainingParts) -> Choice:
     """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
-    has_held_out = data.held_out is not None
-    if not needs_choice(learner, has_held_out):
-        return default_choice(learner)
-    n_positions = len(data.training.codes)
-    sampled = at_random(data.training, MAX_POSITIONS, SEED, N_FOLDS)
-    return choose_on_sample(learner, replace(data, training=sampled), n_positions, has_held_out)
+    training, is_chosen = data.training, len(spec.starts) > 1 or not data.has_held_out
+    if not spec.early_stopping or spec.warm_start or not is_chosen:
+        return _default_choice(spec)
+    sampled = training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
+    sizes = training.n_positions, data.has_held_out
+    return sampled.fleet.reduce(_choose, spec, data.joined(None), sampled.described, *sizes)
 
 
-def needs_choice(learner: Any, has_held_out: bool) -> bool:
-    """Return whether there are starts or numbers of iterations to choose from."""
-    if not learner.early_stopping or learner.warm_start:
-        return False
-    return not has_held_out or len(learner._candidates()) > 1
-
-
-def default_choice(learner: Any) -> Choice:
+def _default_choice(spec: BoostingSpec) -> Choice:
     """Return the choice without any comparison: all iterations, from scores of 0 if possible."""
-    candidates = learner._candidates()
-    return Choice(candidates[0] if len(candidates) == 1 else None, learner.max_iter, [])
+    return Choice(spec.starts[0] if len(spec.starts) == 1 else None, spec.max_iter, [])
 
 
-def choose_on_sample(
-    learner: Any, data: TrainingInput, n_positions: int, has_held_out: bool
+def _choose(
+    parts: list[LabeledSequences],
+    spec: BoostingSpec,
+    data: TrainingInput,
+    described: Description,
+    n_positions: int,
+    has_held_out: bool,
 ) -> Choice:
     """Choose as `choose` does, on all training sequences or a sample of them.
 
@@ -87,34 +87,33 @@ def choose_on_sample(
     positions fit less noise. ``n_positions`` counts the positions of all training sequences. With
     ``has_held_out``, validation data will end training, so that only the start is chosen.
     """
-    data = replace(data, seed=SEED)
-    rules = as_transitions(learner.transitions, data.classes, learner.order)
-    if rules is not None and learner._is_backward():
+    data = replace(data, training=joined(parts, described), seed=SEED)
+    rules = as_transitions(spec.kind.transitions, data.classes, spec.kind.order)
+    if rules is not None and spec.kind.is_backward:
         rules = rules.reversed()
     if len(data.training.codes) > MAX_POSITIONS:
         blocks = in_blocks(data.training, MAX_POSITIONS, N_FOLDS, rules)
         data = replace(data, training=at_random(blocks, MAX_POSITIONS, SEED))
-    best = _best_candidate(learner, folds(data, rules), has_held_out)
+    best = _best_candidate(spec, folds(data, rules), has_held_out)
     if best is None:
-        return default_choice(learner)
+        return _default_choice(spec)
     if has_held_out:
-        return Choice(best.init, learner.max_iter, [])
+        return Choice(best.init, spec.max_iter, [])
     scores, ratio = best.scores, n_positions / len(data.training.codes)
     n_iter = int(np.argmax(scores))
     if n_positions <= MAX_POSITIONS:
         return Choice(best.init, n_iter, scores[: n_iter + 1])
-    return Choice(best.init, min(round(ratio * n_iter), learner.max_iter), [])
+    return Choice(best.init, min(round(ratio * n_iter), spec.max_iter), [])
 
 
 class FoldRun:
     """Training on one fold, which goes on when scores of later iterations are needed."""
 
-    def __init__(self, learner: Any, part: TrainingInput, init: Any, threads: Threads):
-        data, encoder, forest = learner._started(part, init)
-        self.n_held_out = len(part.held_out.codes)
-        self._booster = learner._booster(data, encoder, forest, threads)
-        self._held_out = learner._scored(data, part.held_out, encoder, threads)
-        self._scores = [self._held_out.value(forest)]
+    def __init__(self, spec: BoostingSpec, fold: TrainingInput, init: Any, threads: Threads):
+        self.n_held_out = len(fold.held_out.codes)
+        engine = make_engine(spec, TrainingParts.of(fold), init, spec.max_iter, threads)
+        self._booster, self._held_out = engine.booster, engine.evaluations.validation
+        self._scores = [self._held_out.value(self._booster.forest)]
 
     def scores(self, n_iter: int) -> list[float]:
         """Return the scores of the held-out sequences before and after each of the iterations."""
@@ -154,9 +153,10 @@ class Candidate:
 class Race:
     """Candidates that are trained on folds side by side."""
 
-    def __init__(self, learner: Any, parts: list[TrainingInput], threads: Threads, inner: Threads):
-        self.learner = copy.copy(learner)
-        self.learner.n_jobs = inner.n_threads
+    def __init__(
+        self, spec: BoostingSpec, parts: list[TrainingInput], threads: Threads, inner: Threads
+    ):
+        self.spec = replace(spec, n_jobs=inner.n_threads)
         self.parts = parts  # the folds
         self.threads = threads
         self.inner = inner  # threads of each run
@@ -172,7 +172,7 @@ class Race:
 
     def _run(self, job: tuple[Any, TrainingInput]) -> FoldRun:
         init, part = job
-        return FoldRun(self.learner, part, init, self.inner)
+        return FoldRun(self.spec, part, init, self.inner)
 
     def advance(self, candidates: list[Candidate], n_iter: int) -> None:
         """Train candidates for a number of iterations in all."""
@@ -186,7 +186,7 @@ class Race:
         n_held_out = np.cumsum([len(part.held_out.codes) for part in self.parts])
         n_folds = min(len(self.parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
         candidates = rising = self.begin(inits, n_folds)
-        stopping, max_iter = self.learner._stopping(), self.learner.max_iter
+        stopping, max_iter = self.spec.stopping(), self.spec.max_iter
         last = min(MAX_COMPARED_ITERATIONS, max_iter)
         n_iter, possible = min(COMPARED_ITERATIONS, last), {}
         while rising and len(candidates) > 1 and n_iter <= last:
@@ -202,7 +202,7 @@ class Race:
 
     def finish(self, best: Candidate, report: Callable[[int, dict], None]) -> None:
         """Train the best candidate on all folds, until early stopping ends it."""
-        stopping, max_iter = self.learner._stopping(), self.learner.max_iter
+        stopping, max_iter = self.spec.stopping(), self.spec.max_iter
         jobs = [(best.init, part) for part in self.parts[len(best.runs) :]]
         best.runs += self.threads.map(self._run, jobs)
         n_iter = 0
@@ -223,7 +223,7 @@ def _n_until_over(scores: list[float], stopping: Stopping) -> int:
 
 
 def _best_candidate(
-    learner: Any, parts: list[TrainingInput], has_held_out: bool
+    spec: BoostingSpec, parts: list[TrainingInput], has_held_out: bool
 ) -> Candidate | None:
     """Return the best start, trained on all folds if the number of iterations matters.
 
@@ -231,13 +231,13 @@ def _best_candidate(
     """
     if not parts:
         return None
-    inits = learner._candidates()
-    name = f"{type(learner).__name__}, cross-validation"
-    with Threads(learner.n_jobs) as threads:
+    name = f"{spec.name}, cross-validation"
+    with Threads(spec.n_jobs) as threads:
         n_inner = max(1, threads.n_threads // len(parts))
-        with Threads(n_inner) as inner, Progress(learner.verbose, 0, learner.max_iter, name) as bar:
-            race = Race(learner, parts, threads, inner)
-            best = race.compare(inits) if len(inits) > 1 else race.begin(inits, len(parts))[0]
+        with Threads(n_inner) as inner, Progress(spec.verbose, 0, spec.max_iter, name) as bar:
+            race = Race(spec, parts, threads, inner)
+            starts = spec.starts
+            best = race.compare(starts) if len(starts) > 1 else race.begin(starts, len(parts))[0]
             if not has_held_out:
                 race.finish(best, bar.update)
     return best if best.best > -np.inf else None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
@@ -138,6 +139,19 @@ def table_of_parts(
     scores[:, first] = 0.0
     scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
     return scores
+
+
+def started(
+    parts: ScoreParts, state: np.ndarray | None, transitions: np.ndarray | None
+) -> ScoreParts:
+    """Set factored scores of 0 to `starting_parts`, if there are any."""
+    if state is None:
+        return parts
+    n_labels = parts.n_labels
+    if transitions is None:
+        transitions = np.zeros((n_labels + 1, n_labels))
+    parts.start_from(state, transitions)
+    return parts
 
 
 def _penalty(penalty: float, data: LabeledSequences) -> float:

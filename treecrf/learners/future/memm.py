@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,11 +14,13 @@ from scipy.special import expit
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.engine import engine_of
+from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, report_to
-from treecrf.learners.boosted.scores import Scores
-from treecrf.learners.boosted.selection import Choice
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.chain_model import of_each
+from treecrf.learners.evaluation import Scored
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import DiscoverySettings, bag_probabilities
 from treecrf.learners.future.encoder import FutureEncoder
@@ -25,9 +28,7 @@ from treecrf.learners.future.features import FutureFeature, future_features
 from treecrf.learners.future.responses import MAX_EFFECT
 from treecrf.learners.future.search import SearchSettings
 from treecrf.learners.future.training import AlternatingTraining
-from treecrf.learners.iterations import Callbacks
-from treecrf.learners.stopping import History
-from treecrf.learners.training_data import TrainingInput
+from treecrf.learners.training_data import FitArguments, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
@@ -252,12 +253,12 @@ class FutureFeatureMEMM(LocalClassifier):
 
     # Every tree may test all features.
     max_features_per_tree = 1.0
+    # Features are searched for among all examples.
+    sampling = None
+    max_examples = None
 
     def _supports_parts(self) -> bool:
         return False
-
-    def _sampling(self, n_labels: int, n_positions: int) -> None:
-        """Use all examples, since features are searched for among them."""
 
     def __init__(
         self,
@@ -340,51 +341,45 @@ class FutureFeatureMEMM(LocalClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _boost(
-        self,
-        data: TrainingInput,
-        encoder: Encoder,
-        forest: Forest,
-        choice: Choice,
-        callbacks: Callbacks,
-    ) -> tuple[Encoder, History]:
-        if data.evaluated:
+    def _train(self, arguments: FitArguments) -> dict:
+        if arguments.eval_sets:
             raise ValueError(
                 "eval_set: FutureFeatureMEMM scores one set of validation sequences; pass it as "
                 "X_val and y_val"
             )
-        if callbacks:
+        if arguments.callbacks:
             raise ValueError(
                 "callbacks: FutureFeatureMEMM calls none, because it may drop the iterations of a "
                 "round again; TreeMEMM does"
             )
+        data, spec = self._prepare(arguments), self._spec()
+        spec.kind.check_size(len(data.classes), len(data.training.codes))
         max_iter = (self.max_future_features + 1) * (self.max_iter + 1)
         with (
             Threads(self.n_jobs) as threads,
-            Progress(self.verbose, 0, max_iter, type(self).__name__) as progress,
+            Progress(self.verbose, 0, max_iter, spec.name) as progress,
         ):
-            train = partial(
-                AlternatingTraining, self.max_iter, self._stopping(), report_to(progress)
-            )
-            begin = partial(self._begin_phase, data, threads)
-            state = train(self._search_settings(), begin).run(encoder, forest)
-            if self.refit and data.held_out is not None:
-                every = data.training.joined(data.held_out)
-                data = replace(data, training=every, held_out=None)
-                begin = partial(self._begin_phase, data, threads)
-                encoder = Encoder(encoder.max_window, encoder.max_bins, encoder.missing)
-                encoder.fit(every.sequences, data.seed)
-                again = train(self._settings_of(state.encoder), begin)
-                state = again.replay(encoder, Forest(len(data.classes), self.order), state.phases)
-        forest.trees[:] = state.forest.trees
-        return state.encoder, state.history
+            trained = self._alternate(data, spec, threads, report_to(progress))
+        return self._attributes_of(trained.kept(spec.stopping()))
 
-    def _begin_phase(
-        self, data: TrainingInput, threads: Threads, encoder: Encoder, forest: Forest
-    ) -> tuple[Booster, Scores | None]:
-        """Prepare a phase of boosting."""
-        booster = self._booster(data, encoder, forest, threads)
-        return booster, self._validation(data, encoder, threads)
+    def _alternate(
+        self, data: TrainingInput, spec: BoostingSpec, threads: Threads, report: Callable
+    ) -> Trained:
+        """Alternate between boosting and discoveries, and perhaps repeat this on all data."""
+        train = partial(AlternatingTraining, self.max_iter, spec.stopping(), report)
+        begin = partial(_begin_phase, spec, data, threads)
+        encoder = spec.encoder().fit(data.training.sequences, data.seed)
+        forest = spec.kind.new_forest(len(data.classes))
+        state = train(self._search_settings(), begin).run(encoder, forest)
+        if self.refit and data.held_out is not None:
+            every = data.training.joined(data.held_out)
+            begin = partial(
+                _begin_phase, spec, replace(data, training=every, held_out=None), threads
+            )
+            encoder = spec.encoder().fit(every.sequences, data.seed)
+            again = train(self._settings_of(state.encoder), begin)
+            state = again.replay(encoder, spec.kind.new_forest(len(data.classes)), state.phases)
+        return Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
 
     def _settings_of(self, encoder: FutureEncoder) -> SearchSettings:
         """Return the search settings, with the size of bags that an earlier run chose."""
@@ -465,3 +460,12 @@ class FutureFeatureMEMM(LocalClassifier):
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
         return FutureEncoder.from_state(values, arrays, len(self.classes_))
+
+
+def _begin_phase(
+    spec: BoostingSpec, data: TrainingInput, threads: Threads, encoder: Encoder, forest: Forest
+) -> tuple[Booster, Scored | None]:
+    """Prepare a phase of boosting: the booster and the validation data."""
+    parts = TrainingParts.of(data)
+    engine = engine_of(spec, parts, encoder, forest, None, spec.max_iter, threads)
+    return engine.booster, engine.evaluations.validation

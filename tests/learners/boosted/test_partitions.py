@@ -24,8 +24,9 @@ from treecrf.encoding import thresholds
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted import crf, selection
-from treecrf.learners.boosted.parted import training
+from treecrf.learners.boosted import engine, selection
+from treecrf.learners.boosted.labeled import read_partitions
+from treecrf.learners.boosted.training import train
 from treecrf.utils.fleet import LocalFleet
 
 NAN = np.nan
@@ -255,8 +256,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     X, y = data_of("numbers", seed=7, n=40)
     settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
     whole = TreeCRF(**settings).fit(X, y)
-    monkeypatch.setattr(crf, "MAX_POSITIONS", 70)
-    monkeypatch.setattr(training, "MAX_START_POSITIONS", 70)
+    monkeypatch.setattr(engine, "MAX_POSITIONS", 70)
     monkeypatch.setattr(thresholds, "MAX_SAMPLES", 50)
     model = TreeCRF(**settings).fit(X, y)
     assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)
@@ -395,9 +395,9 @@ def test_allowed_labels():
     X, y = data_of("symbols", seed=13)
     allowed = [np.array([[True, True, label == "z"] for label in labels]) for labels in y]
     model = TreeCRF(**ZERO).fit(X, y, allowed=allowed)
-    fleet = LocalFleet(raw_parts(X, y, cut(len(X), 1)))
-    found = training.fit_parts(TreeCRF(**ZERO), fleet, allowed=allowed)
-    assert_equal_fits(TreeCRF()._fitted_copy(found), model)
+    crf, fleet = TreeCRF(**ZERO), LocalFleet(raw_parts(X, y, cut(len(X), 1)))
+    found = train(crf._spec(), read_partitions(crf, fleet, allowed=allowed))
+    assert_equal_fits(crf._copy_of(found), model)
 
 
 def test_errors_name_the_partition():

@@ -13,8 +13,9 @@ from treecrf.chains._sampling import Sample
 from treecrf.chains.sampling import EXAMPLE_UNIT, Draw, ExampleList, RawDraw, mu_for
 from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.crew import Crew
+from treecrf.learners.boosted.encoded import ListedPositions
 from treecrf.learners.boosted.loop import features_of_tree, tree_seed
-from treecrf.learners.boosted.parted.steps import (
+from treecrf.learners.boosted.messages import (
     Drawn,
     DrawnExamples,
     Grown,
@@ -23,7 +24,6 @@ from treecrf.learners.boosted.parted.steps import (
     Step,
     total,
 )
-from treecrf.learners.boosted.sampled import ListedPositions
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
@@ -40,7 +40,7 @@ class ListGrowth:
     ):
         self.positions = positions
         self.growth = setup.growth
-        self.has_curvature = setup.estimator._is_newton()  # otherwise, weights of examples
+        self.has_curvature = setup.spec.kind.has_curvature  # otherwise, weights of examples
         self.threads = threads
         self.table = table
         self.surrogates = setup.encoder.missing == "surrogate"
@@ -187,7 +187,7 @@ class ListGrowing:
             lists.round(draw)
             lists.grow(draw, forest, step.n_iter, step.learning_rate)
         growth = replace(self.setup.growth, learning_rate=step.learning_rate)
-        transitions = self.setup.estimator._transition_growth(forest, growth)
+        transitions = self.setup.spec.kind.transition_growth(forest, growth)
         if transitions is not None:
             transitions.grow(draw, lists.positions.depth, of_contexts)
         return forest.pack()

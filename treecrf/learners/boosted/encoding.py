@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.parted.labeled import recode, take_some
-from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.labeled import recode, take_some
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import LinearStart, starting_parts
 from treecrf.learners.evaluation import OBJECTIVES
 from treecrf.learners.training_data import LabeledSequences
@@ -23,14 +22,37 @@ from treecrf.utils.threads import Threads
 class Encoding:
     """How labeled sequences are encoded."""
 
-    estimator: Any  # BoostedSequenceClassifier
+    spec: BoostingSpec
     encoder: Encoder
     start: LinearStart | None
     of_labels: np.ndarray  # float64 (n_labels,): weights of the labels
+    is_sampled: bool  # whether trees are grown on samples, for which sequences need keys
+    threads: Threads | None = None  # for data in this process
 
-    def weights(self, data: LabeledSequences) -> np.ndarray:
-        """Return the weight of each position in tree fitting."""
-        return self.estimator._position_weights(data, self.of_labels)
+    def training(self, data: LabeledSequences) -> EncodedLabeled:
+        """Encode training sequences, which get their keys later."""
+        return self._encoded(data, self.spec.kind.position_weights(data, self.of_labels))
+
+    def validation(self, data: LabeledSequences) -> EncodedLabeled:
+        """Encode validation sequences."""
+        # Position weights and keys are for training data.
+        encoded = self._encoded(data, np.ones(0))
+        if self.spec.scoring in OBJECTIVES:
+            return encoded
+        return replace(encoded, sequences=data.sequences)
+
+    def _encoded(self, data: LabeledSequences, position_weights: np.ndarray) -> EncodedLabeled:
+        threads = self.threads or Threads(1)
+        return EncodedLabeled(
+            self.encoder.encode(data.sequences, threads),
+            data.codes,
+            data.allowed,
+            data.candidates,
+            data.weights,
+            position_weights,
+            np.zeros(0, dtype=np.uint64),
+            *starting_parts(self.start, data.sequences, threads),
+        )
 
 
 @dataclass(frozen=True)
@@ -61,56 +83,51 @@ EMPTY = HashedPart(EncodedPart(None, None))
 
 def encode_part(
     data: LabeledSequences,
-    held_out: np.ndarray,
+    held_out: np.ndarray | None,  # marks the sequences that are held out, if any
     categories: dict[int, np.ndarray],  # of the training sequences in all parts
     encoding: Encoding,
 ) -> HashedPart:
     """Encode a part, with some of its sequences held out."""
-    validation = _encoded_held_out(take_some(data, held_out), encoding)
-    data = take_some(data, ~held_out)
+    validation = None
+    if held_out is not None:
+        left, data = take_some(data, held_out), take_some(data, ~held_out)
+        validation = None if left is None else encoding.validation(left)
     if data is None:
         return HashedPart(EncodedPart(None, validation))
-    data = recode(data, categories)
-    training = _encoded(data, encoding, encoding.weights(data))
-    ties = [training.position_weights, *data.ties]
-    return HashedPart(EncodedPart(training, validation), _encoded_hashes(training, ties))
+    training = encoding.training(recode(data, categories))
+    hashes = None
+    if encoding.is_sampled:
+        hashes = _hashes(training, [training.position_weights, *data.ties])
+    return HashedPart(EncodedPart(training, validation), hashes)
+
+
+def _hashes(
+    data: EncodedLabeled, ties: list[np.ndarray]
+) -> tuple[SequenceHashes | None, SequenceHashes | None]:
+    """Hash encoded sequences: if any part lists ids, and if none does."""
+    arrays = data.encoded, data.codes, data.allowed, data.candidates
+    are_possible = data.encoded.n_ids > 0, not lists_ids(data.encoded)
+    with_lists, without = (
+        encoded_hashes(*arrays, ties=ties, with_lists=case) if is_possible else None
+        for case, is_possible in zip((True, False), are_possible, strict=True)
+    )
+    return with_lists, without
 
 
 def encode_validation(data: LabeledSequences, encoding: Encoding) -> HashedPart:
     """Encode a part of the validation data."""
-    return HashedPart(EncodedPart(None, _encoded_held_out(data, encoding)))
+    return HashedPart(EncodedPart(None, encoding.validation(data)))
 
 
-def with_keys(encoded: Fleet) -> Fleet:
-    """Return a fleet of `EncodedPart` whose sequences have keys, from a fleet of `HashedPart`."""
+def with_keys(encoded: Fleet, is_sampled: bool) -> Fleet:
+    """Return a fleet of `EncodedPart` from a fleet of `HashedPart`, with keys for samples."""
+    if not is_sampled:
+        return encoded.derive(HashedPart.with_keys, None)
     own = Each(encoded.derive(HashedPart.get_hashes).reduce(_encoded_keys))
     if hasattr(encoded, "make_shards"):
         return encoded.derive(HashedPart.with_keys, own)
     # Scratch files would store the parts again.
     return View(encoded, HashedPart.with_keys, own)
-
-
-def _encoded_hashes(
-    data: EncodedLabeled, ties: list[np.ndarray]
-) -> tuple[SequenceHashes | None, SequenceHashes | None]:
-    """Hash encoded sequences: if any part lists ids, and if none does."""
-    with_lists, without = (
-        encoded_hashes(
-            data.encoded,
-            data.codes,
-            data.allowed,
-            data.candidates,
-            ties=ties,
-            with_lists=with_lists,
-        )
-        if is_possible
-        else None
-        for with_lists, is_possible in (
-            (True, data.encoded.n_ids > 0),
-            (False, not lists_ids(data.encoded)),
-        )
-    )
-    return with_lists, without
 
 
 def _encoded_keys(
@@ -121,39 +138,3 @@ def _encoded_keys(
     no_part_lists = all(without is not None for _, without in present)
     keys = iter(keys_of([part[no_part_lists] for part in present]))
     return [None if part is None else next(keys) for part in parts]
-
-
-def _encoded_held_out(data: LabeledSequences | None, encoding: Encoding) -> EncodedLabeled | None:
-    if data is None:
-        return None
-    encoded = _encoded(data, encoding)
-    if encoding.estimator._scoring in OBJECTIVES:
-        return encoded
-    return replace(encoded, sequences=data.sequences)
-
-
-def _encoded(
-    data: LabeledSequences, encoding: Encoding, weights: np.ndarray | None = None
-) -> EncodedLabeled:
-    encoded = encoding.encoder.encode(data.sequences)
-    return encoded_labeled(data, encoded, encoding.start, Threads(1), weights)
-
-
-def encoded_labeled(
-    data: LabeledSequences,
-    encoded: EncodedSequences,
-    start: LinearStart | None,
-    threads: Threads,
-    position_weights: np.ndarray | None = None,  # not for validation data
-) -> EncodedLabeled:
-    """Return encoded sequences with labels and starting scores, but without keys."""
-    return EncodedLabeled(
-        encoded,
-        data.codes,
-        data.allowed,
-        data.candidates,
-        data.weights,
-        np.ones(0) if position_weights is None else position_weights,
-        np.zeros(0, dtype=np.uint64),
-        *starting_parts(start, data.sequences, threads),
-    )

@@ -1,7 +1,7 @@
 """Shards: parts of the data with their scores, to which trees are added and examples drawn.
 
-The state of a shard is a function of its parts and of the first iterations of the forest. `steps`
-defines the requests that a shard answers.
+The state of a shard is a function of its parts and of the first iterations of the forest. The
+requests that a shard answers are in `messages`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import LocalObjective
 from treecrf.chains.weighted_mean import MeanSums, WholeValue
-from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.parted.steps import (
+from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.messages import (
     Behind,
     Drawn,
     DrawnExamples,
@@ -28,8 +28,10 @@ from treecrf.learners.boosted.parted.steps import (
     Step,
     total,
 )
+from treecrf.learners.boosted.scores import Scores
+from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
-from treecrf.learners.training_data import TrainingInput
+from treecrf.learners.stopping import History
 from treecrf.trees.forest import Forest
 from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads
@@ -262,12 +264,11 @@ class _TrainingPart(_LabeledPart):
         allocate: Allocate | None,
     ):
         super().__init__(setup, data, setup.totals.training, threads)
-        estimator, classes, encoder = setup.estimator, setup.classes, setup.encoder
-        self.positions = estimator._listed_positions(self.data, setup.n_labels)
-        self.sampler = estimator._example_sampler(
-            self.data, classes, encoder, setup.growth, threads
-        )
-        self._begin(self.sampler.scores, allocate)
+        kind = setup.spec.kind
+        self.positions = kind.listed_positions(self.data, setup.n_labels)
+        scores = setup.scores_of(self.data, threads)
+        self.sampler = kind.sampler(self.data, scores, setup.growth, threads)
+        self._begin(scores, allocate)
 
     def draw(
         self, iteration: int, request: DrawRequest
@@ -291,21 +292,24 @@ class _HeldOutPart(_LabeledPart):
         allocate: Allocate | None,
     ):
         super().__init__(setup, data, setup.totals.held_out, threads)
-        estimator, classes, encoder = setup.estimator, setup.classes, setup.encoder
-        scores = estimator._validation_scores(self.data, classes, encoder, threads, True)
-        self._begin(scores, allocate)
-        self.predicts = estimator._scoring not in OBJECTIVES
+        self._begin(setup.scores_of(self.data, threads, is_validation=True), allocate)
+        self.predicts = setup.spec.scoring not in OBJECTIVES
         self.mean = None
-        if estimator._scoring in MEANS:
-            self.mean = PositionMean(estimator._scoring, true_labels(data))
+        if setup.spec.scoring in MEANS:
+            self.mean = PositionMean(setup.spec.scoring, true_labels(data))
 
     def predictions(self, forest: Forest) -> np.ndarray:
         """Return the predictions that ``scoring`` needs; the scores must include all trees."""
-        setup = self.setup
-        data = TrainingInput(setup.classes, None, None, setup.growth.seed, {})
-        return setup.estimator._scored_predictions(
-            self.scores, self.data, data, forest, setup.encoder
-        )
+        return predictions(self.setup, self.scores, self.data, forest)
+
+
+def predictions(
+    setup: ShardSetup, scores: Scores, data: EncodedLabeled, forest: Forest
+) -> np.ndarray:
+    """Return the predictions for validation sequences that ``scoring`` needs."""
+    start = None  # lattices include it, and other models have none
+    trained = Trained(setup.classes, setup.growth.seed, setup.encoder, forest, start, History())
+    return setup.spec.predictor.predictions(trained, scores, data, setup.spec.n_jobs)
 
 
 def true_labels(data: EncodedLabeled) -> TrueLabels:

@@ -10,8 +10,8 @@ import numpy as np
 
 from treecrf.chains.sampling import floor_for
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
-from treecrf.learners.boosted.parted.shard import Shard
-from treecrf.learners.boosted.parted.steps import ShardSetup
+from treecrf.learners.boosted.messages import ShardSetup
+from treecrf.learners.boosted.shard import Shard
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
 
@@ -43,13 +43,13 @@ class IterationChoices:
     def floor(self, iteration: int) -> float:
         """Return the probability that an example of weight 1 without a residual is kept."""
         setup = self.setup
-        if setup.estimator._is_newton():
+        if setup.spec.kind.has_curvature:
             return 0.0
         weight = float(setup.totals.training.weight)
         if setup.growth.subsample < 1:
             self.last_chosen(iteration)
             weight = self._weights[iteration]
-        n_examples = setup.estimator._n_scores(setup.n_labels)
+        n_examples = setup.spec.kind.n_scores(setup.n_labels)
         threshold, max_examples = setup.sampling.threshold, setup.sampling.max_examples
         return floor_for(threshold, max_examples, weight, n_examples)
 
@@ -67,7 +67,7 @@ class IterationChoices:
                 rank, every = n_chosen - 1, _HashesNear(growth, [iteration], 0, MAX_HASH)
                 hashes = np.concatenate([hashes[0] for _, hashes in self.query_shards(every)])
             self._last_chosen[iteration] = int(np.partition(hashes, rank)[rank])
-        if not self.setup.estimator._is_newton():
+        if not self.setup.spec.kind.has_curvature:
             chosen = {iteration: self._last_chosen[iteration] for iteration in iterations}
             weights = self.query_shards(_ChosenWeights(growth, chosen))
             sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]

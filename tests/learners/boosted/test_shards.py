@@ -14,10 +14,10 @@ from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
-from treecrf.learners.boosted.parted.booster import LocalShards
-from treecrf.learners.boosted.parted.parts import EncodedPart
-from treecrf.learners.boosted.parted.shard import Shard
-from treecrf.learners.boosted.parted.steps import Behind
+from treecrf.learners.boosted.encoded import EncodedPart
+from treecrf.learners.boosted.messages import Behind
+from treecrf.learners.boosted.sampled_booster import LocalShards
+from treecrf.learners.boosted.shard import Shard
 from treecrf.metrics import get_scorer
 from treecrf.utils.scratch import Scratch
 
@@ -103,7 +103,7 @@ def test_chains_are_fitted_as_in_one_piece(settings):
 @pytest.fixture(autouse=True)
 def joining(monkeypatch):
     """Join some parts of a shard."""
-    monkeypatch.setattr("treecrf.learners.boosted.parted.shard.LARGE_PART", 100)
+    monkeypatch.setattr("treecrf.learners.boosted.shard.LARGE_PART", 100)
 
 
 @pytest.mark.parametrize("kind", [symbols, dicts, numbers])
@@ -362,7 +362,7 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
 
 @pytest.mark.parametrize("window", [(0, 0), (1 << 63, 1 << 63)])
 def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypatch):
-    target = "treecrf.learners.boosted.parted.choices._quantile_window"
+    target = "treecrf.learners.boosted.subsamples._quantile_window"
     monkeypatch.setattr(target, lambda k, n: window)
     X, y = labeled()
     settings = {"subsample": 0.6, "second_order": False}

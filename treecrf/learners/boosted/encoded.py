@@ -82,3 +82,13 @@ class EncodedPart:
 
     training: EncodedLabeled | None
     held_out: EncodedLabeled | None
+
+
+@dataclass(frozen=True)
+class ListedPositions:
+    """Positions of examples: what trees test at them."""
+
+    encoded: EncodedSequences
+    depth: np.ndarray  # uint8 (n_positions,): number of labels that define the context
+    # uint8 (order, n_positions): the label at each lag, if a position has one context only.
+    given: np.ndarray | None

@@ -1,4 +1,4 @@
-"""Labeled sequences in parts: read alike, selected, and joined in one place.
+"""Training data in partitions: read alike, labeled, split, and joined in one place.
 
 Every step computes statistics of each part and merges them in an order that does not matter, so
 that the sequences, their keys and the choices among them are the same as for all data at once.
@@ -16,6 +16,7 @@ from scipy import sparse
 from treecrf.chains.constraints import as_allowed
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.sequence_keys import keys_of
+from treecrf.inputs.data_warnings import warn_of_columns
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import offsets_of
@@ -26,6 +27,8 @@ from treecrf.inputs.parts import (
     find_shared_group,
     group_of_hash,
     has_attributes,
+    merged,
+    merged_labels,
     named,
     read_part,
 )
@@ -35,10 +38,12 @@ from treecrf.inputs.weights import ONLY_ZEROS, read_weights
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,
     LabeledSequences,
+    TrainingInput,
+    count_held_out,
     n_at_random,
     no_known_examples,
 )
-from treecrf.utils.fleet import Each, Fleet, View, itself
+from treecrf.utils.fleet import Each, Fleet, LocalFleet, View, itself
 from treecrf.utils.hashing import mix, smallest
 
 # Descriptions
@@ -168,7 +173,7 @@ def select_useful(
         data = replace(data, candidates=None)
     if estimator._is_backward():
         data = data.reversed()
-    data = estimator._of_known_examples(data)
+    data = estimator._kind().of_known_examples(data)
     return take_some(data, data.have_weight())
 
 
@@ -189,7 +194,7 @@ def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> Labeled
 class LabeledParts:
     """Labeled sequences in parts."""
 
-    def __init__(self, fleet: View, described: Description, lengths: list[np.ndarray]):
+    def __init__(self, fleet: View | LocalFleet, described: Description, lengths: list[np.ndarray]):
         self.fleet = fleet  # of `LabeledSequences`, none of them empty
         self.described = replace(
             described,
@@ -198,6 +203,12 @@ class LabeledParts:
             longest=int(max(of_part.max() for of_part in lengths)),
         )
         self.lengths = lengths  # of the sequences in each part
+
+    @classmethod
+    def of(cls, data: LabeledSequences) -> LabeledParts:
+        """Return sequences in memory as one part."""
+        described = Description.of(data.sequences)
+        return cls(LocalFleet([data]), described, [np.diff(data.offsets)])
 
     @classmethod
     def read(
@@ -232,6 +243,11 @@ class LabeledParts:
     def n_positions(self) -> int:
         """Number of positions in all parts."""
         return self.described.n_positions
+
+    @property
+    def n_positions_of_largest(self) -> int:
+        """Number of positions in the largest part."""
+        return max(int(of_part.sum()) for of_part in self.lengths)
 
     def keys(self) -> list[np.ndarray]:
         """Return a key for each sequence of each part, see `LabeledSequences.hashes`."""
@@ -296,11 +312,109 @@ def _united(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
     return {j: np.unique(np.concatenate([part[j] for part in parts])) for j in parts[0]}
 
 
+# Training data
+
+
+@dataclass(frozen=True)
+class TrainingParts:
+    """Training and validation data, read and checked."""
+
+    classes: np.ndarray
+    labeled: LabeledParts  # all sequences but the validation data of the user
+    marks: list[np.ndarray] | None  # held-out sequences of each partition, if any
+    training: LabeledParts  # sequences that are not held out
+    validation: LabeledParts | None  # other validation data
+    seed: int
+    earlier: dict  # fitted attributes that a warm start continues from; may be empty
+    # Further sequences that are scored; None stands for the validation data.
+    evaluated: tuple[LabeledSequences | None, ...] = ()
+    in_memory: bool = False  # whether all of them are in this process, in one partition
+
+    @classmethod
+    def of(cls, data: TrainingInput) -> TrainingParts:
+        """Return data in memory as one partition."""
+        training, held_out = LabeledParts.of(data.training), data.held_out
+        return cls(
+            data.classes,
+            training,
+            None,
+            training,
+            None if held_out is None else LabeledParts.of(held_out),
+            data.seed,
+            data.earlier,
+            tuple(None if part is held_out else part for part in data.evaluated),
+            in_memory=True,
+        )
+
+    @property
+    def has_held_out(self) -> bool:
+        """Whether there are validation data."""
+        return self.validation is not None or self.marks is not None
+
+    def joined(self, training: LabeledSequences) -> TrainingInput:
+        """Return the settings of the data with training sequences in one place."""
+        return TrainingInput(self.classes, training, None, self.seed, self.earlier)
+
+    def release(self) -> None:
+        """Free the memory of partitions that are not encoded."""
+        self.labeled.fleet.release()
+        if self.validation is not None:
+            self.validation.fleet.release()
+
+
+def read_partitions(
+    estimator: Any,  # BoostedSequenceClassifier, which does not change
+    raws: Fleet,  # of `RawData`; each sequence lies in one partition, and these may be empty
+    validation: Fleet | None = None,  # of `RawData`, in the same place
+    allowed: Any = None,  # the argument of `fit`, if there is one partition
+) -> TrainingParts:
+    """Read and check all partitions; errors name the partition."""
+    earlier = estimator._earlier_fit()
+    schema = estimator._required_schema(earlier)
+    parts = describe(raws, estimator.categorical_features, schema)
+    described, seed = merged(parts, schema), estimator._seed_of(earlier)
+    if schema is None:
+        warn_of_columns(described, estimator.categorical_features)
+    n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
+    estimator._note_unlabeled(n_unlabeled, described.n_positions)
+    classes = earlier["classes_"] if earlier else merged_labels(parts)
+    labeling = Labeling(estimator._fitted_copy({}), described, classes, _are_weighted(parts))
+    masks = None if allowed is None else [allowed]
+    labeled = training = LabeledParts.read(raws, parts, labeling, masks)
+    held_out, marks = None, None
+    if validation is not None:
+        held_out = _read_validation(validation, labeling, schema or labeled.described.schema)
+    elif estimator.early_stopping not in (False, "auto"):
+        n_sequences = labeled.described.n_sequences
+        marks = labeled.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
+        training, _ = labeled.parted(marks)
+    return TrainingParts(classes, labeled, marks, training, held_out, seed, earlier)
+
+
+def _are_weighted(parts: list[PartDescription | None]) -> bool:
+    return any(part is not None and part.is_weighted for part in parts)
+
+
+def _read_validation(fleet: Fleet, training: Labeling, schema: InputSchema) -> LabeledParts:
+    """Read the user's validation data; error messages name them as such."""
+    try:
+        parts = describe(fleet, None, schema)
+        labeling = replace(
+            training, described=merged(parts, schema), is_weighted=_are_weighted(parts)
+        )
+        return LabeledParts.read(fleet, parts, labeling)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"validation data: {error}") from error
+
+
 # Joining
 
 
 def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequences:
     """Join parts, in their order, into sequences in one table; ``described`` describes them."""
+    if len(parts) == 1:
+        return parts[0]
     return LabeledSequences(
         _joined_sequences([part.sequences for part in parts], described),
         np.concatenate([part.codes for part in parts]),

@@ -6,7 +6,7 @@ from support.settings import FIXED
 from support.shards import assert_equal_fits, dealt, fit_on_shards
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.learners.boosted.parted.booster import LocalShards
+from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.utils import scratch as module
 from treecrf.utils.fleet import LocalFleet
 from treecrf.utils.scratch import Scratch

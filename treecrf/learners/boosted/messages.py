@@ -21,11 +21,14 @@ from treecrf.chains.weighted_mean import MeanSums
 from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.sampled import ListedPositions, Sampling
+from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart, ListedPositions
+from treecrf.learners.boosted.kinds import Sampling
+from treecrf.learners.boosted.scores import Scores
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
+from treecrf.utils.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,12 @@ class Totals:
 class ShardSetup:
     """Everything but the data that shards and the growth of trees depend on; it never changes."""
 
-    estimator: Any  # BoostedSequenceClassifier: parameters, not fitted
+    spec: BoostingSpec
     classes: np.ndarray
     encoder: Encoder
     growth: Growth
-    sampling: Sampling
-    totals: Totals
+    sampling: Sampling | None  # None if trees are fitted to all examples
+    totals: Totals | None = None
 
     @property
     def n_labels(self) -> int:
@@ -97,7 +100,15 @@ class ShardSetup:
 
     def new_forest(self) -> Forest:
         """Return a forest without trees."""
-        return self.estimator._new_forest(self.n_labels)
+        return self.spec.kind.new_forest(self.n_labels)
+
+    def scores_of(
+        self, data: EncodedLabeled, threads: Threads, is_validation: bool = False
+    ) -> Scores:
+        """Return the scores of sequences that trees are added to."""
+        kind, on_samples = self.spec.kind, self.sampling is not None
+        options = {"on_samples": on_samples, "is_validation": is_validation}
+        return kind.scores(kind.chains(data, self.classes), data, self.encoder, threads, **options)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf.chains.sampling import KEEP_NONE, PROBABLE_DECREASE, guess_for, probable_decrease
-from treecrf.learners.boosted.parted.choices import IterationChoices
-from treecrf.learners.boosted.parted.growing import ListGrowing
-from treecrf.learners.boosted.parted.shard import Shard, true_labels
-from treecrf.learners.boosted.parted.steps import (
+from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.messages import (
     Behind,
     Drawn,
     DrawRequest,
@@ -20,20 +18,17 @@ from treecrf.learners.boosted.parted.steps import (
     ShardSetup,
     Step,
 )
-from treecrf.learners.boosted.selection import Choice
+from treecrf.learners.boosted.shard import Shard, true_labels
+from treecrf.learners.boosted.subsamples import IterationChoices
 from treecrf.learners.evaluation import (
     MEANS,
     OBJECTIVES,
-    Evaluations,
     LabelScore,
     Scored,
     TrueLabels,
     metric_of,
     no_known_labels,
 )
-from treecrf.learners.iterations import Callbacks
-from treecrf.learners.stopping import History
-from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.fleet import Fleet, itself
 from treecrf.utils.scratch import Allocate
@@ -87,7 +82,7 @@ class LocalShards:
         return shard.run(again(answer.n_iter)) if isinstance(answer, Behind) else answer
 
 
-class FleetBooster:
+class SampledBooster:
     """The counterpart of `Booster` for trees on samples of the examples, which shards draw."""
 
     def __init__(
@@ -180,10 +175,10 @@ class FleetBooster:
         return self.shards.iterate(step(max(n_iter - 1, 0)), step)
 
 
-class FleetValidation:
+class ShardsValidation:
     """Validation data of all parts, scored in the exchanges of a booster."""
 
-    def __init__(self, booster: FleetBooster):
+    def __init__(self, booster: SampledBooster):
         self.booster = booster
         self.latest: Grown | None = None
 
@@ -198,34 +193,18 @@ class FleetValidation:
         return np.concatenate([of_parts[number] for number in sorted(of_parts)])
 
 
-def boost_on_shards(
-    data: TrainingInput,  # its sequences are not read
-    setup: ShardSetup,
-    shards: Shards,
-    forest: Forest,  # trees to start from; new trees are appended
-    choice: Choice,
-    callbacks: Callbacks,
-) -> History:
-    """Add trees to a forest that grow on the examples of shards; return the scores."""
-    estimator = setup.estimator
-    booster = FleetBooster(forest, shards, setup, choice.n_iter)
-    validation = _scored(booster) if setup.totals.held_out.n_sequences else None
-    evaluations = Evaluations([], validation, estimator._scoring)
-    return estimator._boost_by(booster, evaluations, data, setup.encoder, choice, callbacks)
-
-
-def _scored(booster: FleetBooster) -> Scored:
+def scored_on_shards(booster: SampledBooster) -> Scored:
     """Return validation data that are scored by the parameter ``scoring``."""
-    setup, validation = booster.setup, FleetValidation(booster)
-    estimator = setup.estimator
-    if estimator._scoring in OBJECTIVES:
+    setup, validation = booster.setup, ShardsValidation(booster)
+    spec = setup.spec
+    if spec.scoring in OBJECTIVES:
         return validation
-    if estimator._scoring in MEANS:
+    if spec.scoring in MEANS:
         return MeanScore(validation)
     answers = booster.query_shards(_true_labels)
     by_number = {number: part for answer in answers for number, part in answer.items()}
     true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
-    metric = metric_of(estimator._scoring, true, setup.classes, estimator._is_backward())
+    metric = metric_of(spec.scoring, true, setup.classes, spec.kind.is_backward)
     return LabelScore(validation, metric, validation.predictions)
 
 
@@ -236,7 +215,7 @@ def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
 class MeanScore:
     """Validation data that are scored by a mean over their positions."""
 
-    def __init__(self, objective: FleetValidation):
+    def __init__(self, objective: ShardsValidation):
         self.objective = objective
         self.latest = np.nan  # latest value of the objective
 

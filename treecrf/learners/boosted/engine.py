@@ -1,0 +1,226 @@
+"""Engines of boosting: an encoder, a booster that adds trees, and validation data.
+
+There are two kinds of boosters. `Booster` fits trees to all examples, which are in this process.
+`SampledBooster` fits them to samples of the examples, which shards draw from their partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.sequences import Description, Sequences
+from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.encoding import (
+    EMPTY,
+    Encoding,
+    encode_part,
+    encode_validation,
+    with_keys,
+)
+from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.messages import ShardSetup, Totals, total
+from treecrf.learners.boosted.sampled_booster import (
+    LocalShards,
+    SampledBooster,
+    Shards,
+    scored_on_shards,
+)
+from treecrf.learners.boosted.shard import predictions, true_labels
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart
+from treecrf.learners.class_weights import count_labels
+from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
+from treecrf.learners.stopping import History
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.trees.forest import Forest
+from treecrf.utils.fleet import Each, Fleet, LocalFleet, itself, view
+from treecrf.utils.scratch import Allocate
+from treecrf.utils.threads import Threads
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Everything that the iterations of boosting need."""
+
+    setup: ShardSetup
+    start: LinearStart | None
+    booster: Booster | SampledBooster
+    evaluations: Evaluations
+
+    def trained(self, forest: Forest, history: History) -> Trained:
+        """Return the result of training with a forest."""
+        setup = self.setup
+        return Trained(setup.classes, setup.growth.seed, setup.encoder, forest, self.start, history)
+
+
+def make_engine(
+    spec: BoostingSpec,
+    data: TrainingParts,
+    init: Any,  # the start that was chosen
+    n_iter: int,
+    threads: Threads,
+    allocate: Allocate | None = None,  # makes the arrays of shards in this process
+) -> Engine:
+    """Return the engine for a chosen start and number of iterations; may release the data."""
+    encoder, forest = _encoder_of(spec, data), _forest_of(spec, data)
+    start = _fit_start(spec, data, init)
+    return engine_of(spec, data, encoder, forest, start, n_iter, threads, allocate)
+
+
+def engine_of(
+    spec: BoostingSpec,
+    data: TrainingParts,
+    encoder: Encoder,
+    forest: Forest,  # trees to start from; new trees are appended
+    start: LinearStart | None,
+    n_iter: int,
+    threads: Threads,
+    allocate: Allocate | None = None,
+) -> Engine:
+    """Encode the data, and return the engine that trains on them."""
+    growth = spec.growth(encoder, data.classes, data.seed)
+    sampling = spec.sampling_of(len(data.classes), data.training.n_positions)
+    setup = ShardSetup(spec, data.classes, encoder, growth, sampling)
+    weights, own_threads = _weights_of_labels(spec, data), threads if data.in_memory else None
+    encoding = Encoding(spec, encoder, start, weights, sampling is not None, own_threads)
+    encoded = _encoded(data, encoding)
+    if data.in_memory:
+        parts = encoded.map(itself)
+        booster = _local_booster(setup, parts[0], forest, n_iter, threads)
+        sets = [part and encoding.validation(part) for part in data.evaluated]
+        held_out = parts[-1].held_out
+        validation, *sets = [_scored(setup, each, threads) for each in (held_out, *sets)]
+        return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
+    setup = replace(setup, totals=total(encoded.map(Totals.of)))
+    data.release()
+    booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, n_iter)
+    validation = scored_on_shards(booster) if setup.totals.held_out.n_sequences else None
+    return Engine(setup, start, booster, Evaluations([], validation, spec.scoring))
+
+
+def shards_of(fleet: Fleet, setup: ShardSetup, allocate: Allocate | None = None) -> Shards:
+    """Return shards of encoded partitions, in the fleet or here; may release the fleet."""
+    if hasattr(fleet, "make_shards"):
+        return fleet.make_shards(setup)
+    n_threads = Threads(setup.spec.n_jobs).n_threads
+    shards = LocalShards.of(fleet, setup, n_threads=n_threads, allocate=allocate)
+    # They hold the partitions, and have joined some of them.
+    fleet.release()
+    return shards
+
+
+# What training starts from
+
+
+def _encoder_of(spec: BoostingSpec, data: TrainingParts) -> Encoder:
+    training = data.training
+    if data.earlier:
+        return data.earlier["_encoder"].widened(training.described.longest)
+    sequences = view(training.fleet, _sequences_of)
+    return spec.encoder().fit_parts(sequences, training.described, data.seed)
+
+
+def _sequences_of(data: LabeledSequences) -> Sequences:
+    return data.sequences
+
+
+def _forest_of(spec: BoostingSpec, data: TrainingParts) -> Forest:
+    if data.earlier:
+        return data.earlier["_forest"].copy()
+    return spec.kind.new_forest(len(data.classes))
+
+
+def _fit_start(spec: BoostingSpec, data: TrainingParts, init: Any) -> LinearStart | None:
+    """Return the model whose scores the trees start from; None stands for scores of 0."""
+    if data.earlier:
+        fitted = data.earlier.get("init_")
+        return None if fitted is None else LinearStart(fitted)
+    if init is None:
+        return None
+    if hasattr(init, "classes_"):
+        return LinearStart.fit(init, data.joined(None), spec.linear, spec.n_jobs)
+    sample = data.training.at_random(MAX_POSITIONS, data.seed)
+    return sample.fleet.reduce(_fit_start_joined, spec, data.joined(None), sample.described, init)
+
+
+def _fit_start_joined(
+    parts: list[LabeledSequences],
+    spec: BoostingSpec,
+    data: TrainingInput,
+    described: Description,
+    init: Any,
+) -> LinearStart:
+    data = replace(data, training=joined(parts, described))
+    return LinearStart.fit(init, data, spec.linear, spec.n_jobs)
+
+
+def _weights_of_labels(spec: BoostingSpec, data: TrainingParts) -> np.ndarray:
+    n_labels = len(data.classes)
+    if spec.class_weight is None:
+        return np.ones(n_labels)
+    counts = data.training.fleet.map(count_labels, n_labels)
+    sums = [total(of_label) for of_label in zip(*counts, strict=True)]
+    return spec.weights_of_labels(data.classes, sums)
+
+
+def _encoded(data: TrainingParts, encoding: Encoding) -> Fleet:
+    """Return the fleet of `EncodedPart`: of all training data, and then of the validation data."""
+    marks = data.marks or [None] * data.labeled.fleet.n_parts
+    categories = data.training.described.schema.categories
+    encoded = _kept(
+        data.labeled.fleet.derive_all(
+            encode_part, Each(marks), categories, encoding, otherwise=EMPTY
+        )
+    )
+    if data.validation is not None:
+        held_out = data.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
+        encoded = encoded.chain(_kept(held_out))
+    return with_keys(encoded, encoding.is_sampled)
+
+
+def _kept(fleet: Fleet) -> Fleet:
+    """Return the fleet with partitions that are not computed again each time they are used."""
+    return fleet.kept() if hasattr(fleet, "kept") else fleet
+
+
+# In this process
+
+
+def _local_booster(
+    setup: ShardSetup, part: EncodedPart, forest: Forest, n_iter: int, threads: Threads
+) -> Booster | SampledBooster:
+    """Return the booster that adds trees to the forest, for one partition."""
+    spec, data = setup.spec, part.training
+    if setup.sampling is not None:
+        part = replace(part, held_out=None)
+        setup = replace(setup, totals=Totals.of(part))
+        shards = LocalShards.of(LocalFleet([part]), setup, n_threads=threads.n_threads)
+        return SampledBooster(forest, shards, setup, n_iter)
+    return spec.kind.booster_class(
+        forest,
+        setup.encoder,
+        data.encoded,
+        spec.kind.objective(spec.kind.chains(data, setup.classes), threads),
+        setup.growth,
+        data.position_weights,
+        threads,
+        spec.kind.start_of(data),
+    )
+
+
+def _scored(setup: ShardSetup, data: EncodedLabeled | None, threads: Threads) -> Scored | None:
+    """Return validation data that are scored by ``scoring``, if there are any."""
+    if data is None:
+        return None
+    spec = setup.spec
+    scores = setup.scores_of(data, threads, is_validation=True)
+    if spec.scoring in OBJECTIVES:
+        return scores
+    metric = metric_of(spec.scoring, true_labels(data), setup.classes, spec.kind.is_backward)
+    return LabelScore(scores, metric, partial(predictions, setup, scores, data))

@@ -1,0 +1,178 @@
+"""The training of boosted trees, from data that have been read to the model.
+
+Data in memory, in files and on Dask take the same way: start and number of iterations are chosen,
+the data are encoded where they are, and an engine adds trees. The model is equal, array for array,
+however the data are cut into partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from treecrf.inputs.sequences import Description
+from treecrf.learners.boosted.engine import Engine, make_engine
+from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.loop import boost, report_to
+from treecrf.learners.boosted.selection import Choice, choose
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
+from treecrf.learners.stopping import History
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
+from treecrf.utils.fleet import LocalFleet, itself
+from treecrf.utils.memory import check_memory
+from treecrf.utils.progress import Progress
+from treecrf.utils.scratch import Allocate
+from treecrf.utils.threads import Threads
+from treecrf.utils.warn import warn
+
+
+def train(
+    spec: BoostingSpec,
+    data: TrainingParts,
+    callbacks: Callbacks = NO_CALLBACKS,  # called in this process
+    model: Callable[[Trained], Any] | None = None,  # makes the estimators that callbacks receive
+    allocate: Allocate | None = None,  # makes the arrays of shards in this process
+) -> Trained:
+    """Train on data that have been read; with early stopping, return the best iteration.
+
+    Some models need all data in one place: models without sampling, such as ``sampling="auto"``
+    with few examples, and objectives other than the log-likelihood. Others stay in partitions.
+    """
+    if not (data.in_memory or trains_on_partitions(spec, data)):
+        return _train_joined(spec, data, callbacks, model)
+    n_labels = len(data.classes)
+    if data.in_memory:
+        spec.kind.check_size(n_labels, data.training.n_positions)
+    else:
+        spec.kind.check_partition(n_labels, data.training.n_positions_of_largest)
+    choice = choose(spec, data)
+    with Threads(spec.n_jobs) as threads:
+        engine = make_engine(spec, data, choice.init, choice.n_iter, threads, allocate)
+        trained = _boosted(engine, data, choice, callbacks, model)
+    return trained.kept(spec.stopping())
+
+
+def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
+    """Return whether partitions need not be joined; errors if samples are not supported."""
+    sampling = spec.sampling_of(len(data.classes), data.training.n_positions)
+    return sampling is not None and spec.kind.samples_partitions
+
+
+# Iterations
+
+
+def _boosted(
+    engine: Engine,
+    data: TrainingParts,
+    choice: Choice,
+    callbacks: Callbacks,
+    model: Callable[[Trained], Any] | None,
+) -> Trained:
+    """Run the iterations of an engine."""
+    booster, evaluations, spec = engine.booster, engine.evaluations, engine.setup.spec
+    forest, n_iter = booster.forest, choice.n_iter
+    with Progress(spec.verbose, forest.n_iter, n_iter, spec.name) as progress:
+        validation = evaluations.validation
+        value = None if validation is None else validation.value(forest)
+        history = _history_before(data.earlier, value)
+        evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
+        show = report_to(progress, spec.value_name)
+
+        def info(n_done: int) -> IterationInfo:
+            def model_so_far() -> Any:
+                so_far = replace(history, train=[*history.train, booster.value()])
+                return model(engine.trained(forest.copy(), so_far))
+
+            return IterationInfo(spec.name, n_done, n_iter, history, model_so_far, booster)
+
+        def report(n_done: int, history: History) -> bool:
+            show(n_done, history)
+            evaluations.add_to(history, forest)
+            return callbacks.after(info(n_done))
+
+        callbacks.start(info(forest.n_iter))
+        history = boost(booster, n_iter, validation, spec.stopping(), report, history)
+    warn_of_end(spec, history)
+    history = replace(history, validation=choice.scores or history.validation)
+    return engine.trained(forest, history)
+
+
+def _history_before(earlier: dict, value: float | None) -> History:
+    """Return the scores before training: of the earlier fit, and of the start."""
+    if earlier:
+        return History.resumed(earlier["train_score_"], earlier["validation_score_"], value)
+    return History([], [] if value is None else [value])
+
+
+def warn_of_end(spec: BoostingSpec, history: History) -> None:
+    """Warn if the score was still improving in the last iteration, with early stopping."""
+    if spec.holds_out and history.is_at_best() and len(history.train) > spec.max_iter:
+        warn(
+            "early stopping did not end training: the score of the validation sequences was "
+            f"still improving at max_iter={spec.max_iter}; raise max_iter",
+            ConvergenceWarning,
+        )
+
+
+# In one place
+
+
+def _train_joined(
+    spec: BoostingSpec,
+    data: TrainingParts,
+    callbacks: Callbacks,
+    model: Callable[[Trained], Any] | None,
+) -> Trained:
+    """Join all partitions where one of them is, and train on them there."""
+    fleet = data.labeled.fleet.derive_all(itself)
+    n_parts, described = fleet.n_parts, [data.labeled.described]
+    if data.validation is not None:
+        fleet = fleet.chain(data.validation.fleet.derive_all(itself))
+        described.append(data.validation.described)
+    _require_memory(described)
+    if callbacks:
+        # They are called in this process.
+        fleet = LocalFleet(fleet.map(itself))
+    arguments = data.joined(None), n_parts, described, callbacks, model if callbacks else None
+    return fleet.reduce(train_on_all, spec, *arguments)
+
+
+def train_on_all(
+    parts: list[LabeledSequences | None],
+    spec: BoostingSpec,
+    data: TrainingInput,
+    n_parts: int,
+    described: list[Description],
+    callbacks: Callbacks,
+    model: Callable[[Trained], Any] | None,
+) -> Trained:
+    """Train on all partitions; those from ``n_parts`` on are validation data."""
+    sets = [
+        joined([part for part in some if part is not None], of_set)
+        for some, of_set in zip((parts[:n_parts], parts[n_parts:]), described, strict=False)
+    ]
+    training, held_out = sets[0], sets[1] if len(sets) > 1 else None
+    if held_out is None and spec.holds_out:
+        training, held_out = hold_out(training, spec.validation_fraction, data.seed)
+    data = TrainingParts.of(replace(data, training=training, held_out=held_out))
+    return train(spec, data, callbacks, model)
+
+
+def _require_memory(described: list[Description]) -> None:
+    """Raise MemoryError if the joined data would not fit in memory."""
+    n_bytes = sum(
+        each.n_positions * each.schema.n_features * np.dtype(np.float64).itemsize
+        for each in described
+        if each.form == "dense"
+    )
+    check_memory(
+        n_bytes,
+        f"without samples of the examples, all data are needed in one place: "
+        f"{described[0].n_positions} positions of {described[0].schema.n_features} features "
+        f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number",
+    )
