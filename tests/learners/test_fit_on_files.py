@@ -144,6 +144,30 @@ def test_pieces_of_any_size(folder, monkeypatch, kind, settings, rows):
     assert_same_model(fitted, model.fit(TABLE.select(FEATURES), "tag", groups="doc"))
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+@pytest.mark.parametrize("sampling", [None, 0.2])
+def test_pieces_are_read_twice_if_there_is_space(folder, monkeypatch, is_full, sampling):
+    """With early stopping, sequences are held out: a further use of all pieces."""
+    reads = []
+    read = tables.TableReader.read
+
+    def counted(pieces, i):
+        reads.append(i)
+        return read(pieces, i)
+
+    def no_space(self, items):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(tables.TableReader, "read", counted)
+    if is_full:
+        monkeypatch.setattr(scratch.Scratch, "store", no_space)
+    crf = TreeCRF(**SETTINGS | {"early_stopping": True}, sampling=sampling)
+    fitted = clone(crf).fit(folder / "data" / "*.parquet", "tag", groups="doc")
+    counts = {reads.count(i) for i in reads}
+    assert counts == {2} if not is_full else min(counts) > 2
+    assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", groups="doc"))
+
+
 def test_lists_of_sequences_with_scratch_files(folder):
     rng = np.random.default_rng(3)
     X = [rng.normal(size=(n, 2)) for n in (3, 60, 1, 80, 20)]

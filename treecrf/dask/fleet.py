@@ -53,6 +53,12 @@ class DaskFleet:
         submit = partial(self._calls, function, args)
         return DaskFleet(self.cluster, self.n_parts, submit, origins=[self])
 
+    def persisted(self) -> DaskFleet:
+        """Return the same fleet: workers hold derived parts in memory, or on their disks."""
+        return self
+
+    kept = persisted
+
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, computed on a worker.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from treecrf.utils.scratch import Allocate, Scratch
+from treecrf.utils.scratch import NO_SPACE, Allocate, Scratch
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,15 @@ class Fleet(Protocol):
 
     def chain(self, other: Fleet) -> Fleet:
         """Return the fleet of these parts, followed by the parts of a fleet in the same place."""
+
+    def persisted(self) -> Fleet:
+        """Return the same fleet with parts that are not read from their source again, if possible.
+
+        They may be large, so they are in files rather than in memory.
+        """
+
+    def kept(self) -> Fleet:
+        """Return the same fleet with parts that are not computed each time they are used."""
 
     def release(self) -> None:
         """Free the memory of the parts, which are not used any more.
@@ -116,6 +126,21 @@ class LocalFleet:
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
         return function(self.map(itself), *args)
+
+    def persisted(self) -> LocalFleet:
+        """Return the same fleet with parts in files, if it would read them each time otherwise.
+
+        The files are in the default folder for temporary files. If it has too little space, nothing
+        changes. Parts derived from the new fleet are computed each time they are used.
+        """
+        if self._store is not None:
+            return self
+        try:
+            return self._with(Scratch(tempfile.gettempdir()).store(load() for load in self._loads))
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            return self
 
     def kept(self) -> LocalFleet:
         """Return the same fleet with parts that are not computed each time they are used."""

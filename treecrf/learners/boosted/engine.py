@@ -173,20 +173,13 @@ def _encoded(data: TrainingParts, encoding: Encoding) -> Fleet:
     """Return the fleet of `EncodedPart`: of all training data, and then of the validation data."""
     marks = data.marks or [None] * data.labeled.fleet.n_parts
     categories = data.training.described.schema.categories
-    encoded = _kept(
-        data.labeled.fleet.derive_all(
-            encode_part, Each(marks), categories, encoding, otherwise=EMPTY
-        )
-    )
+    encoded = data.labeled.fleet.derive_all(
+        encode_part, Each(marks), categories, encoding, otherwise=EMPTY
+    ).kept()
     if data.validation is not None:
         held_out = data.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
-        encoded = encoded.chain(_kept(held_out))
+        encoded = encoded.chain(held_out.kept())
     return with_keys(encoded, encoding.is_sampled)
-
-
-def _kept(fleet: Fleet) -> Fleet:
-    """Return the fleet with partitions that are not computed again each time they are used."""
-    return fleet.kept() if hasattr(fleet, "kept") else fleet
 
 
 # In this process

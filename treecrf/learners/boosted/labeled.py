@@ -221,7 +221,7 @@ class LabeledParts:
         """Read described parts, and select the sequences that training uses."""
         is_empty = [part is None for part in parts]
         allowed = Each(allowed or [None] * raws.n_parts)
-        labeled = raws.derive(label, Each(is_empty), allowed, labeling)
+        labeled = raws.derive(label, Each(is_empty), allowed, labeling).persisted()
         present = View(labeled, itself, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(_examined), strict=True)
         unknown = Unknown.of_all(examined)
