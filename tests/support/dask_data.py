@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from distributed import Future
-from support.shards import assert_equal_fits
+from support.parts import assert_equal_fits
 
 # Few iterations of trees on samples, as for large data.
 SAMPLED = {

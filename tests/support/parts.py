@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from support.shards import assert_equal_fits
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted import training
+from treecrf.learners.boosted import engine, training
+from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.training_data import FitArguments
 from treecrf.utils.fleet import LocalFleet
@@ -51,15 +52,43 @@ def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callba
     return model._fitted_copy(fitted | model._trained_settings() | {"_columns": raws[0].columns})
 
 
-def fit_parts_of(model: Any, X: list, y: list, parts: list[np.ndarray], **others) -> Any:
-    """Return the model, fitted to parts of these sequences, without joining them."""
-    validation = None
+def fit_parts_of(
+    model: Any,
+    X: list,
+    y: list,
+    parts: list[np.ndarray],
+    n_shards: int = 2,
+    n_threads: int = 1,
+    start: Callable | None = None,  # makes the shards
+    callbacks: list | None = None,
+    **others: list | None,
+) -> Any:
+    """Return the model, fitted to partitions of these sequences, without joining them."""
+    validation, make = None, start or LocalShards.of
     if (X_val := others.pop("X_val", None)) is not None:
         halves = cut(len(X_val), 2)
         weights = {"sample_weight": others.pop("sample_weight_val", None)}
         validation = raw_parts(X_val, others.pop("y_val"), halves, **weights)
-    with patch.object(training, "train_on_all", side_effect=AssertionError("parts are joined")):
-        return fit_raw_parts(model, raw_parts(X, y, parts, **others), validation)
+
+    def shards_of(fleet: Any, setup: Any, allocate: Any) -> Any:
+        return make(fleet, setup, n_shards, n_threads)
+
+    joins = AssertionError("partitions are joined")
+    with (
+        patch.object(training, "train_on_all", side_effect=joins),
+        patch.object(engine, "shards_of", shards_of),
+    ):
+        return fit_raw_parts(model, raw_parts(X, y, parts, **others), validation, callbacks)
+
+
+def assert_equal_fits(a: Any, b: Any) -> None:
+    """Check that the forests and all scores are equal to the bit."""
+    packed = a._forest.pack(), b._forest.pack()
+    assert packed[0].keys() == packed[1].keys()
+    for name, values in packed[0].items():
+        np.testing.assert_array_equal(values, packed[1][name], err_msg=name)
+    for name in ("train_score_", "validation_score_", "feature_importances_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
 
 def assert_same_model(one: Any, other: Any, X: list) -> None:

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from support.parts import assert_same_model, cut, fit_parts_of, fit_raw_parts, raw_parts
-from support.shards import assert_equal_fits
+from support.parts import (
+    assert_equal_fits,
+    assert_same_model,
+    cut,
+    fit_parts_of,
+    fit_raw_parts,
+    raw_parts,
+)
 
 from treecrf import (
     LinearCRF,
@@ -100,17 +106,23 @@ def test_inputs(form):
 MODELS = {
     "first order": TreeCRF(**ZERO | {"second_order": False}),
     "order 0": TreeCRF(**ZERO | {"order": 0}),
-    "order 2": TreeCRF(**ZERO | {"order": 2}),
+    "order 2": TreeCRF(**ZERO | {"order": 2, "curvature": "diagonal"}),
+    "order 0, first order": TreeCRF(
+        **ZERO | {"order": 0, "second_order": False, "max_examples": 60}
+    ),
+    "min_samples_leaf": TreeCRF(**ZERO | {"min_samples_leaf": 5}),
     "max_examples": TreeCRF(**ZERO | {"max_examples": 60}),
     "first order, max_examples": TreeCRF(**ZERO | {"second_order": False, "max_examples": 60}),
     "subsample": TreeCRF(**ZERO | {"subsample": 0.5}),
     "first order, subsample": TreeCRF(**ZERO | {"second_order": False, "subsample": 0.5}),
     "max_features": TreeCRF(**ZERO | {"max_features": 0.5, "max_features_per_tree": 0.7}),
     "balanced": TreeCRF(**ZERO | {"class_weight": "balanced"}),
-    "class_weight": TreeCRF(**ZERO | {"class_weight": {"x": 3.0, "y": 0.25}}),
+    "class_weight": TreeCRF(
+        **ZERO | {"class_weight": {"x": 3.0, "y": 0.25}, "second_order": False}
+    ),
     "constant": TreeCRF(**ZERO | {"constant_transitions": True}),
     "constant, first order": TreeCRF(
-        **ZERO | {"constant_transitions": True, "second_order": False}
+        **ZERO | {"constant_transitions": True, "second_order": False, "order": 2, "subsample": 0.7}
     ),
     "linear": TreeCRF(**SMALL | {"init": "linear"}),
     "linear, constant": TreeCRF(**SMALL | {"init": "linear", "constant_transitions": True}),
@@ -122,7 +134,7 @@ MODELS = {
     "MEMM": TreeMEMM(**SMALL),
     "MEMM, order 2": TreeMEMM(**SMALL | {"order": 2, "class_weight": "balanced"}),
     "MEMM, held out": TreeMEMM(**SMALL | {"early_stopping": True, "subsample": 0.5}),
-    "window": SlidingWindowClassifier(**SMALL),
+    "window": SlidingWindowClassifier(**SMALL | {"second_order": False, "max_examples": 60}),
     "window, held out": SlidingWindowClassifier(**SMALL | {"early_stopping": True}),
     "backward": RecurrentSlidingWindowClassifier(**SMALL | {"direction": "right-to-left"}),
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.parts import assert_equal_fits
 from support.settings import FIXED
-from support.shards import assert_equal_fits, dealt, fit_on_shards, runs_of
+from support.shards import dealt, fit_on_shards, runs_of
 from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
@@ -67,39 +67,6 @@ def model(kind=TreeCRF, **settings):
     return kind(**FIXED | plain | settings)
 
 
-CHAINS = [
-    {},
-    {"second_order": False},
-    {"max_examples": 150},
-    {"max_examples": 150, "second_order": False},
-    {"order": 0},
-    {"order": 0, "second_order": False, "max_examples": 150},
-    {"order": 2, "curvature": "diagonal"},
-    {"subsample": 0.6, "max_examples": 150},
-    {"subsample": 0.5, "second_order": False},
-    {"class_weight": "balanced"},
-    {"class_weight": {"a": 3.0, "b": 0.5, "c": 0.1}, "second_order": False},
-    {"max_features": 0.5},
-    {"max_features_per_tree": 0.4},
-    {"min_samples_leaf": 5},
-    {"constant_transitions": True},
-    {"constant_transitions": True, "second_order": False, "order": 2, "subsample": 0.7},
-    {"init": "linear"},
-    {"init": "linear", "constant_transitions": True, "max_examples": 200},
-    {"transitions": ((True, True, False), (True, True, True), (False, True, True))},
-    {"early_stopping": True, "max_iter": 12, "n_iter_no_change": 3, "learning_rate": 0.1},
-]
-
-
-@pytest.mark.parametrize("settings", CHAINS)
-def test_chains_are_fitted_as_in_one_piece(settings):
-    X, y = labeled()
-    expected = model(**settings).fit(X, y)
-    found = fit_on_shards(model(**settings), X, y, dealt(5), 3)
-    assert_equal_fits(expected, found)
-    assert expected.n_iter_ > 3
-
-
 @pytest.fixture(autouse=True)
 def joining(monkeypatch):
     """Join some parts of a shard."""
@@ -116,59 +83,6 @@ def test_shards_of_any_number(kind, n_shards):
         assert_equal_fits(
             expected, fit_on_shards(model(**settings), X, y, cut, n_shards, n_threads)
         )
-
-
-@pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
-@pytest.mark.parametrize("second_order", [False, True])
-def test_missing_values(missing, second_order):
-    X, y = labeled(gaps)
-    settings = {"missing": missing, "second_order": second_order, "max_examples": 300}
-    expected = model(**settings).fit(X, y)
-    assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(4), 2))
-
-
-LOCAL = [
-    (TreeMEMM, {}),
-    (TreeMEMM, {"order": 2, "max_examples": 100}),
-    (TreeMEMM, {"second_order": False, "class_weight": "balanced", "subsample": 0.6}),
-    (TreeMEMM, {"early_stopping": True, "learning_rate": 0.1, "order": 1}),
-    (SlidingWindowClassifier, {}),
-    (SlidingWindowClassifier, {"second_order": False, "max_examples": 100}),
-    (SlidingWindowClassifier, {"subsample": 0.5, "max_features": 0.5}),
-]
-
-
-@pytest.mark.parametrize(("kind", "settings"), LOCAL)
-@pytest.mark.parametrize("data", [gaps, dicts])
-def test_models_of_single_positions(kind, settings, data):
-    X, y = labeled(data)
-    expected = model(kind, **settings).fit(X, y)
-    assert_equal_fits(expected, fit_on_shards(model(kind, **settings), X, y, dealt(5), 3))
-
-
-@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
-@pytest.mark.parametrize("second_order", [False, True])
-def test_weights_of_sequences(kind, second_order):
-    X, y = labeled()
-    weights = [np.full(len(x), 0.3 + (i % 4)) for i, x in enumerate(X)]
-    options = {"sample_weight": weights}
-    settings = {"second_order": second_order, "early_stopping": True, "learning_rate": 0.1}
-    expected = model(kind, **settings).fit(X, y, **options)
-    found = fit_on_shards(model(kind, **settings), X, y, dealt(5), 3, **options)
-    assert_equal_fits(expected, found)
-
-
-@pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("second_order", [False, True])
-def test_unknown_labels_in_some_parts(second_order, constant):
-    X, y = labeled()
-    y = [of_one.astype(object) for of_one in y]
-    for of_one in y[::5]:  # all are in the same part
-        of_one[len(of_one) // 2] = None
-    settings = {"second_order": second_order, "constant_transitions": constant}
-    settings |= {"early_stopping": True, "learning_rate": 0.1, "init": "zero"}
-    expected = model(**settings).fit(X, y)
-    assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3))
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
@@ -194,22 +108,9 @@ def test_validation_sequences_need_known_labels():
         fit_on_shards(crf, X, y, dealt(3), 2, X_val=X[:4], y_val=unknown)
 
 
-def test_allowed_labels_and_scores_to_start_from():
-    X, y = labeled()
-    rng = np.random.default_rng(1)
-    options = {
-        "allowed": [(of_one[:, None] == LABELS) | (rng.random((len(of_one), 3)) < 0.7)
-                    for of_one in y],
-        "init_score": [rng.normal(size=(len(x), 3)) for x in X],
-    }  # fmt: skip
-    expected = model(init="zero").fit(X, y, **options)
-    assert_equal_fits(expected, fit_on_shards(model(init="zero"), X, y, dealt(5), 3, **options))
-
-
 @pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM, SlidingWindowClassifier])
 @pytest.mark.parametrize(
-    "scoring",
-    ["accuracy", "neg_log_loss", "span_f1", "log_likelihood", get_scorer("token_f1_macro")],
+    "scoring", ["accuracy", "span_f1", "log_likelihood", get_scorer("token_f1_macro")]
 )
 def test_scores_of_validation_sequences(kind, scoring):
     X, y = labeled(n_sequences=60)
@@ -227,16 +128,6 @@ def test_schedules_of_the_learning_rate(early_stopping):
     options = {"callbacks": [LearningRateSchedule(lambda i: 0.3 / (i + 1))]}
     expected = model(**settings).fit(X, y, **options)
     assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3, **options))
-
-
-@pytest.mark.parametrize("settings", [{}, {"constant_transitions": True}, {"init": "linear"}])
-def test_warm_starts(settings):
-    X, y = labeled()
-    settings = {"early_stopping": True, "learning_rate": 0.1, "warm_start": True, **settings}
-    expected = model(max_iter=3, **settings).fit(X, y)
-    found = copy.deepcopy(expected).set_params(max_iter=6)
-    expected.set_params(max_iter=6).fit(X, y)
-    assert_equal_fits(expected, fit_on_shards(found, X, y, dealt(5), 3))
 
 
 def started(wrap):

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from support.parts import assert_equal_fits
 from support.settings import FIXED
-from support.shards import assert_equal_fits, dealt, fit_on_shards
+from support.shards import dealt, fit_on_shards
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted.sampled_booster import LocalShards
