@@ -10,13 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_order
-from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
+from treecrf.chains.lattice import Lattice, PartsLattice
 from treecrf.chains.objectives import (
     OBJECTIVES,
 )
-from treecrf.chains.score_parts import ScoreParts
-from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -27,13 +24,12 @@ from treecrf.learners.boosted.beam import (
 from treecrf.learners.boosted.combinations import check_combinations
 from treecrf.learners.boosted.kinds import BeamKind, ExactKind
 from treecrf.learners.boosted.spec import Trained
+from treecrf.learners.boosted.stages import BeamStages, FactoredStages
 from treecrf.learners.boosted.start import (
     HALF,
     WHOLE,
     LinearStart,
     is_linear,
-    started,
-    starting_parts,
 )
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
@@ -470,14 +466,6 @@ class TreeCRF(BoostedSequenceClassifier):
     def _beam(self) -> Beam:
         return Beam(self.beam_width, self.beam == "forward-only")
 
-    def _check_beam_support(self) -> None:
-        if self._has_transitions:
-            raise ValueError(
-                "a model with constant transitions needs all contexts; expected no beam"
-            )
-        if self.init_ is not None:
-            raise ValueError("a model with a linear start needs all contexts; expected no beam")
-
     def _check_init_score(self) -> None:
         if self.beam_width is not None:
             raise ValueError(
@@ -506,67 +494,39 @@ class TreeCRF(BoostedSequenceClassifier):
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
     ) -> Lattice | PartsLattice | BeamLattice:
-        if self.beam_width is not None:
-            self._check_beam_support()
-            encoded = self._encoder.encode(sequences, threads)
-            beam = self._beam()
-            return BeamLattice(self._forest, self._encoder, encoded, beam, threads, constraints)
-        if not self._has_transitions:
+        stages = self._stages()
+        if stages is None:
             return super()._lattice_of(sequences, constraints, threads)
-        parts = self._starting_parts(sequences, constraints, threads)
-        return self._add_iterations(parts, self._encoder.encode(sequences, threads), threads)
+        return next(stages.lattices(sequences, constraints, threads, [self._forest.n_iter]))
 
     def _staged_lattices(
         self, sequences: Sequences, threads: Threads
     ) -> Iterator[Lattice | PartsLattice | BeamLattice]:
-        if self.beam_width is None:
-            stages = self._staged_parts if self._has_transitions else super()._staged_lattices
-            yield from stages(sequences, threads)
+        stages = self._stages()
+        if stages is None:
+            yield from super()._staged_lattices(sequences, threads)
             return
-        self._check_beam_support()
-        encoded = self._encoder.encode(sequences, threads)
-        constraints = self._constraints(sequences.offsets)
-        for i in range(self._forest.n_iter):
-            forest = self._forest.copy(i + 1)
-            yield BeamLattice(forest, self._encoder, encoded, self._beam(), threads, constraints)
+        constraints, ends = self._constraints(sequences.offsets), range(1, self._forest.n_iter + 1)
+        yield from stages.lattices(sequences, constraints, threads, ends)
 
-    # Predictions with constant transitions
+    def _stages(self) -> BeamStages | FactoredStages | None:
+        """Return what makes lattices other than those of tables of all contexts."""
+        if self.beam_width is not None:
+            if self._has_transitions:
+                raise ValueError(
+                    "a model with constant transitions needs all contexts; expected no beam"
+                )
+            if self.init_ is not None:
+                raise ValueError("a model with a linear start needs all contexts; expected no beam")
+            return BeamStages(self._forest, self._encoder, self._beam())
+        if self._has_transitions:
+            return FactoredStages(self._forest, self._encoder, self._start, self._alternative)
+        return None
 
     @property
     def _has_transitions(self) -> bool:
         """Whether the fitted model has constant transitions."""
         return self._forest.transitions is not None
-
-    def _starting_parts(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> ScoreParts:
-        """Return the scores that the forest is added to, after a check of the memory for them."""
-        n_labels, order = len(self.classes_), self._trained_order
-        check_order(n_labels, order, self._alternative)
-        require_memory(n_labels, 0, sequences.n_positions)
-        parts = ScoreParts(n_labels, order, sequences.offsets, constraints)
-        return started(parts, *starting_parts(self._start, sequences, threads))
-
-    def _add_iterations(
-        self,
-        parts: ScoreParts,
-        encoded: EncodedSequences,
-        threads: Threads,
-        iterations: tuple[int, int] | None = None,
-    ) -> PartsLattice:
-        """Add iterations, by default all, to the scores; return a lattice of them."""
-        iterations = iterations or (0, self._forest.n_iter)
-        state = self._forest.state_scores(self._encoder, encoded, threads, iterations)
-        parts.add(self._forest.sum_of_transitions(iterations), state)
-        return PartsLattice(parts, parts.offsets, parts.order, threads)
-
-    def _staged_parts(self, sequences: Sequences, threads: Threads) -> Iterator[PartsLattice]:
-        constraints = self._constraints(sequences.offsets)
-        parts = self._starting_parts(sequences, constraints, threads)
-        encoded = self._encoder.encode(sequences, threads)
-        for i in range(self._forest.n_iter):
-            parts = parts.take(0, len(sequences.offsets) - 1)
-            yield self._add_iterations(parts, encoded, threads, (i, i + 1))
 
     # Fitted attributes and files
 
