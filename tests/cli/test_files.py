@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
-from treecrf.cli.files.tables import _TemporaryRows
 from treecrf.inputs import table_sources
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.stored_tables import RowFile
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402
@@ -429,20 +429,18 @@ def test_a_table_trains_the_same_model_as_a_data_frame(tmp_path):
 # Temporary rows
 
 
-@given(st.lists(st.integers(0, 6), max_size=5), st.data())
-def test_temporary_files_return_the_written_rows(sizes, data):
-    n = sum(sizes)
-    table = np.column_stack([np.arange(n) / 4, np.arange(n) % 3])
-    stored = _TemporaryRows([np.dtype(np.float64), np.dtype(np.int32)])
+@given(st.lists(st.integers(0, 6), max_size=5))
+def test_files_of_rows_return_the_written_columns(sizes):
+    table = np.column_stack([np.arange(sum(sizes)) / 4, np.arange(sum(sizes)) % 3])
+    rows = RowFile([np.dtype(np.float64), np.dtype(np.int32)])
     for part in np.split(table, np.cumsum(sizes)):
-        stored.append(list(part.T))
-    stored.ranks[1] = np.array([np.nan, 2.0, 1.0])
-    expected = np.column_stack([table[:, 0], stored.ranks[1][table[:, 1].astype(int)]])
-    start, stop = data.draw(st.tuples(st.integers(0, n), st.integers(0, n)))
-    np.testing.assert_array_equal(stored[start:stop], expected[start:stop])
-    if n:
-        chosen = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1)))
-        np.testing.assert_array_equal(stored[chosen], expected[chosen])
+        rows.append(list(part.T))
+    assert rows.n_rows == len(table)
+    if len(table):
+        columns = rows.columns()
+        del rows  # The columns remain.
+        assert [column.dtype for column in columns] == [np.float64, np.int32]
+        np.testing.assert_array_equal(np.column_stack(columns), table)
 
 
 # Lines

@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 
-from treecrf.cli.files import FileData, Source, read_file
+from treecrf.cli.files import read_file
+from treecrf.cli.files.data import FileData
 from treecrf.cli.options import (
     add_data,
     add_jobs,
@@ -23,6 +24,7 @@ from treecrf.cli.options import (
     reading_of,
 )
 from treecrf.cli.predict import predictions
+from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import (

@@ -11,7 +11,9 @@ from dataclasses import fields
 import numpy as np
 
 import treecrf
-from treecrf.cli.files import FORMATS, STANDARD, FileData, ModelInput, Reading, Source
+from treecrf.cli.files import FORMATS
+from treecrf.cli.files.data import FileData, ModelInput, Reading
+from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.learners.classifier import SequenceClassifier
 
 # Maximum number of digits of a count.

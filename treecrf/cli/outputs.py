@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from treecrf.cli.files import STANDARD
+from treecrf.inputs.table_sources import STANDARD
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC
 

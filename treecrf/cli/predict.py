@@ -12,7 +12,9 @@ from typing import TextIO
 import numpy as np
 
 from treecrf.chains.lattice import runs_of_tables
-from treecrf.cli.files import MAX_COLUMNS, STANDARD, FileData, Source, is_blank, read_file
+from treecrf.cli.files import is_blank, read_file
+from treecrf.cli.files.data import FileData
+from treecrf.cli.files.tables import MAX_COLUMNS
 from treecrf.cli.options import (
     add_data,
     add_jobs,
@@ -26,6 +28,7 @@ from treecrf.cli.options import (
 )
 from treecrf.cli.outputs import check_output, opened_output
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.values import short_list
 from treecrf.learners.classifier import SequenceClassifier
 

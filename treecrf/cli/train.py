@@ -16,16 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.cli.files import (
-    STANDARD,
-    TABLES,
-    FileData,
-    ModelInput,
-    Reading,
-    Source,
-    format_of,
-    read_file,
-)
+from treecrf.cli.files import TABLES, format_of, read_file
+from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.options import (
     add_data,
     add_jobs,
@@ -42,6 +34,7 @@ from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.tables import TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner

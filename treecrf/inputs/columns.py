@@ -128,6 +128,12 @@ class ColumnValues:
         """Convert numbers, booleans, or codes of categories; see `Sequences`."""
         return floats_of_codes(self.data) if self.kind == CATEGORY else self.data
 
+    def decoded(self) -> np.ndarray:
+        """Return the values of a category: objects if some are missing, which are None."""
+        if self.data.all():
+            return self.values[self.data - 1]
+        return np.array([None, *self.values.tolist()], dtype=object)[self.data]
+
 
 class ColumnReader:
     """Reader of one column, part by part; ``where`` names the i-th value in error messages."""

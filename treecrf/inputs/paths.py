@@ -12,8 +12,9 @@ from treecrf.inputs.table_sources import are_batches
 from treecrf.inputs.values import short_list, short_repr
 
 PARQUET = (".parquet", ".pq")
-SEPARATOR_OF_ENDING = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-TEXT_ENDINGS = (*SEPARATOR_OF_ENDING, *(f"{ending}.gz" for ending in SEPARATOR_OF_ENDING))
+TEXT = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
+FORMAT_OF_ENDING = dict.fromkeys(PARQUET, "parquet") | TEXT
+TEXT_ENDINGS = (*TEXT, *(f"{ending}.gz" for ending in TEXT))
 ENDINGS = (*PARQUET, *TEXT_ENDINGS)
 EXPECTED_ENDINGS = f"expected a file with one of the endings {', '.join(ENDINGS)}"
 # What strings that are meant as paths contain: a separator, a character of patterns, or an ending.

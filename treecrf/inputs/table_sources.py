@@ -26,6 +26,7 @@ from treecrf.utils.scratch import described
 
 # The argument that stands for standard input or output.
 STANDARD = "-"
+SEPARATORS = {"csv": ",", "tsv": "\t"}
 GZIP_MAGIC = b"\x1f\x8b"
 # Number of bytes that determine the format of a file without a known extension.
 HEAD_BYTES = 1 << 16

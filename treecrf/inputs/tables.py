@@ -14,8 +14,7 @@ from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFin
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.paths import (
-    PARQUET,
-    SEPARATOR_OF_ENDING,
+    FORMAT_OF_ENDING,
     are_path_strings,
     are_paths,
     find_files,
@@ -23,10 +22,12 @@ from treecrf.inputs.paths import (
 )
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.table_sources import (
+    SEPARATORS,
     CsvFile,
     ParquetFile,
     Source,
     Table,
+    TableFile,
     are_batches,
     import_pyarrow,
     table_of_batches,
@@ -408,14 +409,17 @@ def _find_types(
     return TextConversion(converter, {name: kinds[name] for name in table.names}, categories)
 
 
-def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
-    lower = path.lower()
-    if lower.endswith(PARQUET):
-        return ParquetFile(Source(path))
-    ending = next(
-        ending for ending in SEPARATOR_OF_ENDING if lower.removesuffix(".gz").endswith(ending)
-    )
-    return CsvFile(Source(path), options.separator or SEPARATOR_OF_ENDING[ending], options.encoding)
+def _open(path: str, options: TableOptions) -> TableFile:
+    name = path.lower().removesuffix(".gz")
+    form = next(form for ending, form in FORMAT_OF_ENDING.items() if name.endswith(ending))
+    return table_file(Source(path), form, options)
+
+
+def table_file(source: Source, form: str, options: TableOptions) -> TableFile:
+    """Open a file of a form, one of ``FORMAT_OF_ENDING``."""
+    if form == "parquet":
+        return ParquetFile(source)
+    return CsvFile(source, options.separator or SEPARATORS[form], options.encoding)
 
 
 def _check_columns(table: Table, names: Sequence[str], argument: str) -> None:

@@ -16,9 +16,9 @@ from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
 from treecrf.inputs.columns import CategoryEncoder, ColumnValues, sparse_table_of, table_of
-from treecrf.inputs.offsets import offsets_of, split_sequences
+from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
-from treecrf.inputs.sequences import ListedSequences, LongSequences
+from treecrf.inputs.sequences import ListedSequences
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import refuse_infinite, string_array
 
@@ -29,13 +29,13 @@ ATTRIBUTES = "attributes"
 
 
 class CodedStrings:
-    """Strings stored as codes."""
+    """Strings, or None if missing, stored as codes."""
 
     def __init__(self) -> None:
         self._encoder = CategoryEncoder()
         self._codes = array("i")
 
-    def extend(self, strings: Iterable[str]) -> None:
+    def extend(self, strings: Iterable[str | None]) -> None:
         """Append strings."""
         self._codes.extend(self._encoder.lookup(strings))
 
@@ -44,10 +44,12 @@ class CodedStrings:
         values, ranks = self._encoder.ranks()
         return ColumnValues(CATEGORY, ranks[np.array(self._codes)], string_array(values))
 
-    def split(self, offsets: np.ndarray) -> list[np.ndarray]:
-        """Return the strings of each sequence."""
+    def split(self, offsets: np.ndarray) -> tuple[list[np.ndarray], str | None]:
+        """Return the strings of each sequence, and the place of the first that is missing."""
         column = self.finish()
-        return split_sequences(column.values[column.data - 1], offsets)
+        is_whole = column.data.all()
+        missing = None if is_whole else position_name(int(np.argmin(column.data)), offsets)
+        return split_sequences(column.decoded(), offsets), missing
 
 
 def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
@@ -57,26 +59,21 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
     """
     columns: list[CodedStrings] = []
     lengths: list[int] = []
-    missing = None
     with source.open() as file:
         lines = Lines(file, reading.encoding)
         for rows in _conll_rows(lines, reading):
             if not columns:
                 has_labels = _has_labels(len(rows[0]), lines, model)
                 columns = [CodedStrings() for _ in rows[0]]
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            *features, last = zip(*rows, strict=True)
+            last = (value or None for value in last) if has_labels else last
+            for column, values in zip(columns, [*features, last], strict=True):
                 column.extend(values)
-            if has_labels and missing is None and "" in values:
-                missing = f"sequence {len(lengths)}, position {values.index('')}"
             lengths.append(len(rows))
-    _check_not_empty(source, lengths)
-    offsets = offsets_of(lengths)
-    labels = columns.pop().split(offsets) if has_labels else None
-    if missing is not None:
-        labels = [np.where(array == "", None, array.astype(object)) for array in labels]
+    offsets = _offsets(source, lengths)
+    labels, missing = columns.pop().split(offsets) if has_labels else (None, None)
     names = tuple(f"x{j}" for j in range(len(columns)))
-    rows_of = partial(_conll_rows, reading=reading)
-    text = _text_of(source, reading, rows_of, names, names)
+    text = _text_of(source, reading, partial(_conll_rows, reading=reading), names, names)
     sequences = table_of([column.finish() for column in columns], offsets, names)
     return FileData(sequences, labels, missing_label=missing, text=text)
 
@@ -123,32 +120,20 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
     stored = None if model is None else model.columns.label
     name = reading.label or (stored if stored in NAMES else UPOS)
     column = index_of(name, f"--label {name}")
-    words, labels, lengths = CodedStrings(), [], []
-    missing = None
+    words, tags, lengths = CodedStrings(), CodedStrings(), []
     with source.open() as file:
         for rows in words_of(Lines(file, reading.encoding)):
-            of_sequence = [label_of(row, column) for row in rows]
-            if missing is None and None in of_sequence:
-                missing = f"sequence {len(lengths)}, position {of_sequence.index(None)}"
             words.extend(row[NAMES.index(WORD)] for row in rows)
-            labels.append(of_sequence)
+            tags.extend(label_of(row, column) for row in rows)
             lengths.append(len(rows))
-    _check_not_empty(source, lengths)
+    offsets = _offsets(source, lengths)
+    labels, missing = tags.split(offsets)
+    if all(label is None for items in labels for label in items):
+        labels = None
     others = [other for other in NAMES if other != name]
-    return FileData(
-        table_of([words.finish()], offsets_of(lengths), (WORD,)),
-        _known_labels(labels),
-        missing_label=missing,
-        text=_text_of(source, reading, words_of, NAMES, others),
-    )
-
-
-def _known_labels(labels: list[list[str | None]]) -> list[np.ndarray] | None:
-    """Return arrays of labels, of objects if some are unknown; None if all are."""
-    unknown = [label is None for items in labels for label in items]
-    if all(unknown):
-        return None
-    return [np.array(items, dtype=object if any(unknown) else str) for items in labels]
+    text = _text_of(source, reading, words_of, NAMES, others)
+    sequences = table_of([words.finish()], offsets, (WORD,))
+    return FileData(sequences, labels, missing_label=missing, text=text)
 
 
 class AttributeTable:
@@ -193,15 +178,16 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
                 attributes.append(row)
             labels.extend(y)
             lengths.append(len(y))
-    _check_not_empty(source, lengths)
+    offsets = _offsets(source, lengths)
     names, table = attributes.finish()
     if not names:
         raise ValueError(f"{source.name}: no line has an attribute")
     refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
-    offsets = offsets_of(lengths)
-    sequences = _attribute_sequences(names, table, offsets)
+    kinds = np.full(len(names), BOOLEAN, dtype=np.uint8)
+    kinds[table.indices[table.data != 1]] = NUMBER
     text = FileText([ATTRIBUTES], lambda chosen: _crfsuite_text(source, reading, chosen))
-    return FileData(sequences, labels.split(offsets), text=text)
+    sequences = sparse_table_of(table, offsets, names, kinds)
+    return FileData(sequences, labels.split(offsets)[0], text=text)
 
 
 def _crfsuite_text(
@@ -215,30 +201,23 @@ def _crfsuite_text(
                 yield ["\t".join(fields[1:])] * len(chosen)
 
 
-def _attribute_sequences(
-    names: tuple[str, ...], table: sparse.csr_array, offsets: np.ndarray
-) -> LongSequences:
-    kinds = np.full(len(names), BOOLEAN, dtype=np.uint8)
-    kinds[table.indices[table.data != 1]] = NUMBER
-    return sparse_table_of(table, offsets, names, kinds)
-
-
 def read_sparse_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read the sparse format of the TREECRF papers: booleans of a sparse table."""
     with source.open() as file:
         pairs = list(iter_sparse(file))
-    _check_not_empty(source, pairs)
+    offsets = _offsets(source, [len(y) for _, y in pairs])
     items, labels = map(list, zip(*pairs, strict=True))
     sequences = ListedSequences(
         form="sparse",
         items=items,
-        offsets=offsets_of([len(y) for y in labels]),
+        offsets=offsets,
         n_features=items[0].shape[1],
         dtype=np.dtype(bool),
     )
     return FileData(sequences, labels)
 
 
-def _check_not_empty(source: Source, sequences: list) -> None:
-    if not sequences:
+def _offsets(source: Source, lengths: list[int]) -> np.ndarray:
+    if not lengths:
         raise ValueError(f"{source.name}: the file holds no sequences")
+    return offsets_of(lengths)

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from treecrf.cli.files.data import NO_SEQUENCES, FileData, FileText, ModelInput, Reading
-from treecrf.inputs.columns import CategoryEncoder
-from treecrf.inputs.csv_types import (
-    AS_BOOLEAN,
-    AS_NUMBER,
-    AS_TEXT,
-    AS_WHOLE,
-    ArrowConverter,
-    KindFinder,
-)
+from treecrf.inputs.csv_types import AS_TEXT, AS_WHOLE, ArrowConverter, KindFinder
 from treecrf.inputs.dataset import ColumnNames
-from treecrf.inputs.offsets import split_sequences
-from treecrf.inputs.schema import CATEGORY, KINDS
-from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
-from treecrf.inputs.tables import GroupBoundaries
-from treecrf.inputs.values import refuse_infinite, short_list, string_array
+from treecrf.inputs.schema import KINDS
+from treecrf.inputs.stored_tables import copied_columns, read_stored
+from treecrf.inputs.table_sources import TableFile
+from treecrf.inputs.values import short_list
 
 # Maximum number of columns that an error message lists.
 MAX_COLUMNS = 30
@@ -35,59 +21,28 @@ OTHER_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
 
 
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
-    """Read a table in two passes: the first determines the kinds of its columns.
+    """Read a table in two passes, of which the first finds the kinds of columns.
 
-    The second writes the values to a temporary file, from which they are read in pieces. With a
-    model, the model determines the kinds; columns are matched by name, and others are ignored.
-
-    Raises
-    ------
-    OSError, ValueError, TypeError
-        If the file cannot be read, or a column is missing or invalid; the message states which.
+    With a model, the model determines the kinds; columns are matched by name, and others are
+    ignored. The message of an error states which column is missing or invalid.
     """
     reading = _with_columns_of(model, file, reading)
     converter = ArrowConverter(reading.missing)
     features = _features(file, reading, model)
-    label_name = reading.label if reading.with_labels else None
+    label = reading.label if reading.with_labels else None
     kinds = _kinds(file, converter, features, reading, model)
-    columns = [_Column(converter, kinds[name], name) for name in features]
-    label = label_name and _Column(converter, kinds[label_name], label_name)
-    codes = [np.zeros(0, dtype=np.int32)]
-    groups = None
-    if reading.group is not None:
-        groups = GroupBoundaries(converter, reading.group, lambda i: f"row {i + file.first_row}")
-    names: list[str] = []
-    rows = _TemporaryRows([column.dtype for column in columns])
-    needed = dict.fromkeys([*features, *filter(None, (label_name, reading.group))])
-    for batch in file.batches(list(needed)):
-        row = rows.n_rows + file.first_row
-        with naming(file.name):
-            if label:
-                codes.append(label.read(batch.column(label_name), row))
-            if groups:
-                names += groups.add(converter.text(batch.column(reading.group)))
-            rows.append([column.read(batch.column(column.name), row) for column in columns])
-    empty = FileData(
-        NO_SEQUENCES,
-        [] if label else None,
-        names if groups else None,
+    stored = read_stored(file, converter, kinds, features, label, reading.group)
+    if stored.sequences is None and not reading.may_be_empty:
+        raise ValueError(f"{file.name}: the table has no rows")
+    return FileData(
+        stored.sequences or NO_SEQUENCES,
+        stored.labels,
+        stored.groups,
         is_table=True,
         columns=ColumnNames(reading.label, reading.group),
-        text=FileText(file.names, lambda chosen: _copied(file, converter, chosen)),
+        missing_label=stored.missing_label,
+        text=FileText(file.names, lambda chosen: copied_columns(file, converter, chosen)),
     )
-    if not rows.n_rows:
-        if reading.may_be_empty:
-            return empty
-        raise ValueError(f"{file.name}: the table has no rows")
-    offsets = groups.offsets() if groups else np.array([0, rows.n_rows])
-    with naming(file.name):
-        if groups:
-            groups.check(dict(zip(offsets.tolist(), names, strict=False)).__getitem__)
-        data = replace(empty, sequences=_sequences(rows, columns, offsets))
-        if not label:
-            return data
-        labels, missing = _labels(label, np.concatenate(codes), file.first_row)
-        return replace(data, labels=split_sequences(labels, offsets), missing_label=missing)
 
 
 def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading) -> Reading:
@@ -138,15 +93,6 @@ def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> li
     return features
 
 
-def _copied(
-    file: TableFile, converter: ArrowConverter, names: Sequence[str]
-) -> Iterator[Sequence[str]]:
-    """Yield some columns of each row as text."""
-    for batch in file.batches(list(dict.fromkeys(names))):
-        columns = [converter.copied(batch.column(name)) for name in names]
-        yield from zip(*columns, strict=True)
-
-
 def _require_columns(file: TableFile, names: Iterable[str]) -> None:
     known = set(file.names)
     for name in names:
@@ -184,146 +130,3 @@ def _kinds(
     if reading.label is not None:
         kinds[reading.label] = AS_TEXT if model.classes.dtype.kind == "U" else AS_WHOLE
     return kinds
-
-
-class _Column:
-    """A column of numbers or booleans, read as floats, or of categories, read as codes."""
-
-    def __init__(self, converter: ArrowConverter, kind: str, name: str):
-        self.name = name
-        self.is_category = kind in (AS_WHOLE, AS_TEXT)
-        self.kind = CATEGORY if self.is_category else KINDS.index(kind)
-        # Half floats can represent 0, 1 and NaN.
-        types = {AS_BOOLEAN: np.float16, AS_NUMBER: np.float64}
-        self.dtype = np.dtype(types.get(kind, np.int32))
-        self._converter = converter
-        self._kind = kind
-        self._encoder = CategoryEncoder()
-
-    def read(self, array: Any, row: int) -> np.ndarray:
-        """Convert an array that begins at a row; ValueError if a value does not fit."""
-        try:
-            values = self._converted(array)
-        except ValueError:
-            raise self._refusal(array, row) from None
-        if not self.is_category:
-            refuse_infinite(values, lambda i: f"row {row + i}, column {self.name!r}")
-        return values
-
-    def _converted(self, array: Any) -> np.ndarray:
-        if self._kind == AS_NUMBER:
-            return self._converter.numbers(array)
-        if self._kind == AS_BOOLEAN:
-            return self._booleans(array)
-        if self._kind == AS_WHOLE and not self._converter.are_whole(array):
-            raise ValueError("not whole")
-        values, indices = self._converter.categories(array)
-        kind = int if self._kind == AS_WHOLE else str
-        return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
-
-    def _booleans(self, array: Any) -> np.ndarray:
-        try:
-            return self._converter.booleans(array)
-        except ValueError:
-            values = self._converter.numbers(array)
-            if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-                raise
-            return values
-
-    def _refusal(self, array: Any, row: int) -> ValueError:
-        for i in range(len(array)):
-            try:
-                self._converted(array.slice(i, 1))
-            except ValueError:
-                break
-        expected = {
-            AS_NUMBER: "a number",
-            AS_BOOLEAN: "true, false, 0 or 1",
-            AS_WHOLE: "a whole number",
-        }
-        value, problem = array[i].as_py(), f"not {expected[self._kind]}"
-        if self._kind == AS_WHOLE and isinstance(value, int):
-            problem = "larger than 64 bits"
-        return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
-
-    def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
-        values, ranks = self._encoder.ranks()
-        whole = self._kind == AS_WHOLE
-        return np.array(values, np.int64) if whole else string_array(values), ranks
-
-
-class _TemporaryRows:
-    """Rows of columns of several types in a temporary file.
-
-    For columns of codes, ``ranks`` holds the value of each code.
-    """
-
-    def __init__(self, types: Sequence[np.dtype]):
-        self.dtype = np.dtype([(f"column{j}", kind) for j, kind in enumerate(types)])
-        self.ranks: dict[int, np.ndarray] = {}
-        self.n_rows = 0
-        self._file = temporary_file()
-        weakref.finalize(self, self._file.close)
-
-    def append(self, columns: Sequence[np.ndarray]) -> None:
-        """Append rows."""
-        records = np.empty(len(columns[0]), dtype=self.dtype)
-        for name, column in zip(self.dtype.names, columns, strict=True):
-            records[name] = column
-        self._file.seek(0, 2)
-        with temporary_space():
-            self._file.write(records.data)
-            self._file.flush()
-        self.n_rows += len(records)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return the selected rows as floats, an array (n_rows, n_columns)."""
-        records = self._slice(rows) if isinstance(rows, slice) else self._selected(rows)
-        table = np.empty((len(records), len(self.dtype)), order="F")
-        for j, name in enumerate(self.dtype.names):
-            values = records[name]
-            table[:, j] = self.ranks[j][values] if j in self.ranks else values
-        return table
-
-    def _slice(self, rows: slice) -> np.ndarray:
-        start, stop, _ = rows.indices(self.n_rows)
-        records = np.empty(max(0, stop - start), dtype=self.dtype)
-        self._file.seek(start * self.dtype.itemsize)
-        self._file.readinto(records.view(np.uint8))
-        return records
-
-    def _selected(self, rows: np.ndarray) -> np.ndarray:
-        """Read rows in any order, in contiguous runs."""
-        wanted, indices = np.unique(rows, return_inverse=True)
-        ends = np.flatnonzero(np.diff(wanted, append=-1) != 1) + 1
-        runs = [self._slice(slice(run[0], run[-1] + 1)) for run in np.split(wanted, ends[:-1])]
-        return np.concatenate(runs)[indices]
-
-
-def _labels(column: _Column, codes: np.ndarray, first_row: int) -> tuple[np.ndarray, str | None]:
-    """Return the labels of all rows, None if missing, and the place of the first missing one."""
-    values, ranks = column.sorted_values()
-    values = values[ranks[1:] - 1]
-    if codes.all():
-        return values[codes - 1], None
-    where = f"row {first_row + int(np.argmin(codes))}, column {column.name!r}"
-    return np.array([None, *values.tolist()], dtype=object)[codes], where
-
-
-def _sequences(rows: _TemporaryRows, columns: list[_Column], offsets: np.ndarray) -> LongSequences:
-    categories = {}
-    for j, column in enumerate(columns):
-        if column.is_category:
-            categories[j], ranks = column.sorted_values()
-            rows.ranks[j] = np.where(ranks == 0, np.nan, ranks)
-    return LongSequences.of(
-        rows,
-        offsets,
-        form="dense",
-        n_features=len(columns),
-        dtype=np.dtype(np.float64),
-        names=tuple(column.name for column in columns),
-        kinds=np.array([column.kind for column in columns], dtype=np.uint8),
-        categories=categories,
-    )
