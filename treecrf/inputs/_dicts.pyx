@@ -87,17 +87,7 @@ ctypedef struct Short:
 
 
 cdef class StringCodes:
-    """The codes of strings, counted from 1.
-
-    Parameters
-    ----------
-    strings : iterable of str
-        Distinct strings, in the order of their codes.
-
-    Attributes
-    ----------
-    strings : list of str
-    """
+    """The codes of distinct strings, counted from 1."""
 
     cdef readonly list strings
     cdef dict long_strings
@@ -191,41 +181,17 @@ cdef class Entries:
     """The entries of dicts, row by row, sorted by column if the names of the columns are given.
 
     Strings have codes, counted from 1 in each column in the order of their first occurrence. None
-    and NaN are NaN, and so are values that `OTHER` marks.
-
-    Parameters
-    ----------
-    rows : list of dict
-    n_entries : int
-        Their number, as `count_entries` returns it.
-    names : sequence of str, optional
-        The only keys to read, in the order of the columns. By default all keys are read, and each
-        new one gets the next column.
-    known : list of StringCodes or None, optional
-        The known strings of each column, None for a column that has none; other strings are 0.
-        Used only with names.
-
-    Attributes
-    ----------
-    is_fixed : bool
-        Whether the columns were given by names.
-    index : dict
-        The column of each key, in the order of the columns.
-    codes : list of StringCodes or None
-        The strings of each column; None if it has none.
-    flags : uint8 array (n_columns,)
-        What each column holds: a sum of `STRINGS`, `BOOLEANS`, `NUMBERS`, `BEYOND` for numbers
-        other than 0 and 1, and `OTHER` for values that need Python code.
-    starts : int64 array (n_rows + 1,)
-        The first entry of each row, and the end of the last.
-    columns : int32 array (n_entries,)
-    values : float64 array (n_entries,)
+    and NaN are NaN, and so are values that `OTHER` marks. If ``names`` are given, these are the
+    columns, and other keys are left out; ``known`` has the `StringCodes` of each column, or None,
+    and other strings are 0. ``n_entries`` is what `count_entries` returns.
     """
 
-    cdef readonly dict index
-    cdef readonly list codes
-    cdef readonly object flags, starts, columns, values
-    cdef readonly bint is_fixed
+    cdef readonly dict index     # the column of each key
+    cdef readonly list codes     # StringCodes of each column; None if it has no strings
+    cdef readonly object flags   # uint8: sums of STRINGS, BOOLEANS, NUMBERS, BEYOND and OTHER
+    cdef readonly object starts  # int64: the first entry of each row, and the end of the last
+    cdef readonly object columns, values  # int32 and float64, of each entry
+    cdef readonly bint is_fixed  # whether names were given
     cdef bytearray growing_flags
     cdef char *flag
     cdef list slot_keys
@@ -342,13 +308,7 @@ cdef class Entries:
         return codes.find_or_add(string)
 
     def renumber(self, order):
-        """Reorder the columns, and the entries of each row in the same way.
-
-        Parameters
-        ----------
-        order : int array (n_columns,)
-            The present number of each column of the new order.
-        """
+        """Reorder the columns, and the entries of each row, by their present numbers."""
         cdef const int64_t[::1] starts = self.starts
         cdef int32_t[::1] columns = self.columns
         cdef double[::1] values = self.values
@@ -367,15 +327,7 @@ cdef class Entries:
                 sort_row(&columns[i], &values[i], starts[t + 1] - i)
 
     def recode(self, const int64_t[::1] firsts, const double[::1] recoded):
-        """Replace codes of strings.
-
-        Parameters
-        ----------
-        firsts : int64 array (n_columns,)
-            Index into ``recoded`` of the first code of a column; -1 where values are kept.
-        recoded : float64 array
-            The values that replace codes.
-        """
+        """Replace the codes of columns by values, of which ``firsts`` are the first, or -1."""
         cdef const int32_t[::1] columns = self.columns
         cdef double[::1] values = self.values
         cdef Py_ssize_t i

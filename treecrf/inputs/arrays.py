@@ -1,4 +1,4 @@
-"""Arrays, sparse matrices and lists as sequences."""
+"""Arrays, sparse matrices, strings and lists as sequences."""
 
 from __future__ import annotations
 
@@ -20,17 +20,23 @@ from treecrf.inputs.columns import (
     sparse_table_of,
     table_of,
 )
-from treecrf.inputs.offsets import position_name
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
+from treecrf.inputs.offsets import offsets_of, position_name
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
-from treecrf.inputs.symbols import as_symbols, read_symbols
 from treecrf.inputs.values import (
+    FLOATS,
     IGNORE_OVERFLOW,
+    characters,
+    find_missing,
     first_infinite,
     is_number,
+    plain_array,
+    refuse_final_nul,
     refuse_infinite,
+    short_repr,
     stands_for_missing,
+    whole_numbers,
 )
 
 FORMS = (
@@ -49,10 +55,7 @@ def read_arrays(
         raise ValueError("X holds no sequences")
     form = _common_form(items, wheres)
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
-    is_long = segmentation.is_long
-    offsets = (
-        segmentation.offsets(lengths[0]) if is_long else segmentation.offsets_of_items(lengths)
-    )
+    offsets = segmentation.item_offsets(lengths)
     if schema is not None:
         schema.check_form(form)
     if form == "symbols":
@@ -293,10 +296,9 @@ def _check_booleans(items: list, offsets: np.ndarray, schema: InputSchema) -> No
 
 
 def as_csr(matrix: Any, where: str) -> sparse.csr_array:
-    """Copy a sparse matrix to CSR without stored zeros and duplicates.
+    """Copy a sparse matrix to CSR without stored zeros and duplicates, after checks of its arrays.
 
-    ValueError if the arrays of the matrix do not fit together: conversion does not check them, and
-    would read and write outside its arrays.
+    The conversion does not check them, and would read and write outside its arrays.
     """
     try:
         # A copy, because the checks of SciPy may replace attributes.
@@ -311,7 +313,6 @@ def as_csr(matrix: Any, where: str) -> sparse.csr_array:
 
 
 def _check(matrix: Any) -> None:
-    """Raise ValueError if the conversion of a matrix to CSR would not be safe."""
     if matrix.format in ("csc", "bsr"):
         matrix.check_format(full_check=True)
     elif matrix.format == "coo":
@@ -328,3 +329,104 @@ def _check_coordinates(matrix: Any) -> None:
             raise ValueError(f"a coordinate is outside the shape {matrix.shape}")
     if not all(np.issubdtype(a.dtype, np.integer) for a in (matrix.row, matrix.col)):
         raise ValueError("the coordinates are not integers")
+
+
+# Symbols
+
+
+def are_plain_strings(items: list) -> bool:
+    """Return whether all items are strings that need no further checks; this takes little time."""
+    return set(map(type, items)) == {str} and all(items) and "\0" not in "".join(items)
+
+
+def as_symbols(item: Any, where: str) -> Any:
+    """Return symbols as a string, an array of strings or int64, or one of objects with None."""
+    if isinstance(item, str):
+        refuse_final_nul(item, lambda t: f"{where}, position {t}: symbol {short_repr(item[t])}")
+        return item
+    array = np.asarray(item)
+    if np.ma.is_masked(item):
+        array = array.astype(object)
+        array[np.ma.getmaskarray(item)] = None
+    if array.dtype.kind == "T":
+        array = array.astype(object)
+    missing = find_missing(array) if array.dtype.kind == "O" else None
+    if missing is None:
+        return _check_present(array, where)
+    array = array.copy()
+    array[missing] = None
+    if not missing.all():
+        # Fill in missing symbols instead of dropping them, so that errors count positions right.
+        filler = array[int(np.argmin(missing))]
+        array[~missing] = _check_present(np.where(missing, filler, array), where)[~missing]
+    return array
+
+
+def _check_present(array: np.ndarray, where: str) -> np.ndarray:
+    """Convert symbols, none of them missing, to strings or int64."""
+    array = plain_array(array, where, "symbol")
+    if array.dtype.kind == "U":
+        return array
+    if array.dtype.kind in "fO" and any(issubclass(kind, FLOATS) for kind in set(map(type, array))):
+        raise TypeError(
+            f"{where} is a 1-D array of floats; expected symbols that are strings or integers, or "
+            "an array of shape (positions, 1) for one numeric feature"
+        )
+    return whole_numbers(array, where, "symbol")
+
+
+def read_strings(items: list[str], schema: InputSchema | None, categorical: Any) -> Sequences:
+    """Convert strings for which `are_plain_strings` is true."""
+    dtype = np.dtype("U1")
+    if schema is not None:
+        schema.check_form("symbols")
+        schema.check_symbols(dtype)
+    category_columns(1, None, categorical)
+    offsets = offsets_of(np.fromiter(map(len, items), dtype=np.int64, count=len(items)))
+    return ListedSequences(items=items, form="symbols", offsets=offsets, n_features=1, dtype=dtype)
+
+
+def read_symbols(
+    items: list, offsets: np.ndarray, segmentation: Segmentation, schema: InputSchema | None
+) -> Sequences:
+    """Convert checked symbols to sequences; if some are missing, to a table of one category."""
+    if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
+        return _read_with_missing(items, offsets, schema)
+    dtype = _common_type(items)
+    if schema is not None:
+        schema.check_symbols(dtype)
+    description = {"form": "symbols", "offsets": offsets, "n_features": 1, "dtype": dtype}
+    if segmentation.is_long:
+        table = characters(items[0]) if isinstance(items[0], str) else items[0]
+        return LongSequences.of(table, **description)
+    return ListedSequences(items=segmentation.in_places(_unified(items)), **description)
+
+
+def _read_with_missing(
+    items: list, offsets: np.ndarray, schema: InputSchema | None
+) -> LongSequences:
+    spec = ColumnSpec(is_category=True)
+    if schema is not None:
+        known = schema.categories[0]
+        held = TYPES[known.dtype.kind]
+        spec = ColumnSpec(True, known=known, reason=f"in training all symbols were {held}")
+    reader = ColumnReader(spec, lambda position: position_name(position, offsets))
+    for item in items:
+        reader.add_objects(list(item))
+    return table_of([reader.finish()], offsets, None, of_symbols=True)
+
+
+def _common_type(items: list) -> np.dtype:
+    kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
+    if len(kinds) > 1:
+        raise TypeError("some sequences hold strings, others integers; expected a single type")
+    if kinds == {"i"}:
+        return np.dtype(np.int64)
+    return np.dtype("U1") if all(isinstance(item, str) for item in items) else np.dtype("U")
+
+
+def _unified(items: list) -> list:
+    """Return strings if all sequences are strings, otherwise arrays."""
+    if all(isinstance(item, str) for item in items):
+        return items
+    return [characters(item) if isinstance(item, str) else item for item in items]

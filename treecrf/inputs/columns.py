@@ -37,8 +37,7 @@ DURATIONS = (datetime.timedelta, np.timedelta64)
 class CategoryEncoder:
     """Codes of values, from 1 in the order of their first occurrence; 0 is the code of None.
 
-    With ``known`` values, such as the sorted categories of a model, only these have codes, and the
-    code of all others is `UNSEEN`.
+    If only some values are ``known``, all others have the code `UNSEEN`.
     """
 
     def __init__(self, known: Iterable | None = None):
@@ -78,23 +77,11 @@ class CategoryEncoder:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """Values that a column may hold.
+    """Values that a column may hold, and the reason in error messages."""
 
-    Attributes
-    ----------
-    is_category : bool, optional
-        Whether the column is a category. If None, a column of strings is a category.
-    is_boolean : bool
-        Whether 0 and 1 are the only numbers allowed.
-    known : array, optional
-        The sorted categories of a trained model.
-    reason : str
-        Reason for the requirement in error messages.
-    """
-
-    is_category: bool | None = None
-    is_boolean: bool = False
-    known: np.ndarray | None = None
+    is_category: bool | None = None  # None: if it holds strings
+    is_boolean: bool = False  # 0 and 1 are the only numbers allowed
+    known: np.ndarray | None = None  # the sorted categories of a model
     reason: str = ""
 
     @classmethod
@@ -102,7 +89,8 @@ class ColumnSpec:
         """Require the same kind of values in column ``j`` as in training."""
         kind, known = schema.kinds[j], schema.categories.get(j)
         held = "booleans" if kind == BOOLEAN else "numbers"
-        held = TYPES[known.dtype.kind] if kind == CATEGORY else held
+        if kind == CATEGORY:
+            held = TYPES[known.dtype.kind]
         reason = f"in training the column held {held}"
         return cls(bool(kind == CATEGORY), bool(kind == BOOLEAN), known, reason)
 
@@ -114,14 +102,10 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """A column after reading: its kind, its values, and the sorted values of a category.
-
-    ``data`` holds numbers and booleans in their original type, NaN if missing; for a category,
-    int32 codes from 1, 0 if missing, and `UNSEEN`.
-    """
+    """A column after reading: its kind, its values, and the sorted values of a category."""
 
     kind: int
-    data: np.ndarray
+    data: np.ndarray  # NaN if missing; of a category, ranks from 1, 0 if missing, and `UNSEEN`
     values: np.ndarray | None = None
 
     def as_floats(self) -> np.ndarray:
@@ -171,8 +155,7 @@ class ColumnReader:
             values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
         kinds = set(map(type, values)) - {type(None)}
         if Decimal in kinds:
-            values = [float(value) if type(value) is Decimal else value for value in values]
-            return self.add_objects(values)
+            return self.add_objects([float(v) if type(v) is Decimal else v for v in values])
         strings = {kind for kind in kinds if issubclass(kind, str)}
         numbers = {kind for kind in kinds if is_number(kind)}
         if kinds - strings - numbers:
@@ -198,8 +181,6 @@ class ColumnReader:
     def _add(self, kind: int | None, array: np.ndarray) -> None:
         self.parts.append((kind, self.n, array))
         self.n += len(array)
-
-    # Categories
 
     def _add_category(self, values: list) -> None:
         """Add strings or whole numbers, None if missing."""
@@ -238,7 +219,12 @@ class ColumnReader:
         codes = self._codes()
         if self.spec.known is not None:
             return ColumnValues(CATEGORY, codes, self.spec.known)
-        self._refuse_final_nul(codes)
+        values = self.encoder.values
+        if values and isinstance(values[0], str):
+            refuse_final_nul(
+                values,
+                lambda i: f"{self.where(int(np.argmax(codes == i + 1)))}: {short_repr(values[i])}",
+            )
         values, ranks = self.encoder.ranks()
         dtype = np.int64 if values and not isinstance(values[0], str) else np.str_
         return ColumnValues(CATEGORY, ranks[codes], np.array(values, dtype=dtype))
@@ -255,16 +241,6 @@ class ColumnReader:
                 part = np.zeros(len(part), dtype=np.int32)
             codes.append(part)
         return _joined(codes)
-
-    def _refuse_final_nul(self, codes: np.ndarray) -> None:
-        values = self.encoder.values
-        if values and isinstance(values[0], str):
-            refuse_final_nul(
-                values,
-                lambda i: f"{self.where(int(np.argmax(codes == i + 1)))}: {short_repr(values[i])}",
-            )
-
-    # Numbers
 
     def _add_number_objects(self, values: list, kinds: set[type]) -> None:
         only_booleans = all(issubclass(kind, (bool, np.bool_)) for kind in kinds)
@@ -289,8 +265,6 @@ class ColumnReader:
             if bad.any():
                 t = int(np.argmax(bad))
                 self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.spec.reason}")
-
-    # Errors
 
     def _refuse_type(self, values: list, kinds: set[type]) -> NoReturn:
         t, value = next((t, v) for t, v in enumerate(values) if type(v) in kinds)
@@ -394,14 +368,11 @@ def sparse_table_of(
 
 @dataclass(frozen=True)
 class CellNames:
-    """Names of the values of a column in error messages.
-
-    ``positions`` holds the position of each value, if some positions have none.
-    """
+    """Names of the values of a column in error messages."""
 
     offsets: np.ndarray
     column: str
-    positions: np.ndarray | None = None
+    positions: np.ndarray | None = None  # of the values, if some positions have none
 
     def __call__(self, i: int) -> str:
         """Name the sequence, position and column of the i-th value."""
@@ -425,9 +396,7 @@ def column_readers(
 class ColumnSpecs:
     """The values that each column may hold: as in training, or as the user specifies.
 
-    Columns in ``is_category`` are categories, those in ``is_not_category`` cannot be; for all
-    others, the values decide. In the columns in ``is_boolean``, 0 and 1 are the only numbers
-    allowed.
+    Columns that are in neither ``is_category`` nor ``is_not_category`` are what their values are.
     """
 
     def __init__(

@@ -24,10 +24,7 @@ CATEGORY_KINDS = (AS_WHOLE, AS_TEXT)
 
 
 class ArrowConverter:
-    """Converter of pyarrow arrays, typed or text, to NumPy arrays.
-
-    The empty text stands for a missing value in every column, and so do the texts in ``missing``.
-    """
+    """Converter of pyarrow arrays, typed or text, to NumPy; texts in ``missing`` are missing."""
 
     def __init__(self, missing: tuple[str, ...] = ()):
         self.pa = import_pyarrow()
@@ -65,14 +62,11 @@ class ArrowConverter:
         """Return whether all values are integers of 64 bits, texts of integers, or missing."""
         array = self.plain(array)
         if not self.is_text(array.type):
-            largest = self.pc.max(array).as_py() if self.is_whole(array.type) else None
-            return self.is_whole(array.type) and (largest is None or largest <= MAX_WHOLE)
+            is_whole = self.pa.types.is_integer(array.type)
+            largest = self.pc.max(array).as_py() if is_whole else None
+            return is_whole and (largest is None or largest <= MAX_WHOLE)
         fits = self.pc.match_substring_regex(array, WHOLE_NUMBER)
         return self.pc.all(fits).as_py() is not False
-
-    def is_whole(self, array_type: Any) -> bool:
-        """Return whether a type is an integer type."""
-        return self.pa.types.is_integer(array_type)
 
     def copied(self, array: Any) -> list[str]:
         """Return values of any type as text for an output, empty if missing."""
@@ -112,10 +106,7 @@ class ArrowConverter:
 
 
 class KindFinder:
-    """Finder of the kinds of columns over all rows of one or more tables.
-
-    Features are columns of booleans, numbers or text; categories are whole numbers or text.
-    """
+    """Finder of the kinds of columns over all rows of one or more tables."""
 
     def __init__(
         self, converter: ArrowConverter, features: Iterable[str], categories: Sequence[str]
@@ -149,17 +140,16 @@ class KindFinder:
     def _fits(self, kind: str, array: Any, is_text: bool) -> bool:
         converter = self._converter
         if kind == AS_WHOLE:
-            whole = converter.is_whole(converter.plain(array).type)
-            return converter.are_whole(array) if is_text else whole
+            is_whole = converter.pa.types.is_integer(converter.plain(array).type)
+            return converter.are_whole(array) if is_text else is_whole
         if kind == AS_TEXT:
             return converter.is_text(converter.plain(array).type)
         if converter.is_text(array.type) and not is_text:
             return False
-        try:
+        with contextlib.suppress(ValueError):
             (converter.booleans if kind == AS_BOOLEAN else converter.numbers)(array)
-        except ValueError:
-            return False
-        return True
+            return True
+        return False
 
     def _unsupported(self, table: Table, name: str, array: Any) -> TypeError:
         numbers, hint = "numbers", f"; --drop {name} leaves it out"
@@ -172,10 +162,7 @@ class KindFinder:
 
 
 class TextConversion:
-    """Conversion of columns of text to types, given the kind of each column.
-
-    Whole numbers in the columns in ``categories`` become categories.
-    """
+    """Conversion of columns of text to types, given their kinds; ``categories`` become coded."""
 
     def __init__(
         self, converter: ArrowConverter, kinds: Mapping[str, str], categories: Sequence[str]

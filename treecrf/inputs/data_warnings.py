@@ -28,7 +28,6 @@ MAX_NUMERALS = 50
 # Number of values of a column that are examined, and the fraction that has to have a form.
 SAMPLE = 100
 FRACTION = 0.9
-
 # Fraction of positions without labels up to which there is no warning.
 MAX_UNLABELED = 0.5
 
@@ -38,11 +37,7 @@ _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
 def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, str]]:
-    """Yield the categories that are probably something else: their indices, and descriptions.
-
-    Doubtful are strings of numbers and dates and, in dense tables, columns with many values that
-    occur only once.
-    """
+    """Yield the categories that are probably something else: their indices, and descriptions."""
     if data.form == "symbols" or data.schema.form == "symbols":
         return
     n_positions = data.n_positions
@@ -169,10 +164,7 @@ def warn_of_time(frames: list, offsets: np.ndarray) -> None:
 
 
 def warn_of_unknown(sequences: Sequences, schema: InputSchema, X: Any, is_long: bool) -> None:
-    """Warn of the first sequence that holds something, but nothing that occurred in training.
-
-    Numbers are never unknown. The sequences were read from X with the schema.
-    """
+    """Warn of the first sequence that holds something, but nothing that occurred in training."""
     unknown = None
     if sequences.form == "symbols":
         unknown = _find_symbols(sequences, schema)
@@ -196,11 +188,9 @@ def _find_symbols(sequences: Sequences, schema: InputSchema) -> tuple[int, str] 
         items = split_sequences(sequences.table, sequences.offsets)
     for i, item in enumerate(items):
         # Nearly always, the first symbol is known.
-        if (
-            len(item)
-            and item[0] not in known
-            and known.isdisjoint(item if isinstance(item, str) else item.tolist())
-        ):
+        if not len(item) or item[0] in known:
+            continue
+        if known.isdisjoint(item if isinstance(item, str) else item.tolist()):
             return i, f"its symbols, such as {short_repr(item[0])},"
     return None
 

@@ -31,8 +31,7 @@ def are_dicts(item: Any) -> bool:
 def are_attribute_lists(items: list, schema: InputSchema | None) -> bool:
     """Return whether positions are lists of attributes, as in CRFsuite, not rows of a table.
 
-    All are strings. If every list has the same length, sequences are tables, unless the model was
-    trained on attributes.
+    Lists of one length are rows, unless the model was trained on attributes.
     """
     widths = widths_of_strings(items)
     if not widths:
@@ -87,17 +86,9 @@ def read_attribute_lists(
 def read_dicts(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Convert lists of dicts, or one long list, to sequences.
-
-    Strings are categories, and None and NaN are missing values. A key that is absent is a category
-    that is absent, False, or 0. Keys that did not occur in training are ignored, and categories
-    that did not occur in training are like absent ones.
-    """
+    """Convert lists of dicts, or one long list, to sequences; unknown keys are ignored."""
     rows = list(chain.from_iterable(items))
-    if segmentation.is_long:
-        offsets = segmentation.offsets(len(rows))
-    else:
-        offsets = segmentation.offsets_of_items(list(map(len, items)))
+    offsets = segmentation.item_offsets(list(map(len, items)))
     n_entries = count_entries(rows)
     if n_entries < 0:
         rows = _as_plain_dicts(rows, offsets)
@@ -163,11 +154,7 @@ def _sorted_keys(keys: list, rows: list[dict], offsets: np.ndarray) -> np.ndarra
 
 
 def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndarray]:
-    """Determine the kinds of columns, and mark those that need a `ColumnReader`.
-
-    These have values of unusual types, or do not have the required kind: a `ColumnReader` converts
-    them, or raises the error.
-    """
+    """Determine the kinds of columns, and mark those with values that need a `ColumnReader`."""
     flags, is_new = entries.flags, not entries.is_fixed
     strings, others = (flags & STRINGS) > 0, (flags & OTHER) > 0
     numbers = (flags & (BOOLEANS | NUMBERS)) > 0

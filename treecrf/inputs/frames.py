@@ -25,9 +25,6 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, short_list
 
-# An attribute of the classes of grouped frames and columns of pandas, which is not imported.
-_GROUPS_OF_PANDAS = "ngroups"
-
 
 def column_of(X: Any, name: str) -> list:
     """Return the values of the column of X that ``groups`` names."""
@@ -78,10 +75,7 @@ def concatenated(frames: list) -> Any:
 def read_frames(
     frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Convert data frames, or one long data frame, to sequences.
-
-    With a schema, columns are matched by name.
-    """
+    """Convert data frames, or one long data frame, to sequences."""
     import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
 
     wheres = segmentation.item_names(len(frames))
@@ -123,12 +117,11 @@ def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
 
 
 def _offsets_of_frames(frames: list, segmentation: Segmentation) -> np.ndarray:
-    if not segmentation.is_long:
-        return segmentation.offsets_of_items([len(frame) for frame in frames])
-    name = segmentation.column
-    groups = None if name is None else _group_column(frames[0], name)
-    _refuse_columns(segmentation.groups, frames[0])
-    return segmentation.offsets(len(frames[0]), groups)
+    groups, name = None, segmentation.column
+    if segmentation.is_long:
+        groups = None if name is None else _group_column(frames[0], name)
+        _refuse_columns(segmentation.groups, frames[0])
+    return segmentation.item_offsets(list(map(len, frames)), groups)
 
 
 def _refuse_columns(groups: Any, frame: Any) -> None:
@@ -221,13 +214,9 @@ def _numbers_of(series: Any, narwhals: ModuleType) -> np.ndarray:
 
 
 def as_groups(items: Any, name: str) -> Any:
-    """Return one data frame, or one column, for each group of pandas; other objects unchanged.
-
-    The columns by which frames are grouped are left out. TypeError for groups of polars, whose
-    order is not defined.
-    """
+    """Return a list of the groups of pandas, without the keys; other objects unchanged."""
     kind = type(items)
-    if hasattr(kind, _GROUPS_OF_PANDAS):
+    if hasattr(kind, "ngroups"):  # grouped frames and columns of pandas
         parts = [part for _, part in items]
         if not parts or not is_frame(parts[0]):
             return parts
@@ -250,19 +239,15 @@ def _names_of_keys(grouped: Any) -> list:
 def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
     """Split data frames, or lists of them, into features and the column with the labels.
 
-    A string that is not the name of a column may hold one label for each row of a long table. If X
-    does not hold data frames, the arguments are returned.
+    A string that is not the name of a column may hold one label for each row of a long table.
     """
     if is_frame(X):
-        return (X, name) if is_long and _are_labels(X, name) else _split(X, name, "X")
+        are_labels = is_long and name not in column_names(X) and len(X) == len(name)
+        return (X, name) if are_labels else _split(X, name, "X")
     if not isinstance(X, (list, tuple)) or not X or not all(map(is_frame, X)):
         return X, name
     pairs = [_split(frame, name, f"sequence {i}") for i, frame in enumerate(X)]
     return [frame for frame, _ in pairs], [labels for _, labels in pairs]
-
-
-def _are_labels(frame: Any, text: str) -> bool:
-    return text not in column_names(frame) and len(frame) == len(text)
 
 
 def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,24 +26,17 @@ SETS = (set, frozenset)
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of some sequences, one sequence after another; some may be unknown.
+    """Labels of some sequences, one sequence after another; some may be unknown."""
 
-    Attributes
-    ----------
-    values : array (n_positions,)
-        Strings, integers or booleans; a placeholder where the label is unknown.
-    offsets : int64 array (n_sequences + 1,)
-        Start of each sequence, and the end of the last.
-    missing : bool array (n_positions,) or None
-        Where any label is possible; None if nowhere.
-    choices : dict of int to array
-        The possible labels, sorted, of positions where there are several.
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # strings, integers or booleans; a placeholder where the label is unknown
     offsets: np.ndarray
-    missing: np.ndarray | None = None
-    choices: dict[int, np.ndarray] = field(default_factory=dict)
+    missing: np.ndarray | None = None  # where any label is possible; None if nowhere
+    choices: dict[int, np.ndarray] = field(default_factory=dict)  # sorted, if several are possible
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether a label, or a set of labels, is known."""
+        return len(self.values) > 0 and (self.missing is None or not self.missing.all())
 
     @property
     def are_complete(self) -> bool:
@@ -79,10 +72,7 @@ class Labels:
         return split_sequences(self.values, self.offsets)
 
     def encoded(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the codes of the labels, 0 if unknown, and the candidates, None if all are known.
-
-        ValueError if labels are of another type, or one is not among the sorted classes.
-        """
+        """Return the codes of the labels, 0 if unknown, and the candidates unless all are known."""
         if self.are_complete:
             return encode_labels(self.complete(), classes), None
         known = np.flatnonzero(self.known)
@@ -111,7 +101,7 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
         labels = _join([_read_labels(y, "y")])
         if len(labels.values) != offsets[-1]:
             raise ValueError(f"X has {offsets[-1]} positions, y has {len(labels.values)}")
-        return Labels(labels.values, offsets, labels.missing, labels.choices)
+        return replace(labels, offsets=offsets)
     items = segmentation.items(y, offsets, "y", "label sequences")
     lengths = np.diff(offsets)
     parts = [
@@ -138,35 +128,27 @@ def count_labeled(y: Any, segmentation: Segmentation) -> int:
     return int(np.diff(offsets)[known].sum())
 
 
-@dataclass(frozen=True)
-class _SequenceLabels:
-    """Labels of one sequence, with attributes like `Labels`."""
-
-    values: np.ndarray
-    missing: np.ndarray | None = None
-    choices: dict[int, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def has_labels(self) -> bool:
-        return len(self.values) > 0 and (self.missing is None or not self.missing.all())
+def _of_one(
+    values: np.ndarray,
+    missing: np.ndarray | None = None,
+    choices: dict[int, np.ndarray] | None = None,
+) -> Labels:
+    return Labels(values, offsets_of([len(values)]), missing, choices or {})
 
 
-def _nothing_known(length: int) -> _SequenceLabels:
-    return _SequenceLabels(np.zeros(length, dtype=bool), np.ones(length, dtype=bool))
+def _nothing_known(length: int) -> Labels:
+    return _of_one(np.zeros(length, dtype=bool), np.ones(length, dtype=bool))
 
 
-def _read_labels(item: Any, where: str) -> _SequenceLabels:
-    """Convert the labels of one sequence, as `label_array` does; missing values and sets may occur.
-
-    A set of labels means that one of them is the label.
-    """
+def _read_labels(item: Any, where: str) -> Labels:
+    """Convert the labels of one sequence; one label of a set is the true one."""
     if isinstance(item, str):
-        return _SequenceLabels(label_array(item, where))
+        return _of_one(label_array(item, where))
     array = _one_dimensional(item, where)
     missing = _find_missing(array, item)
     choices = _find_choices(array, where)
     if missing is None and not choices:
-        return _SequenceLabels(_plain_labels(array, where))
+        return _of_one(_plain_labels(array, where))
     missing = np.zeros(len(array), dtype=bool) if missing is None else missing
     if missing.all():
         return _nothing_known(len(array))
@@ -176,9 +158,8 @@ def _read_labels(item: Any, where: str) -> _SequenceLabels:
     # Placeholders instead of a shorter array, so that errors count positions right.
     filled[missing] = "" if isinstance(filled[int(np.argmin(missing))], str) else 0
     choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
-    return _SequenceLabels(
-        _plain_labels(filled, where), missing if missing.any() else None, choices
-    )
+    missing = missing if missing.any() else None
+    return _of_one(_plain_labels(filled, where), missing, choices)
 
 
 def _find_missing(array: np.ndarray, item: Any) -> np.ndarray | None:
@@ -214,7 +195,7 @@ def _read_set(labels: set | frozenset, where: str) -> np.ndarray:
         ) from None
 
 
-def _join(parts: list[_SequenceLabels]) -> Labels:
+def _join(parts: list[Labels]) -> Labels:
     labeled = [part.values for part in parts if part.has_labels]
     if len(set(map(label_kind, labeled))) > 1:
         raise TypeError("y mixes strings and numbers; expected all strings or all integers")
@@ -224,10 +205,7 @@ def _join(parts: list[_SequenceLabels]) -> Labels:
     # Placeholders must not widen the type of the labels.
     kind = labeled[0].dtype if labeled else np.dtype(bool)
     values = [p.values if p.has_labels else np.zeros(len(p.values), kind) for p in parts]
-    missing = [
-        np.zeros(len(part.values), dtype=bool) if part.missing is None else part.missing
-        for part in parts
-    ]
+    missing = [np.zeros(len(p.values), bool) if p.missing is None else p.missing for p in parts]
     choices = {
         int(start) + t: labels
         for start, part in zip(offsets[:-1], parts, strict=True)
@@ -239,10 +217,7 @@ def _join(parts: list[_SequenceLabels]) -> Labels:
 
 
 def label_array(item: Any, where: str) -> np.ndarray:
-    """Convert the labels of one sequence to a 1-D array of strings, integers or booleans.
-
-    A string counts as its characters, and a whole float as an integer.
-    """
+    """Convert the labels of one sequence to a 1-D array of strings, integers or booleans."""
     if isinstance(item, str):
         refuse_final_nul(item, lambda t: f"{where}, position {t}: label {short_repr(item[t])}")
         return characters(item)

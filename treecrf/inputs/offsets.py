@@ -26,8 +26,7 @@ def split_sequences(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
     """Group consecutive parts, given their starts, into runs with at most ``size`` elements.
 
-    A part with more elements is a run of its own. Yields the first part of each run, and the part
-    after its last.
+    A part with more elements is a run of its own. Runs are the first part and that after the last.
     """
     first = 0
     while first < len(starts) - 1:

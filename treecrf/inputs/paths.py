@@ -22,20 +22,14 @@ LIKE_PATH = re.compile(r"[/*?\[]|\.[A-Za-z]\w*$" + (r"|\\" if os.sep == "\\" els
 
 
 def are_paths(X: Any, with_strings: bool) -> bool:
-    """Return whether X is a path of a table, or a list of such paths.
-
-    Only ``with_strings``, strings may be paths; they are if they end like one, or name a folder.
-    """
+    """Return whether X is a path of a table or a list of them; strings only ``with_strings``."""
     if isinstance(X, (list, tuple)):
         return bool(X) and all(_is_path(item, with_strings) for item in X)
     return _is_path(X, with_strings)
 
 
 def is_path_string(X: Any, are_characters: bool) -> bool:
-    """Return whether a single string is meant as a path, which may not exist.
-
-    If other arguments define sequences of its characters, only what exists is a path.
-    """
+    """Return whether a string is meant as a path; if it may be characters, the path must exist."""
     if not isinstance(X, str) or not LIKE_PATH.search(X):
         return False
     if not are_characters:
@@ -68,11 +62,7 @@ def _is_path(item: Any, with_strings: bool) -> bool:
 
 
 def find_files(X: Any) -> list[str]:
-    """Return the files of a path, a pattern, a folder, or a list of them.
-
-    The files of a pattern or a folder are sorted by name, with numbers in names as numbers. Hidden
-    files, and files whose names start with an underscore, are left out.
-    """
+    """Return the files of a path, a pattern, a folder, or a list of them, sorted by name."""
     items = X if isinstance(X, (list, tuple)) else [X]
     files = [file for item in items for file in _files_of(os.fspath(item))]
     for file in files:
@@ -129,10 +119,7 @@ def _in_natural_order(path: str) -> list:
 
 
 def refuse_files(X: Any, are_characters: bool = False) -> None:
-    """Raise TypeError for files and batches where data in memory are expected.
-
-    If a single string holds the characters of sequences, only an existing path is refused.
-    """
+    """Raise TypeError for files and batches where data in memory are expected."""
     is_path = is_path_string(X, are_characters) or are_paths(X, with_strings=False)
     if is_path or are_batches(X):
         is_missing = isinstance(X, str) and not is_existing(X)

@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.arrays import FORMS, describe, read_arrays
+from treecrf.inputs.arrays import (
+    FORMS,
+    are_plain_strings,
+    describe,
+    read_arrays,
+    read_strings,
+)
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import as_groups, read_frames
 from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, Sequences
-from treecrf.inputs.symbols import are_plain_strings, read_strings
 from treecrf.inputs.values import is_frame
 
 # How to use the tools of scikit-learn that take the items of X as samples.
@@ -32,8 +37,7 @@ def as_sequences(
 ) -> Sequences:
     """Check the sequences passed by the user, or one long table of all, and convert them.
 
-    Sequences that have been converted before are only compared with the schema. The schema of the
-    training data defines the categories; without one, ``categorical_features`` does.
+    The schema of the training data defines the categories; without one, ``categorical_features``.
     """
     if isinstance(X, Sequences):
         return X if schema is None else X.for_model(schema)

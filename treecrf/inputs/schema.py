@@ -20,25 +20,13 @@ TYPES = {"U": "strings", "i": "integers"}
 
 @dataclass(frozen=True)
 class InputSchema:
-    """Form and columns of the training data of a model, required of all other input.
+    """Form and columns of the training data of a model, required of all other input."""
 
-    Attributes
-    ----------
-    form : {"symbols", "table"}
-    n_features : int
-    names : tuple of str, optional
-    kinds : uint8 array (n_features,)
-        Indices into `KINDS`.
-    categories : dict
-        The sorted values, integers or strings, of each column that is a category. Symbols are one
-        such column.
-    """
-
-    form: str
+    form: str  # "symbols" or "table"
     n_features: int
     names: tuple[str, ...] | None
-    kinds: np.ndarray
-    categories: dict[int, np.ndarray]
+    kinds: np.ndarray  # indices into `KINDS`
+    categories: dict[int, np.ndarray]  # the sorted integers or strings; symbols are one column
 
     @cached_property
     def known_strings(self) -> list[StringCodes | None]:

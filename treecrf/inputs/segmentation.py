@@ -14,16 +14,12 @@ from treecrf.inputs.values import as_list, find_missing, short_repr
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Sequences of a long table, defined by their lengths or by groups, or no long table.
-
-    If ``groups`` is a string, it names a column of a data frame. ``present`` marks the sequences of
-    a list that have positions, if only those are read.
-    """
+    """Sequences of a long table, defined by their lengths or by groups, or no long table."""
 
     lengths: Any = None
-    groups: Any = None
+    groups: Any = None  # for each position, or the name of a column
     may_be_empty: bool = False
-    present: np.ndarray | None = None
+    present: np.ndarray | None = None  # which sequences of a list are read, if not all
 
     @property
     def is_long(self) -> bool:
@@ -49,8 +45,10 @@ class Segmentation:
         read = iter(items)
         return [next(read) if is_present else items[0][:0] for is_present in self.present.tolist()]
 
-    def offsets_of_items(self, lengths: list[int]) -> np.ndarray:
-        """Return the starts of the sequences in a list, given the lengths of those to read."""
+    def item_offsets(self, lengths: list[int], groups: Any = None) -> np.ndarray:
+        """Return the starts of the sequences, given the lengths of the long table or of each."""
+        if self.is_long:
+            return self.offsets(lengths[0], groups)
         if self.present is None:
             return offsets_of_items(lengths)
         every = np.zeros(len(self.present), dtype=np.int64)
@@ -58,11 +56,7 @@ class Segmentation:
         return offsets_of(every)
 
     def offsets(self, n: int, groups: Any = None, name: str = "X") -> np.ndarray:
-        """Return the offsets of the sequences among ``n`` positions.
-
-        ``groups`` are the values of the column of groups; ``name`` names the long table, or its
-        labels, in error messages.
-        """
+        """Return the offsets of the sequences among ``n`` positions of X, or as ``name`` says."""
         if self.lengths is not None and self.groups is not None:
             raise ValueError("pass either lengths or groups, not both")
         if n == 0 and not self.may_be_empty:
@@ -92,10 +86,7 @@ class Segmentation:
         return items
 
     def join(self, items: list[np.ndarray], *empty: np.ndarray) -> Any:
-        """Return the results of all sequences in the form of X: one long array, or a list.
-
-        ``empty`` is the result of an empty sequence, in case that there are no others.
-        """
+        """Return results in the form of X: a list, or an array, of ``empty`` if there are none."""
         return np.concatenate([*empty, *items]) if self.is_long else items
 
 

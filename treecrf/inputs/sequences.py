@@ -28,46 +28,22 @@ PIECE_BYTES = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences:
-    """Checked sequences, one after another.
+    """Checked sequences, one after another; subclasses store the values or read them on demand.
 
-    An abstract class. Subclasses store the values or read them on demand.
-
-    Attributes
-    ----------
-    form : {"symbols", "dense", "sparse"}
-        Form of the pieces: 1-D arrays of symbols, 2-D arrays or CSR matrices.
-    offsets : int64 array (n_sequences + 1,)
-        Start of each sequence among all positions, and the end of the last one.
-    n_features : int
-    dtype : numpy dtype
-        Common type of the values; of kind b, i, u or f for tables, i or U for symbols.
-    names : tuple of str, optional
-        Names of the features.
-    kinds : uint8 array (n_features,), optional
-        Indices into `KINDS`, for tables whose columns differ in kind. Their pieces hold floats:
-        numbers, booleans as 0 and 1, and a category as the rank of its value among the sorted
-        values of its column, counted from 1.
-    categories : dict
-        The sorted values of each column that is a category.
-    of_symbols : bool
-        Whether a table of one category represents symbols, some of which are missing.
-
-    Notes
-    -----
     NaN marks a missing value. In a column of categories, 0 stands for no category, and for one that
     did not occur in training: both fail every test.
     """
 
-    form: str
+    form: str  # "symbols", "dense" or "sparse": 1-D arrays, 2-D arrays or CSR matrices
     offsets: np.ndarray
     n_features: int
-    dtype: np.dtype
+    dtype: np.dtype  # of all values; of kind b, i, u or f for tables, i or U for symbols
     names: tuple[str, ...] | None = None
+    # Indices into `KINDS`, if columns differ in kind. Pieces hold floats: numbers, booleans as 0
+    # and 1, and the ranks of categories among the sorted values of a column, from 1.
     kinds: np.ndarray | None = None
-    categories: dict[int, np.ndarray] = field(default_factory=dict)
-    of_symbols: bool = False
-
-    # Methods of the subclasses
+    categories: dict[int, np.ndarray] = field(default_factory=dict)  # the sorted values
+    of_symbols: bool = False  # a table of one category, symbols of which some are missing
 
     @abstractmethod
     def rows(self, first: int, last: int) -> Any:
@@ -80,8 +56,6 @@ class Sequences:
     @abstractmethod
     def reversed(self) -> Sequences:
         """Return the same sequences, each in reverse order."""
-
-    # Methods that build on them
 
     @property
     def init_scores(self) -> np.ndarray | None:
@@ -178,7 +152,12 @@ class Sequences:
             now, before = (KINDS[k[j]] for k in (kinds, schema.kinds))
             raise TypeError(f"{schema.column(j)} was a {before} in training, but is a {now} in X")
         for j, values in self.categories.items():
-            _check_types(values, schema.categories[j], schema.column(j))
+            known = schema.categories[j]
+            if len(values) and len(known) and values.dtype.kind != known.dtype.kind:
+                raise TypeError(
+                    f"{schema.column(j)} held {TYPES[known.dtype.kind]} in training, but holds "
+                    f"{TYPES[values.dtype.kind]} in X"
+                )
         return self.with_categories(schema.categories)
 
 
@@ -197,22 +176,8 @@ class Description:
     def of(cls, sequences: Sequences) -> Description:
         """Describe sequences."""
         is_boolean = sequences.kinds is None and sequences.dtype.kind == "b"
-        return cls(
-            sequences.schema,
-            sequences.form,
-            is_boolean,
-            sequences.n_sequences,
-            sequences.n_positions,
-            sequences.longest,
-        )
-
-
-def _check_types(values: np.ndarray, known: np.ndarray, column: str) -> None:
-    if len(values) and len(known) and values.dtype.kind != known.dtype.kind:
-        raise TypeError(
-            f"{column} held {TYPES[known.dtype.kind]} in training, but holds "
-            f"{TYPES[values.dtype.kind]} in X"
-        )
+        sizes = sequences.n_sequences, sequences.n_positions, sequences.longest
+        return cls(sequences.schema, sequences.form, is_boolean, *sizes)
 
 
 def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict:
@@ -237,11 +202,7 @@ def _column(table: Any, j: int) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedSequences(Sequences):
-    """An item for each sequence.
-
-    Items of symbols are 1-D arrays or strings, of dense tables 2-D arrays, of sparse ones CSR
-    matrices.
-    """
+    """An item for each sequence: of symbols a 1-D array or a string, or an array or CSR matrix."""
 
     items: list
 
@@ -265,10 +226,7 @@ class ListedSequences(Sequences):
 
 
 class ColumnTable:
-    """A table stored as separate columns; its rows are read as floats.
-
-    Columns hold numbers, booleans, or codes of categories (see `floats_of_codes`).
-    """
+    """A table stored as columns of numbers, booleans, or codes; its rows are read as floats."""
 
     def __init__(self, columns: list[np.ndarray], is_category: np.ndarray):
         self.columns = columns
@@ -284,15 +242,11 @@ class ColumnTable:
 
 @dataclass(frozen=True, kw_only=True)
 class LongSequences(Sequences):
-    """Sequences that are rows of one long table.
+    """Sequences that are rows of one long table."""
 
-    ``starts`` holds the first row of each sequence in the table, which is a 1-D or 2-D array, a CSR
-    matrix or a `ColumnTable`. If ``backward``, the sequences are read in reverse order.
-    """
-
-    table: Any
-    starts: np.ndarray
-    backward: bool = False
+    table: Any  # a 1-D or 2-D array, a CSR matrix or a `ColumnTable`
+    starts: np.ndarray  # the first row of each sequence
+    backward: bool = False  # whether sequences are read in reverse order
 
     @classmethod
     def of(cls, table: Any, offsets: np.ndarray, **description: Any) -> LongSequences:
@@ -332,13 +286,10 @@ def _row_range(table: Any, first: int, last: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RecodedSequences(Sequences):
-    """Sequences with other codes for some categories.
-
-    ``tables`` holds the new code for each old code of each recoded column.
-    """
+    """Sequences with other codes for some categories."""
 
     base: Sequences
-    tables: dict[int, np.ndarray]
+    tables: dict[int, np.ndarray]  # the new code for each old code of a recoded column
 
     def rows(self, first: int, last: int) -> Any:
         """Return the concatenated values of some sequences."""

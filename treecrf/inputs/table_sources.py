@@ -76,10 +76,7 @@ def _shortened(error: Exception) -> str:
 
 
 class Source:
-    """A file, a pipe or standard input, which is ``-``.
-
-    What cannot be read twice is copied to a temporary file without a name.
-    """
+    """A file; or a pipe, or standard input ``-``, which are copied to a temporary file."""
 
     def __init__(self, path: str):
         self.path = path
@@ -111,7 +108,7 @@ class Source:
         return Path(self.path).suffixes
 
     def is_gzip(self) -> bool:
-        """Return whether the content is compressed with gzip."""
+        """Return whether the content is compressed."""
         with self.open() as file:
             return file.read(2) == GZIP_MAGIC
 
@@ -153,28 +150,21 @@ def temporary_file() -> IO[bytes]:
 
 
 class Table(ABC):
-    """A table that can be read more than once.
+    """A table that can be read more than once."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the table in messages.
-    names : list of str
-        Names of the columns.
-    schema : pyarrow.Schema or None
-        Types of the columns; None if all values are text, including numbers.
-    first_row : int
-        Number of the first row in messages.
-    """
-
-    name: str
-    names: list[str]
-    schema: Any = None
-    first_row = 0
+    name: str  # in messages
+    names: list[str]  # of the columns
+    schema: Any = None  # of pyarrow; None if all values are text, including numbers
+    first_row = 0  # in messages
 
     @abstractmethod
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield some columns from row ``first`` on, as record batches that are not empty."""
+
+    def _take_schema(self, schema: Any) -> None:
+        """Take the columns of a schema other than an index of pandas."""
+        self.schema = schema
+        self.names = [name for name in schema.names if not is_index(name)]
 
 
 def _from_row(first: int, batches: Iterable[Any]) -> Iterator[Any]:
@@ -184,12 +174,8 @@ def _from_row(first: int, batches: Iterable[Any]) -> Iterator[Any]:
         first = max(0, first - batch.num_rows)
 
 
-def _names_without_index(schema: Any) -> list[str]:
-    return [name for name in schema.names if not is_index(name)]
-
-
 class TableFile(Table):
-    """A table in a file."""
+    """A table in a file; subclasses define how to ``_read_names`` of columns."""
 
     def __init__(self, source: Source):
         self.source = source
@@ -201,10 +187,6 @@ class TableFile(Table):
             if n > 1:
                 raise ValueError(f"{self.name}: more than one column is named {name!r}")
 
-    @abstractmethod
-    def _read_names(self) -> None:
-        """Set the names of the columns."""
-
 
 class CsvFile(TableFile):
     """A CSV file, in which all values are text."""
@@ -214,7 +196,7 @@ class CsvFile(TableFile):
     def __init__(self, source: Source, separator: str = ",", encoding: str = "utf-8"):
         self.separator = separator
         self.encoding = encoding
-        self.compression = "gzip" if source.is_gzip() else None
+        self.is_gzip = source.is_gzip()
         super().__init__(source)
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
@@ -235,7 +217,7 @@ class CsvFile(TableFile):
 
     def _first_line_bytes(self) -> int:
         n = 0
-        with self._stream() as file:
+        with self.source.open() as raw, self._decompressed(raw) as file:
             while part := file.read(BLOCK_BYTES):
                 if n == 0:
                     self._check_encoding(part)
@@ -245,13 +227,8 @@ class CsvFile(TableFile):
                 n += len(part)
         return n
 
-    @contextlib.contextmanager
-    def _stream(self) -> Iterator[Any]:
-        with (
-            self.source.open() as file,
-            self.pa.input_stream(file, compression=self.compression) as stream,
-        ):
-            yield stream
+    def _decompressed(self, file: BinaryIO) -> Any:
+        return self.pa.input_stream(file, compression="gzip" if self.is_gzip else None)
 
     @contextlib.contextmanager
     def _open(self, names: Sequence[str] | None = None) -> Iterator[Any]:
@@ -267,7 +244,8 @@ class CsvFile(TableFile):
         # The default allocator does not return the memory of blocks that are no longer used.
         pool = self.pa.system_memory_pool()
         with (
-            self._stream() as stream,
+            self.source.open() as file,
+            self._decompressed(file) as stream,
             csv.open_csv(stream, reading, parsing, converting, memory_pool=pool) as reader,
         ):
             yield reader
@@ -303,8 +281,7 @@ class ParquetFile(TableFile):
 
     def _read_names(self) -> None:
         with self._open() as file:
-            self.schema = file.schema_arrow
-        self.names = _names_without_index(self.schema)
+            self._take_schema(file.schema_arrow)
 
 
 class ArrowTable(Table):
@@ -313,8 +290,7 @@ class ArrowTable(Table):
     name = "X"
 
     def __init__(self, table: Any):
-        self.schema = table.schema
-        self.names = _names_without_index(table.schema)
+        self._take_schema(table.schema)
         self._table = table
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
@@ -333,8 +309,7 @@ class CopiedBatches(Table):
     name = "X"
 
     def __init__(self, reader: Any, folder: str | None = None):
-        self.schema = reader.schema
-        self.names = _names_without_index(reader.schema)
+        self._take_schema(reader.schema)
         pa = self._pa = import_pyarrow()
         folder = folder or tempfile.gettempdir()
         self._full: OSError | None = None
@@ -393,12 +368,9 @@ def table_of_batches(X: Any, folder: str | None = None) -> Table:
     batches = [pa.record_batch(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
     for i, batch in enumerate(batches):
         if not batch.schema.equals(batches[0].schema):
-            raise ValueError(
-                f"batches {i} and 0 have different columns: {_columns_and_types(batch.schema)}, "
-                f"and {_columns_and_types(batches[0].schema)}"
+            found, expected = (
+                ", ".join(f"{field.name}: {field.type}" for field in each.schema)
+                for each in (batch, batches[0])
             )
+            raise ValueError(f"batches {i} and 0 have different columns: {found}, and {expected}")
     return ArrowTable(pa.Table.from_batches(batches))
-
-
-def _columns_and_types(schema: Any) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)

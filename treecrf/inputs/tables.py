@@ -49,17 +49,12 @@ SAMPLE_ROWS = 1000
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How to read tables from files.
-
-    The ending of a text file determines its separator by default. ``drop`` names columns to leave
-    out, ``category`` columns of text files whose whole numbers are categories, and ``missing``
-    additional texts that mark a missing value.
-    """
+    """How to read tables from files; ``drop`` and ``category`` name columns."""
 
     drop: tuple[str, ...] = ()
-    category: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    separator: str | None = None
+    category: tuple[str, ...] = ()  # in text files, those whose whole numbers are categories
+    missing: tuple[str, ...] = ()  # additional texts that mark a missing value
+    separator: str | None = None  # by default, that of the ending
     encoding: str = "utf-8"
 
 
@@ -124,10 +119,7 @@ class OtherColumns:
 
 
 class TableReader:
-    """Reader of the pieces of a table.
-
-    ``bounds`` holds the first row of each piece, and the number of rows.
-    """
+    """Reader of the pieces of a table, whose first rows, and the number of rows, are ``bounds``."""
 
     def __init__(self, table: ConcatenatedTable, columns: OtherColumns, bounds: np.ndarray):
         self._table = table
@@ -175,10 +167,7 @@ class TableReader:
 
 
 class ConcatenatedTable:
-    """Some columns of tables, one table after another.
-
-    ``convert`` converts record batches to types that are the same in all tables.
-    """
+    """Some columns of tables, one table after another."""
 
     def __init__(self, tables: Sequence[Table], names: list[str]):
         self._pa = import_pyarrow()
@@ -188,6 +177,7 @@ class ConcatenatedTable:
         self._position = 0
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
+        # Converts record batches to types that are the same in all tables.
         self.convert: Callable[[Any], Any] = lambda batch: batch
 
     @property
@@ -304,8 +294,7 @@ class TypeConversion:
 
     def __call__(self, batch: Any) -> Any:
         """Convert a record batch."""
-        columns = {name: self.column(name, batch) for name in self._types}
-        return self._pa.record_batch(columns)
+        return self._pa.record_batch({name: self.column(name, batch) for name in self._types})
 
     def column(self, name: str, batch: Any) -> Any:
         """Convert one column of a record batch."""
@@ -356,8 +345,7 @@ def open_tables(
 ) -> TableReader:
     """Find the types of the columns and the starts of the sequences, in one pass.
 
-    The data are paths, batches or an opened table, and names of columns. Batches that can be read
-    only once are copied to a temporary file in the folder.
+    Batches that can be read only once are copied to a temporary file in the folder.
     """
     if isinstance(raw.X, TableReader):
         return raw.X

@@ -31,10 +31,7 @@ def is_number(kind: type) -> bool:
 
 
 def is_frame(item: Any) -> bool:
-    """Return whether an object is a data frame, judging by its class.
-
-    TypeError for a lazy frame of polars or a frame of Dask, which have no rows yet.
-    """
+    """Return whether an object is a data frame; TypeError for lazy ones, which have no rows yet."""
     kind = type(item)
     if kind.__module__.startswith("dask.") and hasattr(kind, "columns"):
         raise TypeError(
@@ -58,11 +55,7 @@ def is_index(name: Any) -> bool:
 
 
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
-    """Convert an argument to a list of expected items.
-
-    TypeError if it is a string, which would pass for a list of one-letter sequences, or has no
-    order, or is not iterable.
-    """
+    """Convert an argument to a list of expected items; a string is not one."""
     if isinstance(items, str):
         raise TypeError(f"{name} is a string; expected a list of {expected}")
     unordered = isinstance(items, (bytes, dict, set, frozenset)) or sparse.issparse(items)
@@ -99,7 +92,7 @@ def short_repr(value: object) -> str:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python refuses to convert integers of several thousand digits to text.
         return f"an object of type {type(value).__name__}"
-    if "\n" in text:  # A table or an array, for which the lines of a message are not the place.
+    if "\n" in text:  # of a table or an array
         text = " ".join(text.split())
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
@@ -139,10 +132,7 @@ def string_array(strings: list[str]) -> np.ndarray:
 
 
 def refuse_final_nul(strings: Iterable[str], describe: Callable[[int], str]) -> None:
-    """Raise ValueError if a string ends with a NUL character, which NumPy arrays would drop.
-
-    A string counts as its characters. ``describe`` returns the place and value of the i-th string.
-    """
+    """Raise ValueError if a string ends with a NUL character, which NumPy arrays would drop."""
     if "\0" not in (strings if isinstance(strings, str) else "".join(strings)):
         return
     for i, string in enumerate(strings):
@@ -174,11 +164,9 @@ def first_infinite(values: np.ndarray) -> int | None:
 
 
 def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
-    """Convert a 1-D array of objects to one of strings or numbers.
+    """Convert a 1-D array of objects to strings or numbers, unless no other type holds them.
 
     ``where`` and ``name`` are the names of the sequence and of one of its values in error messages.
-    An array of kind O is returned for booleans, integers and floats that no other type holds
-    exactly.
     """
     if array.dtype.kind in "biufU":
         return array

@@ -23,10 +23,7 @@ EXPECTED_WEIGHTS = "weights, one per sequence, or one array per sequence with a 
 def as_weights(
     sample_weight: Any, offsets: np.ndarray, segmentation: Segmentation
 ) -> np.ndarray | None:
-    """Return the weight of each position, or None if all are 1.
-
-    There is one weight per sequence, or an array of one per position. ValueError if all are 0.
-    """
+    """Return the weight of each position, or None if all are 1; ValueError if all are 0."""
     weights = read_weights(sample_weight, offsets, segmentation)
     if weights is None:
         return None
@@ -105,9 +102,6 @@ def _numbers(items: Any, where: str) -> np.ndarray:
     if missing is not None:
         array = np.where(missing, np.nan, array)
     return array.astype(np.float64) + 0.0  # no negative zeros
-
-
-# Initial scores
 
 
 def as_init_scores(

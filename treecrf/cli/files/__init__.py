@@ -72,9 +72,9 @@ def is_blank(source: Source, reading: Reading) -> bool:
 
 
 def _format_of_ending(source: Source) -> str | None:
-    endings = [ending.lower() for ending in source.suffixes if ending != ".gz"]
+    endings = [ending for ending in source.suffixes if ending != ".gz"]
     others = {f".{name}": name for name in READERS}
-    return (FORMAT_OF_ENDING | others).get(endings[-1]) if endings else None
+    return (FORMAT_OF_ENDING | others).get(endings[-1].lower()) if endings else None
 
 
 def _refuse_table_options(name: str, reading: Reading) -> None:
@@ -89,10 +89,8 @@ def _refuse_table_options(name: str, reading: Reading) -> None:
 def format_of_content(head: bytes, is_whole: bool) -> str | None:
     """Return the format that the first bytes of a file have, or None if it is not certain.
 
-    Unless these are all bytes of the file, the last line is ignored. A table has the same
-    separators in all lines, and no blank lines. CoNLL files have the same number of columns in all
-    lines, CoNLL-U files have ten and comments, and CRFsuite's have tabs and different numbers of
-    attributes.
+    A table has the same separators in all lines, and no blank lines. CoNLL files have the same
+    number of columns in all lines, and CRFsuite's have tabs and different numbers of attributes.
     """
     if head.startswith(PARQUET_MAGIC):
         return "parquet"
