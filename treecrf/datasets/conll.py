@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
-from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.utils.validation import StrOptions
 
 _BLANKS = re.compile("[ \t]+")
@@ -204,7 +204,7 @@ def splitter(separator: str | None) -> Callable[[str], list[str]]:
     return lambda line: line.split(separator)
 
 
-@checked(subset=[StrOptions({"train", "test"})])
+@fetching(subset=[StrOptions({"train", "test"})])
 def fetch_conll2000(
     *,
     subset: str = "train",
@@ -221,30 +221,16 @@ def fetch_conll2000(
     subset : {"train", "test"}, default="train"
         Part of the data.
     data_home : path-like, optional
-        Folder to read ``conll2000/train.txt`` and ``test.txt`` from. Defaults to the environment
-        variable ``TREECRF_DATA``. Without either, the file is downloaded once and cached, which
-        needs ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.
+        Folder to read ``conll2000/train.txt`` and ``test.txt`` from.
+        $home
 
-    Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-
+    $returns
         - data : list of lists of dicts, the ``word`` and ``tag`` of each word;
         - target : list of lists of str, the label of each word: ``B-NP``, ``I-NP``, ..., or ``O``;
         - feature_names : list of str, ``["word", "tag"]``;
         - filename : the path that was read.
 
-    Raises
-    ------
-    OSError
-        If the file is not in the folder or cannot be downloaded; the message explains what to do.
-    ValueError
-        If the file does not have the expected format; the message names the line.
-    ImportError
-        If pooch is required but not installed.
+    $raises
 
     Notes
     -----
@@ -266,7 +252,7 @@ def fetch_conll2000(
     return _fetch(f"conll2000/{subset}.txt", data_home, return_X_y)
 
 
-@checked(subset=[StrOptions(set(FILES_2002))])
+@fetching(subset=[StrOptions(set(FILES_2002))])
 def fetch_conll2002(
     *,
     subset: str = "train",
@@ -284,30 +270,16 @@ def fetch_conll2002(
         Part of the data.
     data_home : path-like, optional
         Folder to read ``conll2002/esp.train``, ``esp.testa`` and ``esp.testb`` from, in UTF-8.
-        Defaults to the environment variable ``TREECRF_DATA``. Without either, the file is
-        downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.
+        $home
 
-    Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-
+    $returns
         - data : list of lists of dicts, the ``word`` and ``tag`` of each word;
         - target : list of lists of str, the label of each word: ``O``, or ``B-`` or ``I-`` followed
           by ``LOC``, ``MISC``, ``ORG`` or ``PER``;
         - feature_names : list of str, ``["word", "tag"]``;
         - filename : the path that was read.
 
-    Raises
-    ------
-    OSError
-        If the file is not in the folder or cannot be downloaded; the message explains what to do.
-    ValueError
-        If the file does not have the expected format; the message names the line.
-    ImportError
-        If pooch is required but not installed.
+    $raises
 
     Notes
     -----

@@ -22,10 +22,8 @@ def read_crfsuite(
 
     Parameters
     ----------
-    file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
-    encoding : str, default="utf-8"
-        Encoding of the file.
+    file, encoding
+        As in `iter_crfsuite`, which also describes the format.
 
     Returns
     -------
@@ -37,7 +35,7 @@ def read_crfsuite(
     Raises
     ------
     OSError, ValueError
-        As in `iter_crfsuite`, which also describes the format.
+        As in `iter_crfsuite`.
 
     Examples
     --------

@@ -7,12 +7,12 @@ import string
 
 from sklearn.utils import Bunch
 
-from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.datasets.sparse_rows import read_windows
 from treecrf.utils.validation import StrOptions
 
 
-@checked(subset=[StrOptions({"train", "test"})])
+@fetching(subset=[StrOptions({"train", "test"})])
 def fetch_hyphenation(
     *,
     subset: str = "train",
@@ -29,27 +29,15 @@ def fetch_hyphenation(
     subset : {"train", "test"}, default="train"
         Training or test words.
     data_home : path-like, optional
-        Folder to read ``hyphen/sparse.hyphen.6.train`` and ``.test`` from. Defaults to the
-        environment variable ``TREECRF_DATA``. Without either, the file is downloaded once and
-        cached, which needs ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.
+        Folder to read ``hyphen/sparse.hyphen.6.train`` and ``.test`` from.
+        $home
 
-    Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-
+    $returns
         - data : list of str, the words;
         - target : list of str, ``1`` for each letter that a hyphen may follow, else ``0``;
         - filename : the path that was read.
 
-    Raises
-    ------
-    OSError
-        If the file is not in the folder or cannot be downloaded; the message explains what to do.
-    ImportError
-        If pooch is required but not installed.
+    $raises
 
     Notes
     -----

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
-from treecrf.datasets.sources import checked, data_folder, labeled, locate
+from treecrf.datasets.sources import data_folder, fetching, labeled, locate
 from treecrf.utils.validation import StrOptions
 
 N_WORDS = 1000
@@ -25,8 +25,8 @@ def read_nettalk(file: TextSource) -> tuple[list[str], list[str], list[str]]:
 
     Parameters
     ----------
-    file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+    file
+        As in `iter_nettalk`, which also describes the format.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def read_nettalk(file: TextSource) -> tuple[list[str], list[str], list[str]]:
     Raises
     ------
     OSError, ValueError
-        As in `iter_nettalk`, which also describes the format.
+        As in `iter_nettalk`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _without_notice(lines: Lines) -> Iterator[str]:
             yield line
 
 
-@checked(task=[StrOptions({"stress", "phoneme", "full"})], subset=[StrOptions({"train", "test"})])
+@fetching(task=[StrOptions({"stress", "phoneme", "full"})], subset=[StrOptions({"train", "test"})])
 def fetch_nettalk(
     *,
     task: str = "stress",
@@ -127,30 +127,16 @@ def fetch_nettalk(
     subset : {"train", "test"}, default="train"
         Training or test words.
     data_home : path-like, optional
-        Folder to read ``nettalk/nettalk.data`` from. Defaults to the environment variable
-        ``TREECRF_DATA``. Without either, the file is downloaded once and cached, which needs
-        ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.
+        Folder to read ``nettalk/nettalk.data`` from.
+        $home
 
-    Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-
+    $returns
         - data : list of str, the words;
         - target : list of str, or of lists of str for the full task, one label per letter;
         - split : ``"published"`` or ``"random"``; see the notes;
         - filename : the path of the dictionary.
 
-    Raises
-    ------
-    OSError
-        If the file is not in the folder or cannot be downloaded; the message explains what to do.
-    ValueError
-        If a file does not have the expected format; the message names the line.
-    ImportError
-        If pooch is required but not installed.
+    $raises
 
     Notes
     -----

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines
-from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.utils.validation import StrOptions
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
@@ -20,7 +20,7 @@ COLUMNS = ("date", *FEATURES, "Occupancy")
 FILES = {"train": ["datatraining.txt"], "test": ["datatest.txt", "datatest2.txt"]}
 
 
-@checked(subset=[StrOptions(set(FILES))], as_frame=["boolean"])
+@fetching(subset=[StrOptions(set(FILES))], as_frame=["boolean"])
 def fetch_occupancy(
     *,
     subset: str = "train",
@@ -39,18 +39,11 @@ def fetch_occupancy(
         Training or test sequences.
     data_home : path-like, optional
         Folder to read ``occupancy/datatraining.txt``, ``datatest.txt`` and ``datatest2.txt`` from.
-        Defaults to the environment variable ``TREECRF_DATA``. Without either, the files are
-        downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.
+        $home
     as_frame : bool, default=False
         Whether to return the data as pandas data frames with the dates as index.
 
-    Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-
+    $returns
         - data : list of float arrays or data frames of shape (n_minutes, 5): temperature (°C),
           relative humidity (%), light (lux), CO2 (ppm), humidity ratio (mass of water per mass of
           air);
@@ -59,14 +52,7 @@ def fetch_occupancy(
         - dates : list of datetime64 arrays (n_minutes,);
         - filenames : the paths that were read.
 
-    Raises
-    ------
-    OSError
-        If a file is not in the folder or cannot be downloaded; the message explains what to do.
-    ValueError
-        If a file does not have the expected format; the message names the line.
-    ImportError
-        If pooch or pandas is required but not installed.
+    $raises
 
     Notes
     -----

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
-from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.datasets.sparse_rows import read_windows
 from treecrf.utils.validation import StrOptions
 
@@ -22,8 +22,8 @@ def read_protein(file: TextSource) -> tuple[list[str], list[str]]:
 
     Parameters
     ----------
-    file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+    file
+        As in `iter_protein`, which also describes the format.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def read_protein(file: TextSource) -> tuple[list[str], list[str]]:
     Raises
     ------
     OSError, ValueError
-        As in `iter_protein`, which also describes the format.
+        As in `iter_protein`.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def iter_protein(file: TextSource) -> Iterator[tuple[str, str]]:
         yield tuple(map("".join, zip(*protein, strict=True)))
 
 
-@checked(subset=[StrOptions({"train", "test"})])
+@fetching(subset=[StrOptions({"train", "test"})])
 def fetch_protein(
     *,
     subset: str = "train",
@@ -117,28 +117,16 @@ def fetch_protein(
     subset : {"train", "test"}, default="train"
         Training or test proteins.
     data_home : path-like, optional
-        Folder to read ``protein/sparse.protein.11.train`` and ``.test`` from. Defaults to the
-        environment variable ``TREECRF_DATA``. Without either, the file is downloaded once and
-        cached, which needs ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.
+        Folder to read ``protein/sparse.protein.11.train`` and ``.test`` from.
+        $home
 
-    Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-
+    $returns
         - data : list of str, the residues as letters;
         - target : list of str, the structure of each residue: ``_``, ``e`` or ``h``;
         - target_names : dict of these letters to their names;
         - filename : the path that was read.
 
-    Raises
-    ------
-    OSError
-        If the file is not in the folder or cannot be downloaded; the message explains what to do.
-    ImportError
-        If pooch is required but not installed.
+    $raises
 
     Notes
     -----

@@ -20,8 +20,8 @@ def read_sparse(file: TextSource) -> tuple[list[sparse.csr_array], list[np.ndarr
 
     Parameters
     ----------
-    file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+    file
+        As in `iter_sparse`, which also describes the format.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def read_sparse(file: TextSource) -> tuple[list[sparse.csr_array], list[np.ndarr
     Raises
     ------
     OSError, ValueError
-        As in `iter_sparse`, which also describes the format.
+        As in `iter_sparse`.
 
     Examples
     --------
