@@ -11,11 +11,11 @@ import numpy as np
 from treecrf.cli.files import read_file
 from treecrf.cli.files.data import FileData
 from treecrf.cli.options import (
+    add_count,
     add_data,
     add_jobs,
     add_model,
     add_reading,
-    count,
     input_of,
     known_labels,
     loaded_model,
@@ -50,10 +50,9 @@ TAG = re.compile("O|[BIES]-.+")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
-    add = parser.add_argument
     add_data(parser, "file with labels")
     add_model(parser)
-    add("--digits", type=count, default=4, metavar="N", help="decimal places (default: 4)")
+    add_count(parser, "--digits", 4, "decimal places")
     add_jobs(parser)
     add_reading(parser)
 
@@ -89,13 +88,13 @@ def _print_scores(
     data: FileData, predicted: list[np.ndarray], classes: np.ndarray, digits: int
 ) -> None:
     """Print the scores of positions with labels, and of sequences without a missing label."""
-    masks = [_known(labels) for labels in data.labels]
-    true = [_plain(labels[mask]) for labels, mask in zip(data.labels, masks, strict=True)]
-    predicted_labels = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
+    masks = [np.array([label is not None for label in labels]) for labels in data.labels]
+    true = [np.array(y[mask].tolist()) for y, mask in zip(data.labels, masks, strict=True)]
+    found = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
     labeled = [i for i, mask in enumerate(masks) if mask.any()]
-    pairs = [[part[i] for i in labeled] for part in (true, predicted_labels)]
+    pairs = [[part[i] for i in labeled] for part in (true, found)]
     whole = [i for i in labeled if masks[i].all()]
-    whole_pairs = [[part[i] for i in whole] for part in (true, predicted_labels)]
+    whole_pairs = [[part[i] for i in whole] for part in (true, found)]
     print(f"sequences          {len(predicted):,}")
     print(f"positions          {data.sequences.n_positions:,}")
     if data.missing_label is not None:
@@ -108,16 +107,6 @@ def _print_scores(
     print(token_classification_report(*pairs, digits=digits))
     if whole and _are_tags([*true, classes]):
         _print_spans(*whole_pairs, digits)
-
-
-def _known(labels: np.ndarray) -> np.ndarray:
-    """Return where labels are not missing."""
-    return np.array([label is not None for label in labels.tolist()])
-
-
-def _plain(labels: np.ndarray) -> np.ndarray:
-    """Return known labels in an array of strings or integers."""
-    return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
 def _are_tags(labels: list[np.ndarray]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from treecrf.cli.options import count, loaded_model
+from treecrf.cli.options import add_count, loaded_model
 from treecrf.inputs.schema import KINDS
 from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules, strongest_weights
@@ -32,27 +32,12 @@ MAX_LABELS = 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     parser.add_argument("model", help="model file written by train; - is standard input")
-    parser.add_argument(
-        "--features",
-        type=count,
-        default=20,
-        metavar="N",
-        help="number of features to list, the most important first (default: 20)",
-    )
-    parser.add_argument(
-        "--rules",
-        type=count,
-        default=10,
-        metavar="N",
-        help="number of rules to list, the strongest first (default: 10)",
-    )
-    parser.add_argument(
-        "--weights",
-        type=count,
-        default=20,
-        metavar="N",
-        help="number of weights of a linear model to list, the strongest first (default: 20)",
-    )
+    for option, n, text in (
+        ("--features", 20, "number of features to list, the most important first"),
+        ("--rules", 10, "number of rules to list, the strongest first"),
+        ("--weights", 20, "number of weights of a linear model to list, the strongest first"),
+    ):
+        add_count(parser, option, n, text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,8 +50,12 @@ def run(options: argparse.Namespace) -> int:
     for name, value in model.get_params(deep=False).items():
         changed = "" if repr(value) == repr(defaults[name]) else f"  (default {defaults[name]!r})"
         print(f"  {name} = {value!r}{changed}")
-    _print_features(model, options.features)
-    _print_rules(model, options.rules)
+    # As if none improved cross-validation.
+    has_iterations = getattr(model, "n_iter_", None) != 0
+    if has_iterations and hasattr(model, "feature_importances_"):
+        _print_features(model, options.features)
+    if has_iterations and has_trees(model) and options.rules > 0:
+        _print_rules(model, options.rules)
     _print_weights(model, options.weights)
     return 0
 
@@ -89,26 +78,18 @@ def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
         yield "validation", f"{model.validation_score_[-1]:.6f} per validation position"
 
 
-def _has_no_iterations(model: SequenceClassifier) -> bool:
-    """Return whether a boosted model has no trees, as if none improved cross-validation."""
-    return getattr(model, "n_iter_", None) == 0
-
-
 def _print_features(model: SequenceClassifier, n: int) -> None:
-    if not hasattr(model, "feature_importances_") or _has_no_iterations(model):
-        return
     print("feature importances")
     for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
         print(f"  {model.feature_importances_[j]:.4f}  {model._schema.column(j)}")
 
 
 def _print_rules(model: SequenceClassifier, n: int) -> None:
-    if n > 0 and has_trees(model) and not _has_no_iterations(model):
-        print("strongest rules")
-        with warnings.catch_warnings(action="ignore"):  # the weights of a linear start follow
-            rules = strongest_rules(model, n_rules=n)
-        for rule in rules:
-            print(f"  {rule}")
+    print("strongest rules")
+    with warnings.catch_warnings(action="ignore"):  # the weights of a linear start follow
+        rules = strongest_rules(model, n_rules=n)
+    for rule in rules:
+        print(f"  {rule}")
 
 
 def _print_weights(model: SequenceClassifier, n: int) -> None:

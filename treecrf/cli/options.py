@@ -18,6 +18,8 @@ from treecrf.learners.classifier import SequenceClassifier
 
 # Maximum number of digits of a count.
 MAX_DIGITS = 9
+# Arguments of an option that can be repeated.
+REPEATED: dict = {"action": "append", "default": []}
 
 
 def add_data(parser: argparse.ArgumentParser, text: str) -> None:
@@ -53,56 +55,28 @@ def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> Non
     """Add the options for reading a file, with a model or without."""
     group = parser.add_argument_group("reading files")
     add = group.add_argument
-    add(
-        "--format",
-        choices=FORMATS,
-        metavar="FORMAT",
-        help=f"{', '.join(FORMATS)} (default: determined by the file extension, or else by the "
-        "content)",
-    )
+    formats = ", ".join(FORMATS)
+    text = f"{formats} (default: determined by the file extension, or else by the content)"
+    add("--format", choices=FORMATS, metavar="FORMAT", help=text)
     default = " (default: that of the model)" if with_model else ""
-    add(
-        "--label",
-        metavar="COLUMN",
-        help=f"column of a table or of CoNLL-U that contains the labels{default}",
-    )
+    text = f"column of a table or of CoNLL-U that contains the labels{default}"
+    add("--label", metavar="COLUMN", help=text)
     one_of = group.add_mutually_exclusive_group() if with_model else group
+    every = "all rows of a table are one sequence"
     default = "that of the model" if with_model else "all rows are one sequence"
-    one_of.add_argument(
-        "--group",
-        metavar="COLUMN",
-        help=f"column of a table that identifies the sequences (default: {default})",
-    )
+    text = f"column of a table that identifies the sequences (default: {default})"
+    one_of.add_argument("--group", metavar="COLUMN", help=text)
     if with_model:
-        one_of.add_argument(
-            "--no-group", action="store_true", help="all rows of a table are one sequence"
-        )
+        one_of.add_argument("--no-group", action="store_true", help=every)
     add(
-        "--drop",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="column of a table to exclude; can be repeated",
+        "--drop", metavar="COLUMN", **REPEATED, help="column of a table to exclude; can be repeated"
     )
-    add(
-        "--missing",
-        metavar="TEXT",
-        action="append",
-        default=[],
-        help="additional text that marks a missing value in CSV files; can be repeated",
-    )
-    add(
-        "--separator",
-        type=_separator,
-        metavar="CHARACTER",
-        help=r"separator between columns of text files; \t is a tab",
-    )
-    add(
-        "--encoding",
-        type=_encoding,
-        default="utf-8",
-        help="encoding of text files (default: utf-8)",
-    )
+    text = "additional text that marks a missing value in CSV files; can be repeated"
+    add("--missing", metavar="TEXT", **REPEATED, help=text)
+    text = r"separator between columns of text files; \t is a tab"
+    add("--separator", type=_separator, metavar="CHARACTER", help=text)
+    text = "encoding of text files (default: utf-8)"
+    add("--encoding", type=_encoding, default="utf-8", help=text)
 
 
 def reading_of(options: argparse.Namespace, with_labels: bool = True) -> Reading:
@@ -115,28 +89,27 @@ def reading_of(options: argparse.Namespace, with_labels: bool = True) -> Reading
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add the number of threads."""
-    parser.add_argument(
-        "--jobs",
-        type=_jobs,
-        default=-1,
-        metavar="N",
-        help="number of threads; -1 uses all processors (default: -1)",
-    )
+    text = "number of threads; -1 uses all processors (default: -1)"
+    parser.add_argument("--jobs", type=_jobs, default=-1, metavar="N", help=text)
+
+
+def add_count(parser: argparse.ArgumentParser, option: str, n: int, text: str) -> None:
+    """Add a number of things to show."""
+    text = f"{text} (default: {n})"
+    parser.add_argument(option, type=_count, default=n, metavar="N", help=text)
 
 
 @contextlib.contextmanager
-def naming_source(source: Source) -> Iterator[None]:
-    """Add the name of a file to errors that its contents cause in a model."""
+def naming_source(source: Source, validation: str | None = None) -> Iterator[None]:
+    """Add the name of a file to errors that its contents, or validation data, cause in a model."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise with_name(source.name, error) from error
-
-
-def with_name(name: str, error: TypeError | ValueError) -> TypeError | ValueError:
-    """Make an error of the same kind whose message starts with the name of a file."""
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"{name}: {error}")
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        of_validation = str(error).removeprefix("validation data: ")
+        if validation is None or of_validation == str(error):
+            raise kind(f"{source.name}: {error}") from error
+        raise ValueError(f"{validation}: {of_validation}") from error
 
 
 def known_labels(labels: list[np.ndarray]) -> set:
@@ -165,8 +138,7 @@ def input_of(model: SequenceClassifier) -> ModelInput:
     return ModelInput(model._schema, model.classes_, model._columns)
 
 
-def count(text: str) -> int:
-    """Parse a number of things to show."""
+def _count(text: str) -> int:
     if not text.isdecimal() or len(text) > MAX_DIGITS:
         raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number of at least 0")
     return int(text)

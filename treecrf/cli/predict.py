@@ -16,6 +16,7 @@ from treecrf.cli.files import is_blank, read_file
 from treecrf.cli.files.data import FileData
 from treecrf.cli.files.tables import MAX_COLUMNS
 from treecrf.cli.options import (
+    REPEATED,
     add_data,
     add_jobs,
     add_model,
@@ -53,26 +54,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_data(parser, "file to label")
     add_model(parser)
-    add(
-        "--output",
-        metavar="FILE",
-        default=STANDARD,
-        help="output file, which is overwritten if it exists (default: standard output)",
+    text = "output file, which is overwritten if it exists (default: standard output)"
+    add("--output", metavar="FILE", default=STANDARD, help=text)
+    text = (
+        "also write this column of the file, such as a key or a time; can be repeated. The columns "
+        "of CoNLL files are x0, x1, ..."
     )
-    add(
-        "--keep",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="also write this column of the file, such as a key or a time; can be repeated. The "
-        "columns of CoNLL files are x0, x1, ...",
+    add("--keep", metavar="COLUMN", **REPEATED, help=text)
+    text = (
+        "also write all columns of a table, or of other files all before the label; --drop "
+        "excludes columns"
     )
-    add(
-        "--keep-all",
-        action="store_true",
-        help="also write all columns of a table, or of other files all before the label; --drop "
-        "excludes columns",
-    )
+    add("--keep-all", action="store_true", help=text)
     add("--reference", action="store_true", help="also write the label in the file")
     add("--proba", action="store_true", help="also write the probability of each label")
     add_jobs(parser)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import difflib
 import glob
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +18,14 @@ import numpy as np
 from treecrf.cli.files import TABLES, format_of, read_file
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.options import (
+    REPEATED,
     add_data,
     add_jobs,
     add_reading,
     add_required,
     known_labels,
+    naming_source,
     reading_of,
-    with_name,
     with_settings,
 )
 from treecrf.cli.outputs import check_model_output, save_model
@@ -67,33 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     add = parser.add_argument
     add_data(parser, "file with training data, or for tables a folder or a quoted pattern of files")
-    add_required(
-        parser,
-        "--model",
-        "model file to write; an existing one is replaced, other files are not; - is standard "
-        "output",
-    )
+    text = "model file to write; an existing one is replaced, other files are not; - is standard"
+    add_required(parser, "--model", f"{text} output")
     add("--validation", metavar="FILE", help="file with validation data")
-    add(
-        "--learner",
-        choices=LEARNERS,
-        default="crf",
-        metavar="NAME",
-        help=f"type of model: {', '.join(LEARNERS)} (default: crf)",
-    )
+    text = f"type of model: {', '.join(LEARNERS)} (default: crf)"
+    add("--learner", choices=LEARNERS, default="crf", metavar="NAME", help=text)
     add("--window", type=_window, metavar="N", help="window: positions on each side, or LEFT,RIGHT")
     add("--order", type=int, metavar="N", help="number of previous labels that a label depends on")
     add("--max-iter", type=int, metavar="N", help="maximum number of iterations")
     add("--random-state", type=int, metavar="SEED", help="seed of the random number generator")
-    add(
-        "--set",
-        type=parse_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="settings",
-        help="parameter of the learner, such as learning_rate=0.2; can be repeated",
-    )
+    text = "parameter of the learner, such as learning_rate=0.2; can be repeated"
+    add("--set", type=parse_setting, metavar="NAME=VALUE", dest="settings", **REPEATED, help=text)
     add(
         "--parameters",
         choices=LEARNERS,
@@ -101,18 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=_ListParameters,
         help="list the names for --set and their defaults, and exit",
     )
-    add(
-        "--category",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="column of a table whose whole numbers are categories; can be repeated",
-    )
-    add(
-        "--scratch",
-        metavar="FOLDER",
-        help="read tables in pieces, and keep temporary files in this folder instead of memory",
-    )
+    text = "column of a table whose whole numbers are categories; can be repeated"
+    add("--category", metavar="COLUMN", **REPEATED, help=text)
+    text = "read tables in pieces, and keep temporary files in this folder instead of memory"
+    add("--scratch", metavar="FOLDER", help=text)
     add("--quiet", action="store_true", help="do not show progress; warnings remain")
     add_jobs(parser)
     add_reading(parser, with_model=False)
@@ -125,14 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class _ListParameters(argparse.Action):
     """Option that lists the parameters of a learner instead of training."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        for name, value in parameters_of(values).items():
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, learner: Any, *args: Any) -> None:
+        for name, value in parameters_of(learner).items():
             print(f"{name}={value!r}")
         parser.exit()
 
@@ -162,20 +132,8 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
         _describe(data, own_reading.format)
     _warn_of_columns(data)
     validation = _validation(options, reading, learner, data)
-    with _named(source, options.validation):
+    with naming_source(source, options.validation):
         learner.fit(data.sequences, data.labels, *validation)
-
-
-@contextlib.contextmanager
-def _named(source: Source, validation: str | None) -> Iterator[None]:
-    """Add the name of the file of training or of validation data to errors."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        start = "validation data: "
-        if not str(error).startswith(start):
-            raise with_name(source.name, error) from error
-        raise ValueError(f"{validation}: {str(error).removeprefix(start)}") from error
 
 
 def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:
