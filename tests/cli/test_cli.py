@@ -85,18 +85,6 @@ def options_of(name):
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a command and return its status, output and errors."""
-
-    def call(*words):
-        capsys.readouterr()
-        status = main([str(word) for word in words])
-        return status, *capsys.readouterr()
-
-    return call
-
-
-@pytest.fixture
 def table(tmp_path, letters):
     pytest.importorskip("pyarrow")
     write_table(tmp_path / "data.csv", letters)
@@ -104,10 +92,10 @@ def table(tmp_path, letters):
 
 
 @pytest.fixture
-def model(table, run):
+def model(table, succeed):
     """A model trained on the table."""
     path = table.with_name("model.treecrf")
-    assert run("train", table, *TABLE, "--model", path, *SMALL) == (0, "", "")
+    assert succeed("train", table, *TABLE, "--model", path, *SMALL) == ""
     return path
 
 
@@ -115,22 +103,19 @@ def model(table, run):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_format_is_trained_on_and_labeled(name, letters, tmp_path, run):
+def test_every_format_is_trained_on_and_labeled(name, letters, tmp_path, succeed):
     options, model = options_of(name), tmp_path / "model.treecrf"
     data = tmp_path / f"data.{name}"
     WRITERS[name](data, letters)
-    assert run("train", data, *options, "--model", model, *SMALL) == (0, "", "")
+    assert succeed("train", data, *options, "--model", model, *SMALL) == ""
     assert treecrf.load(model).n_iter_ == 3
-    status, text, errors = run("evaluate", data, *options, "--model", model)
-    assert (status, errors) == (0, "")
+    text = succeed("evaluate", data, *options, "--model", model)
     assert "sequences          24" in text
     accuracy = float(text.split("accuracy")[1].split()[0])
     assert accuracy > 0.8
-    status, text, errors = run("predict", data, *options, "--model", model, "--proba")
-    assert (status, errors) == (0, "")
+    text = succeed("predict", data, *options, "--model", model, "--proba")
     assert accuracy_of(text, letters, table=bool(options), numbers=name == "sparse") == accuracy
-    status, text, _ = run("info", model)
-    assert status == 0
+    text = succeed("info", model)
     assert "class          TreeCRF" in text
     assert "iterations     3" in text
 
@@ -180,17 +165,16 @@ def test_every_learner_is_trained(learner, table, run, tmp_path):
     assert LEARNERS[learner].__name__ in run("info", path)[1]
 
 
-def test_models_of_symbols_read_the_only_column(letters, tmp_path, run):
+def test_models_of_symbols_read_the_only_column(letters, tmp_path, fail, succeed):
     data, path = tmp_path / "data.conll", tmp_path / "model.treecrf"
     write_lines(data, letters, "{letter} {label}\n")
     fitted = treecrf.TreeCRF(max_iter=3).fit(*letters)
     fitted.save(path)
-    status, text, _ = run("predict", data, "--model", path)
-    assert status == 0
+    text = succeed("predict", data, "--model", path)
     expected = ["".join(labels) for labels in fitted.predict(letters[0])]
     assert ["".join(part.split()) for part in text.split("\n\n")[:-1]] == expected
     write_lines(data, letters, "{letter} {color} {label}\n")
-    errors = failed(run("train", data, "--learner", "hmm", "--model", path))
+    errors = fail("train", data, "--learner", "hmm", "--model", path)
     assert "the file has 2 features; expected symbols" in errors
 
 
@@ -309,10 +293,10 @@ def test_quiet_does_not_hide_warnings(scratch, table, run, tmp_path):
     assert "treecrf: warning: column 'size' holds 60 different strings that are numbers" in errors
 
 
-def test_predictions_are_written_to_a_file(table, model, run, tmp_path):
+def test_predictions_are_written_to_a_file(table, model, run, tmp_path, succeed):
     words = ["predict", table, "--model", model, "--group", "id"]
     expected = run(*words)[1]
-    assert run(*words, "--output", tmp_path / "out.csv") == (0, "", "")
+    assert succeed(*words, "--output", tmp_path / "out.csv") == ""
     assert (tmp_path / "out.csv").read_text() == expected
     assert expected.startswith("id,prediction\nw0,")
     words = ["predict", table, "--model", model, "--no-group"]
@@ -327,11 +311,10 @@ def test_sequences_are_labeled_in_batches(table, model, run, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [[], ["--proba"], ["--keep-all", "--reference"]])
-def test_a_table_without_rows_gives_a_header(options, table, model, run):
+def test_a_table_without_rows_gives_a_header(options, table, model, run, succeed):
     empty = table.with_name("empty.csv")
     empty.write_text(table.read_text().splitlines()[0] + "\n")
-    status, header, errors = run("predict", empty, "--model", model, *options)
-    assert (status, errors) == (0, "")
+    header = succeed("predict", empty, "--model", model, *options)
     assert header == run("predict", table, "--model", model, *options)[1].splitlines(True)[0]
     status, output, errors = run("evaluate", empty, "--model", model)
     assert (status, output) == (1, "")
@@ -342,12 +325,12 @@ def test_a_table_without_rows_gives_a_header(options, table, model, run):
 
 @pytest.mark.parametrize("text", ["", "\n\n\n"])
 @pytest.mark.parametrize("name", ["a.csv", "a.conll", "a.crfsuite", "a.txt"])
-def test_empty_files_give_an_empty_output(name, text, table, model, run):
+def test_empty_files_give_an_empty_output(name, text, table, model, succeed):
     path = table.with_name(name)
     path.write_text(text)
-    assert run("predict", path, "--model", model, "--keep-all", "--proba") == (0, "", "")
+    assert succeed("predict", path, "--model", model, "--keep-all", "--proba") == ""
     output = table.with_name("labels")
-    assert run("predict", path, "--model", model, "--output", output) == (0, "", "")
+    assert succeed("predict", path, "--model", model, "--output", output) == ""
     assert output.read_text() == ""
 
 
@@ -386,10 +369,9 @@ def test_spans_are_evaluated_if_labels_are_tags(tmp_path, run, monkeypatch):
     assert 'pip install "treecrf[spans]"' in errors
 
 
-def test_unseen_labels_count_as_wrong(table, model, run):
+def test_unseen_labels_count_as_wrong(table, model, succeed):
     table.write_text(table.read_text().replace(",x,", ",q,"))
-    status, text, _ = run("evaluate", table, *TABLE, "--model", model)
-    assert status == 0
+    text = succeed("evaluate", table, *TABLE, "--model", model)
     assert text.split("\n           q")[1].split()[:2] == ["0.0000", "0.0000"]
 
 
@@ -461,28 +443,20 @@ def test_occupancy_reads_the_original_columns(data_folder, run, tmp_path):
 # Errors
 
 
-def failed(result):
-    status, text, errors = result
-    assert (status, text) == (1, "")
-    assert errors.startswith("treecrf: ")
-    assert errors.count("\n") == 1
-    return errors
-
-
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
-def test_files_that_are_missing(command, model, run, tmp_path):
+def test_files_that_are_missing(command, model, tmp_path, fail):
     words = [*TABLE, *SMALL] if command == "train" else []
-    errors = failed(run(command, tmp_path / "none.csv", "--model", model, *words))
+    errors = fail(command, tmp_path / "none.csv", "--model", model, *words)
     assert "none.csv: No such file or directory" in errors
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "info"])
-def test_models_that_are_missing_or_damaged(command, table, model, run):
+def test_models_that_are_missing_or_damaged(command, table, model, fail):
     words = [] if command == "info" else [table, "--model"]
-    assert "none: No such file or directory" in failed(run(command, *words, model.parent / "none"))
-    assert "data.csv: not a treecrf model" in failed(run(command, *words, table))
+    assert "none: No such file or directory" in fail(command, *words, model.parent / "none")
+    assert "data.csv: not a treecrf model" in fail(command, *words, table)
     model.write_bytes(model.read_bytes()[:-5])
-    assert "wrong checksum" in failed(run(command, *words, model))
+    assert "wrong checksum" in fail(command, *words, model)
 
 
 @pytest.mark.parametrize(
@@ -499,9 +473,9 @@ def test_models_that_are_missing_or_damaged(command, table, model, run):
         ([*TABLE, "--format", "conll"], "--label requires a table with named columns"),
     ],
 )
-def test_training_that_is_refused(words, message, table, run, tmp_path):
+def test_training_that_is_refused(words, message, table, tmp_path, fail):
     model = tmp_path / "other.treecrf"
-    assert message in failed(run("train", table, "--model", model, "--quiet", *words))
+    assert message in fail("train", table, "--model", model, "--quiet", *words)
     assert not model.exists()
 
 
@@ -520,34 +494,34 @@ def test_training_that_is_refused(words, message, table, run, tmp_path):
         (["--window", "1,99999999"], "window=(1, 99999999); expected an integer or a pair"),
     ],
 )
-def test_parameters_are_checked_before_files_are_read(words, message, run, tmp_path):
-    errors = failed(run("train", tmp_path / "none.csv", "--model", tmp_path / "m", *words))
+def test_parameters_are_checked_before_files_are_read(words, message, tmp_path, fail):
+    errors = fail("train", tmp_path / "none.csv", "--model", tmp_path / "m", *words)
     assert message in errors
     assert "none.csv" not in errors
 
 
-def test_models_that_cannot_be_written_are_refused_before_training(table, run, tmp_path):
+def test_models_that_cannot_be_written_are_refused_before_training(table, tmp_path, fail):
     words = ["train", table, *TABLE, "--quiet", "--model"]
-    assert "does not exist" in failed(run(*words, tmp_path / "none" / "model"))
-    assert "the file cannot be written" in failed(run(*words, tmp_path))
+    assert "does not exist" in fail(*words, tmp_path / "none" / "model")
+    assert "the file cannot be written" in fail(*words, tmp_path)
 
 
-def test_columns_that_the_model_needs(table, model, run):
+def test_columns_that_the_model_needs(table, model, fail):
     table.write_text(table.read_text().replace("color", "hue"))
-    errors = failed(run("predict", table, "--model", model))
+    errors = fail("predict", table, "--model", model)
     assert "there is no column 'color'; the columns are: id, y, hue, number" in errors
 
 
-def test_long_values_are_cut_in_messages(table, run, tmp_path):
+def test_long_values_are_cut_in_messages(table, tmp_path, fail):
     table.write_text("x,y\n" + f"1,{'long' * 1000}\n" * 2)
-    errors = failed(run("train", table, "--label", "y", "--model", tmp_path / "m", "--quiet"))
+    errors = fail("train", table, "--label", "y", "--model", tmp_path / "m", "--quiet")
     assert "y holds only the label 'longlong" in errors
     assert len(errors) < 1100
 
 
-def test_evaluation_needs_labels(table, model, run):
+def test_evaluation_needs_labels(table, model, fail):
     table.write_text(table.read_text().replace("id,y,", "id,z,"))
-    errors = failed(run("evaluate", table, "--model", model))
+    errors = fail("evaluate", table, "--model", model)
     assert "no labels; there is no column 'y' as in training; specify the column with" in errors
 
 
@@ -759,14 +733,14 @@ def test_tables_in_pieces(data, parts, model, run):
         np.testing.assert_array_equal(fitted._forest.pack()[name], array)
 
 
-def test_whole_numbers_of_pieces_are_categories(tmp_path, run):
+def test_whole_numbers_of_pieces_are_categories(tmp_path, succeed):
     pytest.importorskip("pyarrow")
     rows = "".join(f"{i // 4},{i % 5},{'NV'[i % 5 > 2]}\n" for i in range(40))
     (tmp_path / "a.csv").write_text(f"doc,k,tag\n{rows}")
     options = ["--label", "tag", "--group", "doc", "--category", "k", *SMALL]
     for name, scratch in (("one", []), ("two", ["--scratch", tmp_path])):
         path = tmp_path / name
-        assert run("train", tmp_path / "a.csv", *scratch, *options, "--model", path) == (0, "", "")
+        assert succeed("train", tmp_path / "a.csv", *scratch, *options, "--model", path) == ""
     one, two = (treecrf.load(tmp_path / name)._encoder.schema for name in ("one", "two"))
     assert one.kinds.tolist() == two.kinds.tolist() == [CATEGORY]
     assert one.categories[0].tolist() == two.categories[0].tolist() == [0, 1, 2, 3, 4]
@@ -785,15 +759,13 @@ def test_whole_numbers_of_pieces_are_categories(tmp_path, run):
         (["--scratch", __file__, *TABLE], "expected a folder for temporary files, not a file"),
     ],
 )
-def test_options_that_do_not_fit_pieces(options, match, parts, run):
+def test_options_that_do_not_fit_pieces(options, match, parts, fail):
     model = parts.with_name("m.treecrf")
-    status, _, errors = run("train", parts, *options, "--model", model, "--quiet")
-    assert status == 1
+    errors = fail("train", parts, *options, "--model", model, "--quiet")
     assert match in errors
     assert not model.exists()
 
 
-def test_a_folder_in_place_of_one_file(tmp_path, model, run):
-    status, _, errors = run("predict", tmp_path, "--model", model)
-    assert status == 1
+def test_a_folder_in_place_of_one_file(tmp_path, model, fail):
+    errors = fail("predict", tmp_path, "--model", model)
     assert "expected one file, not a folder" in errors

@@ -42,38 +42,6 @@ def folder(tmp_path, trained, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        capsys.readouterr()
-        status = main([str(word) for word in words])
-        return status, *capsys.readouterr()
-
-    return call
-
-
-@pytest.fixture
-def succeed(run):
-    def call(*words):
-        status, text, errors = run(*words)
-        assert (status, errors) == (0, "")
-        return text
-
-    return call
-
-
-@pytest.fixture
-def fail(run):
-    def call(*words):
-        status, text, errors = run(*words)
-        assert (status, text) == (1, "")
-        assert errors.startswith("treecrf: ")
-        assert errors.count("\n") == 1
-        return errors
-
-    return call
-
-
 # Columns of the model
 
 

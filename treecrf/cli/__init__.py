@@ -46,19 +46,10 @@ PIPE_CLOSED = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command, given the words of the command line, or else those of the process.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments of the command line; those of the process by default.
-
-    Returns
-    -------
-    int
-        The exit status: 0 for success; 1 if the command failed, with a message on standard error;
-        130 after Ctrl-C; 141 if the output is no longer read. For invalid usage, the parser exits
-        with 2.
+    Return the exit status: 0 for success, 1 if the command failed, 130 after Ctrl-C, and 141 if the
+    output is no longer read. For invalid usage, the parser exits with 2.
     """
     _replace_closed_streams()
     try:
@@ -73,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return PIPE_CLOSED
     except OSError as error:
-        return _fail(_system_message(error), FAILED)
+        has_name = error.filename is not None and error.strerror is not None
+        return _fail(f"{error.filename}: {error.strerror}" if has_name else str(error), FAILED)
     except (ArithmeticError, ImportError, MemoryError, TypeError, ValueError) as error:
         return _fail(str(error) or type(error).__name__, FAILED)
     return status
@@ -90,9 +82,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"treecrf {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, title in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=title, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=title, formatter_class=parser.formatter_class)
         if name in words:
             with _interrupts_afterwards():
                 module = importlib.import_module(f"treecrf.cli.{name}")
@@ -132,12 +122,6 @@ def _fail(message: str, status: int) -> int:
         return status
     _discard_output()
     return status
-
-
-def _system_message(error: OSError) -> str:
-    if error.filename is None or error.strerror is None:
-        return str(error)
-    return f"{error.filename}: {error.strerror}"
 
 
 def _replace_closed_streams() -> None:

@@ -19,10 +19,7 @@ from treecrf.utils.model_file import MAGIC
 
 
 def check_output(path: str, inputs: Iterable[str | None]) -> None:
-    """Check before any work that an output does not replace an input or a model.
-
-    Raises ValueError if it is one of the inputs, also by another path or link, or a model.
-    """
+    """Check before any work that an output does not replace an input or a model."""
     _refuse_inputs(path, inputs)
     if _is_model(path):
         raise ValueError(f"{path}: the file is a treecrf model and is not overwritten")

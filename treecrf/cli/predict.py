@@ -136,12 +136,11 @@ def _write_table(
     header = [group] if groups is not None else []
     header += [*copied, *([label] if labels is not None else [])]
     added = ["prediction", *(f"p_{name}" for name in shown)]
-    for name in added:
-        if name in header:
-            raise ValueError(
-                f"column {name!r} would occur twice in the output; --drop {name} leaves out that "
-                "of the file"
-            )
+    if twice := [name for name in added if name in header]:
+        raise ValueError(
+            f"column {twice[0]!r} would occur twice in the output; --drop {twice[0]} leaves out "
+            "that of the file"
+        )
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header + added)
     texts = data.text.rows(copied) if copied else itertools.repeat(())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,15 +19,11 @@ NO_SEQUENCES = as_sequences([], segmentation=Segmentation(may_be_empty=True))
 
 @dataclass(frozen=True)
 class Reading(TableOptions):
-    """Options for reading a file.
+    """Options for reading a file."""
 
-    Without a format, the file determines it. Without the names of the columns of labels and groups,
-    a model determines both; with ``no_group``, or without a model, all rows are one sequence.
-    """
-
-    format: str | None = None
-    label: str | None = None
-    group: str | None = None
+    format: str | None = None  # by default, the file determines it
+    label: str | None = None  # by default, as in the model
+    group: str | None = None  # by default, as in the model; without one, all rows are one sequence
     no_group: bool = False
     with_labels: bool = True
     may_be_empty: bool = False
@@ -44,31 +40,23 @@ class ModelInput:
 
 @dataclass(frozen=True)
 class FileText:
-    """The columns of a file as text, which are read again.
-
-    Given names, ``rows`` returns an iterator over a list of texts for each position.
-    """
+    """The columns of a file as text, which are read again."""
 
     names: list[str]
-    rows: Callable[[Sequence[str]], Iterator[Sequence[str]]]
+    rows: Callable[[Sequence[str]], Iterator[Sequence[str]]]  # the texts of some columns
 
 
 @dataclass(frozen=True)
 class FileData:
-    """Sequences of a file.
-
-    The labels of each sequence are None if missing; ``missing_label`` is the place of the first
-    missing one. A table also has the group of each sequence, and the names of these columns.
-    ``text`` has the columns that can be copied to an output.
-    """
+    """Sequences of a file, their labels, and the groups and columns of a table."""
 
     sequences: Sequences
-    labels: list[np.ndarray] | None
+    labels: list[np.ndarray] | None  # None if missing
     groups: list[str] | None = None
     is_table: bool = False
     columns: ColumnNames = NO_NAMES
-    missing_label: str | None = None
-    text: FileText = field(default_factory=lambda: FileText([], lambda _: iter(())))
+    missing_label: str | None = None  # the place of the first
+    text: FileText = FileText([], lambda _: iter(()))  # columns that can be copied to an output
 
     def as_symbols(self) -> FileData:
         """Return the same data with the values of the only column, a category, as symbols."""
