@@ -486,10 +486,7 @@ def test_training_that_is_refused(words, message, table, tmp_path, fail):
         (["--set", "learning_rate=fast"], "'learning_rate' parameter of TreeCRF must be"),
         (["--set", "learning_rate=1e999"], "'learning_rate' parameter of TreeCRF must be"),
         (["--set", "leaning_rate=1"], "did you mean 'learning_rate'?"),
-        (
-            ["--set", "depth=1", "--learner", "hmm"],
-            "expected one of cost_matrix, decoding",
-        ),
+        (["--set", "depth=1", "--learner", "hmm"], "expected one of cost_matrix, decoding"),
         (["--set", "window=wide"], "'window' parameter of TreeCRF must be"),
         (["--window", "1,99999999"], "window=(1, 99999999); expected an integer or a pair"),
     ],

@@ -13,7 +13,6 @@ from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
 from treecrf.inputs import table_sources
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
-from treecrf.inputs.stored_tables import RowFile
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402
@@ -246,11 +245,7 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
         ("a,b\n1,2\n", {"label": "b", "group": "b"}, "--label and --group both name 'b'"),
         ("a,b\n1,2\n", {"label": "b", "drop": ("a",)}, "no columns are left as features"),
         ("a,b\n1,2\n2,\n", {"group": "b"}, "row 3, column 'b': the group is missing"),
-        (
-            "a,b\n1,2\n2,1\n3,2\n",
-            {"group": "b"},
-            "begins at row 2 and comes back at row 4",
-        ),
+        ("a,b\n1,2\n2,1\n3,2\n", {"group": "b"}, "begins at row 2 and comes back at row 4"),
         (b"a,b\n1,x\0\n", {}, "ends with a NUL character"),
         ("a,b\n1,2\ninf,1\n", {}, "row 3, column 'a': inf is infinite"),
     ],
@@ -424,23 +419,6 @@ def test_a_table_trains_the_same_model_as_a_data_frame(tmp_path):
         data = read_file(Source(str(tmp_path / name)), Reading(label="y", group="id"))
         found = crf.fit(data.sequences, data.labels).predict_proba(data.sequences)
         np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
-
-
-# Temporary rows
-
-
-@given(st.lists(st.integers(0, 6), max_size=5))
-def test_files_of_rows_return_the_written_columns(sizes):
-    table = np.column_stack([np.arange(sum(sizes)) / 4, np.arange(sum(sizes)) % 3])
-    rows = RowFile([np.dtype(np.float64), np.dtype(np.int32)])
-    for part in np.split(table, np.cumsum(sizes)):
-        rows.append(list(part.T))
-    assert rows.n_rows == len(table)
-    if len(table):
-        columns = rows.columns()
-        del rows  # The columns remain.
-        assert [column.dtype for column in columns] == [np.float64, np.int32]
-        np.testing.assert_array_equal(np.column_stack(columns), table)
 
 
 # Lines

@@ -58,11 +58,7 @@ def test_one_position_is_a_sequence(name):
 
 @pytest.mark.parametrize(
     ("generator", "n_sequences", "shape"),
-    [
-        (make_ring_hmm, 500, (10,)),
-        (make_block_hmm, 100, (100,)),
-        (make_future_bags, 400, (30, 8)),
-    ],
+    [(make_ring_hmm, 500, (10,)), (make_block_hmm, 100, (100,)), (make_future_bags, 400, (30, 8))],
 )
 def test_defaults_are_the_published_sizes(generator, n_sequences, shape):
     X, y = generator(random_state=0)

@@ -125,10 +125,7 @@ def test_missing_files_are_an_error_of_the_system(tmp_path):
 def test_conll_columns_are_named():
     text = "He \t PRP  B-NP \nreckons VBZ B-VP\n \t\n\nYes UH O"
     assert read("conll", text, names=["word", "tag"]) == [
-        (
-            [{"word": "He", "tag": "PRP"}, {"word": "reckons", "tag": "VBZ"}],
-            ["B-NP", "B-VP"],
-        ),
+        ([{"word": "He", "tag": "PRP"}, {"word": "reckons", "tag": "VBZ"}], ["B-NP", "B-VP"]),
         ([{"word": "Yes", "tag": "UH"}], ["O"]),
     ]
 

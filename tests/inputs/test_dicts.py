@@ -145,8 +145,7 @@ def test_a_saved_model_reads_dicts(sentences, labels, tmp_path):
     crf.save(tmp_path / "model")
     again = treecrf.load(tmp_path / "model")
     np.testing.assert_array_equal(
-        np.concatenate(again.predict_proba(sentences)),
-        np.concatenate(crf.predict_proba(sentences)),
+        np.concatenate(again.predict_proba(sentences)), np.concatenate(crf.predict_proba(sentences))
     )
     assert again.feature_names_in_.tolist() == crf.feature_names_in_.tolist()
 

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from treecrf.inputs import table_sources, tables
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.stored_tables import RowFile
 from treecrf.inputs.tables import TableOptions, are_tables, open_tables
 
 pa = pytest.importorskip("pyarrow")
@@ -501,3 +504,20 @@ def test_pieces_of_one_batch(monkeypatch):
     table = pa.table({"doc": np.arange(n), "x": np.arange(n), "tag": ["N"] * n})
     found = opened(table.to_batches())
     assert [found.read(i).X["x"][0].as_py() for i in range(len(found))] == list(range(n))
+
+
+# Temporary rows
+
+
+@given(st.lists(st.integers(0, 6), max_size=5))
+def test_files_of_rows_return_the_written_columns(sizes):
+    table = np.column_stack([np.arange(sum(sizes)) / 4, np.arange(sum(sizes)) % 3])
+    rows = RowFile([np.dtype(np.float64), np.dtype(np.int32)])
+    for part in np.split(table, np.cumsum(sizes)):
+        rows.append(list(part.T))
+    assert rows.n_rows == len(table)
+    if len(table):
+        columns = rows.columns()
+        del rows  # The columns remain.
+        assert [column.dtype for column in columns] == [np.float64, np.int32]
+        np.testing.assert_array_equal(np.column_stack(columns), table)

@@ -30,11 +30,7 @@ def test_weights_of_sequences(segmentation, weights):
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [
-        [[2, 0.5], [0], [1, 1, 3]],
-        [np.array([2, 0.5]), pd.Series([-0.0]), (1, True, 3)],
-    ],
+    "weights", [[[2, 0.5], [0], [1, 1, 3]], [np.array([2, 0.5]), pd.Series([-0.0]), (1, True, 3)]]
 )
 def test_weights_of_positions(weights):
     found = as_weights(weights, OFFSETS, LIST)

@@ -47,6 +47,8 @@ examples:
 """
 # Approximate size of the scores that are computed at a time.
 BATCH_BYTES = 1 << 27
+# Of each sequence: the labels, and the probabilities of all labels or None.
+Results = Iterator[tuple[np.ndarray, np.ndarray | None]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,10 +112,8 @@ def _copied_columns(
     return list(dict.fromkeys([*chosen, *options.keep]))
 
 
-def predictions(
-    model: SequenceClassifier, sequences: Sequences, proba: bool = False
-) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Yield the labels of each sequence, and the probabilities of all labels or None."""
+def predictions(model: SequenceClassifier, sequences: Sequences, proba: bool = False) -> Results:
+    """Label sequences in batches of limited size."""
     shape = len(model.classes_), model._trained_order
     for first, last in runs_of_tables(sequences.offsets, *shape, BATCH_BYTES):
         batch = sequences.take(np.arange(first, last))
@@ -123,11 +123,7 @@ def predictions(
 
 
 def _write_table(
-    file: TextIO,
-    data: FileData,
-    copied: list[str],
-    results: Iterator[tuple[np.ndarray, np.ndarray | None]],
-    shown: Sequence,
+    file: TextIO, data: FileData, copied: list[str], results: Results, shown: Sequence
 ) -> None:
     """Write a row for each row of a table, with the probabilities of the shown labels."""
     group, label = data.columns.group, data.columns.label
@@ -143,39 +139,36 @@ def _write_table(
         )
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header + added)
-    texts = data.text.rows(copied) if copied else itertools.repeat(())
-    for i, (predicted, probabilities) in enumerate(results):
+    for i, rows in enumerate(_output_rows(data, copied, labels, results)):
         first = [groups[i]] if groups is not None else []
-        for t, prediction in enumerate(predicted.tolist()):
-            true = [_shown(labels[i][t])] if labels is not None else []
-            p = [] if probabilities is None else map(_formatted, probabilities[t])
-            writer.writerow([*first, *next(texts), *true, prediction, *p])
+        writer.writerows([*first, *fields, *shares] for fields, shares in rows)
 
 
 def _write_lines(
     file: TextIO,
     data: FileData,
     copied: list[str],
-    results: Iterator[tuple[np.ndarray, np.ndarray | None]],
+    results: Results,
     classes: np.ndarray,
     reference: bool,
 ) -> None:
     """Write a line for each position, and a blank line after each sequence."""
-    texts = data.text.rows(copied) if copied else itertools.repeat(())
-    for i, (predicted, probabilities) in enumerate(results):
-        for t, prediction in enumerate(predicted.tolist()):
-            fields = [*next(texts), *([_shown(data.labels[i][t])] if reference else [])]
-            fields.append(str(prediction))
-            if probabilities is not None:
-                pairs = zip(classes, probabilities[t], strict=True)
-                fields += [f"{name}:{_formatted(p)}" for name, p in pairs]
-            file.write("\t".join(fields) + "\n")
+    for rows in _output_rows(data, copied, data.labels if reference else None, results):
+        for fields, shares in rows:
+            named = [f"{name}:{share}" for name, share in zip(classes, shares, strict=False)]
+            file.write("\t".join([*fields, *named]) + "\n")
         file.write("\n")
 
 
-def _shown(label: object) -> str:
-    return "" if label is None else str(label)
-
-
-def _formatted(probability: float) -> str:
-    return f"{probability:.6g}"
+def _output_rows(
+    data: FileData, copied: list[str], labels: list[np.ndarray] | None, results: Results
+) -> Iterator[list[tuple[list[str], list[str]]]]:
+    """Yield the rows of each sequence: columns up to the prediction, and probabilities if any."""
+    texts = data.text.rows(copied) if copied else itertools.repeat(())
+    for i, (predicted, probabilities) in enumerate(results):
+        rows = []
+        for t, prediction in enumerate(predicted.tolist()):
+            true = [] if labels is None else ["" if labels[i][t] is None else str(labels[i][t])]
+            shares = [] if probabilities is None else [f"{p:.6g}" for p in probabilities[t]]
+            rows.append(([*next(texts), *true, str(prediction)], shares))
+        yield rows

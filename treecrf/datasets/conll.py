@@ -206,10 +206,7 @@ def splitter(separator: str | None) -> Callable[[str], list[str]]:
 
 @fetching(subset=[StrOptions({"train", "test"})])
 def fetch_conll2000(
-    *,
-    subset: str = "train",
-    data_home: str | os.PathLike | None = None,
-    return_X_y: bool = False,
+    *, subset: str = "train", data_home: str | os.PathLike | None = None, return_X_y: bool = False
 ) -> Bunch | tuple[Sentences, list[list[str]]]:
     """Load sentences with their chunks.
 
@@ -254,10 +251,7 @@ def fetch_conll2000(
 
 @fetching(subset=[StrOptions(set(FILES_2002))])
 def fetch_conll2002(
-    *,
-    subset: str = "train",
-    data_home: str | os.PathLike | None = None,
-    return_X_y: bool = False,
+    *, subset: str = "train", data_home: str | os.PathLike | None = None, return_X_y: bool = False
 ) -> Bunch | tuple[Sentences, list[list[str]]]:
     """Load Spanish sentences with their named entities.
 

@@ -14,10 +14,7 @@ from treecrf.utils.validation import StrOptions
 
 @fetching(subset=[StrOptions({"train", "test"})])
 def fetch_hyphenation(
-    *,
-    subset: str = "train",
-    data_home: str | os.PathLike | None = None,
-    return_X_y: bool = False,
+    *, subset: str = "train", data_home: str | os.PathLike | None = None, return_X_y: bool = False
 ) -> Bunch | tuple[list[str], list[str]]:
     """Load words with their hyphenation points.
 

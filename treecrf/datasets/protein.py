@@ -101,10 +101,7 @@ def iter_protein(file: TextSource) -> Iterator[tuple[str, str]]:
 
 @fetching(subset=[StrOptions({"train", "test"})])
 def fetch_protein(
-    *,
-    subset: str = "train",
-    data_home: str | os.PathLike | None = None,
-    return_X_y: bool = False,
+    *, subset: str = "train", data_home: str | os.PathLike | None = None, return_X_y: bool = False
 ) -> Bunch | tuple[list[str], list[str]]:
     """Load proteins with the structure of each residue.
 

@@ -46,9 +46,7 @@ def read_sparse(file: TextSource) -> tuple[list[sparse.csr_array], list[np.ndarr
     return as_lists(iter_sparse(file))
 
 
-def iter_sparse(
-    file: TextSource,
-) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
+def iter_sparse(file: TextSource) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
     r"""Read sequences in the sparse format of the TREECRF papers, one at a time.
 
     The first line holds the numbers of sequences, labels, and features. Every other line is a

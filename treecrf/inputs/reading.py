@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.arrays import (
-    FORMS,
-    are_plain_strings,
-    describe,
-    read_arrays,
-    read_strings,
-)
+from treecrf.inputs.arrays import FORMS, are_plain_strings, describe, read_arrays, read_strings
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import as_groups, read_frames
 from treecrf.inputs.paths import refuse_files

@@ -273,10 +273,7 @@ class ParquetFile(TableFile):
     def _open(self) -> Iterator[Any]:
         # By default, pyarrow reads whole row groups ahead, which are often whole files.
         options = {"buffer_size": PARQUET_BUFFER, "pre_buffer": False}
-        with (
-            self.source.open() as stream,
-            self.pa.parquet.ParquetFile(stream, **options) as file,
-        ):
+        with self.source.open() as stream, self.pa.parquet.ParquetFile(stream, **options) as file:
             yield file
 
     def _read_names(self) -> None:
