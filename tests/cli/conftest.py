@@ -1,6 +1,7 @@
-"""Commands that tests run, and what they print."""
+"""Commands that tests run, a table, and a model of it."""
 
 import pytest
+from support.command_files import SMALL, TABLE, write_table
 
 from treecrf.cli import main
 
@@ -41,3 +42,18 @@ def fail(run):
         return errors
 
     return call
+
+
+@pytest.fixture
+def table(tmp_path, letters):
+    pytest.importorskip("pyarrow")
+    write_table(tmp_path / "data.csv", letters)
+    return tmp_path / "data.csv"
+
+
+@pytest.fixture
+def model(table, succeed):
+    """A model trained on the table."""
+    path = table.with_name("model.treecrf")
+    assert succeed("train", table, *TABLE, "--model", path, *SMALL) == ""
+    return path

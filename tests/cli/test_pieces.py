@@ -1,0 +1,70 @@
+"""Training of the command line on tables that are read in pieces."""
+
+import numpy as np
+import pytest
+from support.command_files import SMALL, TABLE
+
+import treecrf
+from treecrf.inputs.schema import CATEGORY
+
+
+@pytest.fixture
+def parts(table):
+    """The table in two files of a folder."""
+    folder = table.parent / "parts"
+    folder.mkdir()
+    header, *lines = table.read_text().splitlines(keepends=True)
+    (folder / "part-2.csv").write_text("".join([header, *lines[:40]]))
+    (folder / "part-10.csv").write_text("".join([header, *lines[40:]]))
+    return folder
+
+
+@pytest.mark.parametrize("data", ["parts", "parts/*.csv", "data.csv"])
+def test_tables_in_pieces(data, parts, model, run):
+    folder = parts.parent
+    scratch = ["--scratch", folder] if data == "data.csv" else []
+    path = folder / "of_pieces.treecrf"
+    status, output, errors = run("train", folder / data, *scratch, *TABLE, "--model", path, *SMALL)
+    assert (status, output, errors) == (0, "", "")
+    fitted, expected = treecrf.load(path), treecrf.load(model)
+    assert fitted._columns == expected._columns
+    for name, array in expected._forest.pack().items():
+        np.testing.assert_array_equal(fitted._forest.pack()[name], array)
+
+
+def test_whole_numbers_of_pieces_are_categories(tmp_path, succeed):
+    pytest.importorskip("pyarrow")
+    rows = "".join(f"{i // 4},{i % 5},{'NV'[i % 5 > 2]}\n" for i in range(40))
+    (tmp_path / "a.csv").write_text(f"doc,k,tag\n{rows}")
+    options = ["--label", "tag", "--group", "doc", "--category", "k", *SMALL]
+    for name, scratch in (("one", []), ("two", ["--scratch", tmp_path])):
+        path = tmp_path / name
+        assert succeed("train", tmp_path / "a.csv", *scratch, *options, "--model", path) == ""
+    one, two = (treecrf.load(tmp_path / name)._encoder.schema for name in ("one", "two"))
+    assert one.kinds.tolist() == two.kinds.tolist() == [CATEGORY]
+    assert one.categories[0].tolist() == two.categories[0].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--label", "tag"], "require --label and --group"),
+        (["--learner", "hmm", *TABLE], "HMMClassifier does not read tables in pieces"),
+        (["--validation", "-", *TABLE], "standard input is not read in pieces"),
+        (["--format", "conll", *TABLE], "--format conll is not that of tables in pieces"),
+        (["--drop", "thing", *TABLE], "drop='thing' is not a column"),
+        (["--category", "thing", *TABLE], "category='thing' is not a column"),
+        (["--scratch", "nowhere", "--drop", "thing", *TABLE], "nowhere: there is no such folder"),
+        (["--scratch", __file__, *TABLE], "expected a folder for temporary files, not a file"),
+    ],
+)
+def test_options_that_do_not_fit_pieces(options, match, parts, fail):
+    model = parts.with_name("m.treecrf")
+    errors = fail("train", parts, *options, "--model", model, "--quiet")
+    assert match in errors
+    assert not model.exists()
+
+
+def test_a_folder_in_place_of_one_file(tmp_path, model, fail):
+    errors = fail("predict", tmp_path, "--model", model)
+    assert "expected one file, not a folder" in errors
