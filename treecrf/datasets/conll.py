@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
-from treecrf.datasets.sources import fetching, labeled, locate
+from treecrf.datasets.parameters import fetching
+from treecrf.datasets.sources import labeled, locate
 from treecrf.utils.validation import StrOptions
 
 _BLANKS = re.compile("[ \t]+")

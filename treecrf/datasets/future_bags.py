@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.utils import check_random_state
 
-from treecrf.utils.validation import Interval, StrOptions, validate_params
+from treecrf.datasets.parameters import SIZE, generating
+from treecrf.utils.validation import StrOptions
 
 N_FEATURES = 8
 # Only the first features affect the labels; the others are noise.
@@ -22,17 +21,7 @@ RULES = {
 }
 
 
-@validate_params(
-    {
-        "kind": [StrOptions(set(RULES))],
-        "n_sequences": [Interval(Integral, 1, None, closed="left")],
-        "length": [Interval(Integral, 1, None, closed="left")],
-        "bag_size": [Interval(Integral, 1, None, closed="left")],
-        "full_bags": ["boolean"],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@generating(kind=[StrOptions(set(RULES))], bag_size=SIZE, full_bags=["boolean"])
 def make_future_bags(
     kind: str = "xor",
     *,
@@ -80,11 +69,7 @@ def make_future_bags(
     y : list of int arrays of shape (length,)
         Labels, 0 or 1.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range or has the wrong type (scikit-learn's
-        ``InvalidParameterError``, which is both).
+    $raises
 
     Notes
     -----

@@ -7,24 +7,14 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from treecrf.utils.validation import Interval, validate_params
+from treecrf.datasets.parameters import SIZE, generating
+from treecrf.utils.validation import Interval
 
-_SIZE = [Interval(Integral, 1, None, closed="left")]
 _PROBABILITY = [Interval(Real, 0, 1, closed="both")]
 _N_STATES = [Interval(Integral, 2, None, closed="left")]
 
 
-@validate_params(
-    {
-        "n_sequences": _SIZE,
-        "length": _SIZE,
-        "n_states": _N_STATES,
-        "p_next": _PROBABILITY,
-        "p_symbol": _PROBABILITY,
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@generating(n_states=_N_STATES, p_next=_PROBABILITY, p_symbol=_PROBABILITY)
 def make_ring_hmm(
     *,
     n_sequences: int = 500,
@@ -64,11 +54,7 @@ def make_ring_hmm(
     y : list of int arrays of shape (length,)
         States, from 0 to ``n_states - 1``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range or has the wrong type (scikit-learn's
-        ``InvalidParameterError``, which is both).
+    $raises
 
     References
     ----------
@@ -88,18 +74,7 @@ def make_ring_hmm(
     return _sample(transitions, emissions, n_sequences, length, random_state)
 
 
-@validate_params(
-    {
-        "n_sequences": _SIZE,
-        "length": _SIZE,
-        "n_states": _N_STATES,
-        "block_size": _SIZE,
-        "p_stay": _PROBABILITY,
-        "p_block": _PROBABILITY,
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@generating(n_states=_N_STATES, block_size=SIZE, p_stay=_PROBABILITY, p_block=_PROBABILITY)
 def make_block_hmm(
     *,
     n_sequences: int = 100,
@@ -143,11 +118,7 @@ def make_block_hmm(
     y : list of int arrays of shape (length,)
         States, from 0 to ``n_states - 1``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range or has the wrong type (scikit-learn's
-        ``InvalidParameterError``, which is both).
+    $raises
 
     References
     ----------

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
 from pathlib import Path
-from string import Template
 from typing import NamedTuple
 
 from sklearn.utils import Bunch
-
-from treecrf.utils.validation import validate_params
 
 FOLDER_VARIABLE = "TREECRF_DATA"
 
@@ -55,50 +52,10 @@ class Download(NamedTuple):
     sha256: str
 
 
-def _download(checksum: str, name: str) -> Download:
-    folder, _, file = name.partition("/")
-    return Download(f"{_FOLDERS[folder]}/{file}", checksum)
-
-
 DOWNLOADS = {
-    name: _download(checksum, name)
-    for checksum, name in map(str.split, _CHECKSUMS.strip().splitlines())
+    f"{folder}/{file}": Download(f"{_FOLDERS[folder]}/{file}", checksum)
+    for checksum, folder, file in map(re.compile("[ /]+").split, _CHECKSUMS.split("\n")[1:-1])
 }
-
-
-# What the docstrings of all fetch functions say.
-DOCUMENTED = {
-    "home": """Defaults to the environment variable ``TREECRF_DATA``. Without either, each file
-        is downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)``.""",
-    "returns": """Returns
-    -------
-    Bunch, or (list, list)
-        With these attributes:
-""",
-    "raises": """Raises
-    ------
-    OSError
-        If a file is not in the folder or cannot be downloaded; the message explains what to do.
-    ValueError
-        If a file does not have the expected format; the message says where.
-    ImportError
-        If a library is required but not installed; the message names it.""",
-}
-
-
-def fetching(**constraints: list) -> Callable:
-    """Check the parameters of a fetch function, the shared ones and its own, and document them."""
-    shared = {"data_home": [str, os.PathLike, None], "return_X_y": ["boolean"]}
-    check = validate_params(shared | constraints, prefer_skip_nested_validation=True)
-
-    def decorated(function: Callable) -> Callable:
-        if function.__doc__ is not None:  # as it is in python -OO
-            function.__doc__ = Template(function.__doc__).substitute(DOCUMENTED)
-        return check(function)
-
-    return decorated
 
 
 def data_folder(data_home: str | os.PathLike | None) -> Path | None:
