@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,12 @@ EXPECTED = {AS_NUMBER: "a number", AS_BOOLEAN: "true, false, 0 or 1", AS_WHOLE: 
 
 @dataclass(frozen=True)
 class StoredTable:
-    """The sequences of a table, or None without rows, their labels, and the names of their groups.
-
-    Labels are None if missing; ``missing_label`` is the place of the first missing one.
-    """
+    """The sequences of a table, None without rows, their labels, and the names of their groups."""
 
     sequences: LongSequences | None
-    labels: list[np.ndarray] | None
+    labels: list[np.ndarray] | None  # None where a label is missing
     groups: list[str] | None
-    missing_label: str | None = None
+    missing_label: str | None = None  # the place of the first
 
 
 def read_stored(
@@ -42,42 +40,39 @@ def read_stored(
     label: str | None,
     group: str | None,
 ) -> StoredTable:
-    """Read a file, given the kinds of its columns, of which those of labels and groups may lack.
-
-    Without a column of groups, all rows are one sequence.
-    """
-    columns = [_Column(converter, kinds[name], name) for name in features]
-    labels = None if label is None else _Column(converter, kinds[label], label)
-    codes = [np.zeros(0, dtype=np.int32)]
-    groups, names = None, []
-    if group is not None:
-        groups = GroupBoundaries(converter, group, lambda i: f"row {i + file.first_row}")
+    """Read a file, given the kinds of its columns; without groups, all rows are one sequence."""
+    names = [*features] if label is None else [*features, label]
+    columns = [_Column(converter, kinds[name], name) for name in names]
     rows = RowFile([column.dtype for column in columns])
-    needed = dict.fromkeys([*features, *(name for name in (label, group) if name is not None)])
+    boundaries, groups = None, None
+    if group is not None:
+        boundaries, groups = GroupBoundaries(converter, group, partial(_row_name, file)), []
+    needed = dict.fromkeys(names if group is None else [*names, group])
     for batch in file.batches(list(needed)):
         row = rows.n_rows + file.first_row
         with naming(file.name):
-            if labels:
-                codes.append(labels.read(batch.column(label), row))
-            if groups:
-                names += groups.add(converter.text(batch.column(group)))
+            if boundaries:
+                groups += boundaries.add(converter.text(batch.column(group)))
             rows.append([column.read(batch.column(column.name), row) for column in columns])
     if not rows.n_rows:
-        return StoredTable(None, [] if labels else None, names if groups else None)
-    offsets = groups.offsets() if groups else np.array([0, rows.n_rows])
+        return StoredTable(None, None if label is None else [], groups)
+    offsets = boundaries.offsets() if boundaries else np.array([0, rows.n_rows])
     with naming(file.name):
-        if groups:
-            groups.check(dict(zip(offsets.tolist(), names, strict=False)).__getitem__)
+        if boundaries:
+            boundaries.check(dict(zip(offsets.tolist(), groups, strict=False)).__getitem__)
         values = [column.finish(data) for column, data in zip(columns, rows.columns(), strict=True)]
+        labels = None if label is None else values.pop()
         sequences = table_of(values, offsets, tuple(features))
-        if not labels:
-            return StoredTable(sequences, None, names if groups else None)
-        found = labels.finish(np.concatenate(codes))
-    missing = None
-    if not found.data.all():
-        missing = f"row {file.first_row + int(np.argmin(found.data))}, column {label!r}"
-    of_sequences = split_sequences(found.decoded(), offsets)
-    return StoredTable(sequences, of_sequences, names if groups else None, missing)
+    if labels is None:
+        return StoredTable(sequences, None, groups)
+    is_whole = labels.data.all()
+    place = f"{_row_name(file, int(np.argmin(labels.data)))}, column {label!r}"
+    of_sequences = split_sequences(labels.decoded(), offsets)
+    return StoredTable(sequences, of_sequences, groups, None if is_whole else place)
+
+
+def _row_name(file: TableFile, i: int) -> str:
+    return f"row {i + file.first_row}"
 
 
 def copied_columns(
