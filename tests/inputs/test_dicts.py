@@ -11,18 +11,13 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 from scipy import sparse
-from support.settings import FIXED
+from support.inputs import small
 
 import treecrf
-from treecrf import TreeCRF
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 NAN = np.nan
-
-
-def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def rows_of(X, **options) -> np.ndarray:

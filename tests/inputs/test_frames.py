@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.model_selection import GridSearchCV
-from support.settings import FIXED
+from support.inputs import small
 
 import treecrf
 from treecrf import TreeCRF
@@ -23,10 +23,6 @@ pyarrow = pytest.importorskip("pyarrow")
 
 LIBRARIES = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "pyarrow": pyarrow.table}
 every_library = pytest.mark.parametrize("library", LIBRARIES)
-
-
-def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def random_columns(n: int, rng: np.random.Generator) -> dict[str, list]:

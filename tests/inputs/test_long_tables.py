@@ -12,19 +12,14 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from support.fuzz import check_call
-from support.settings import FIXED
+from support.inputs import small
 
-from treecrf import TreeCRF
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 4, 2]
 GROUPS = np.repeat(["b", "a", "d", "c"], LENGTHS)
 N = sum(LENGTHS)
-
-
-def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def cut(items) -> list:

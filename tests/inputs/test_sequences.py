@@ -15,18 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from support.fuzz import check_call, garbage, labels_for, sequences
-from support.settings import FIXED
+from support.inputs import small
 
-from treecrf import TreeCRF
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.reading import as_sequences, is_empty_list
 from treecrf.inputs.schema import CATEGORY, NUMBER
 from treecrf.inputs.sequences import PIECE_BYTES, LongSequences, Sequences, _description, cut
 from treecrf.inputs.values import characters
-
-
-def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def fitted_probabilities(X, y, **parameters) -> np.ndarray:
