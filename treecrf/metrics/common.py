@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list, is_frame
-
-LabelSequences = Iterable[ArrayLike | str]
+from treecrf.utils.typing import LabelsLike
 
 AVERAGES = (None, "macro", "micro", "weighted")
+
+
+class TokenOptions(TypedDict, total=False):
+    """Arguments of token scores."""
+
+    labels: ArrayLike | None
+    zero_division: float | str
+
+
+class SpanOptions(TypedDict, total=False):
+    """Arguments of span scores."""
+
+    scheme: str | None
+    mode: str | None
+    zero_division: float
+    lengths: ArrayLike | None
+    groups: ArrayLike | None
 
 
 class TokenScore(Protocol):
@@ -24,23 +40,20 @@ class TokenScore(Protocol):
     @overload
     def __call__(
         self,
-        y_true: LabelSequences,
-        y_pred: LabelSequences,
+        y_true: LabelsLike,
+        y_pred: LabelsLike,
         *,
-        labels: ArrayLike | None = ...,
         average: str = ...,
-        zero_division: float | str = ...,
+        **options: Unpack[TokenOptions],
     ) -> float: ...
-
     @overload
     def __call__(
         self,
-        y_true: LabelSequences,
-        y_pred: LabelSequences,
+        y_true: LabelsLike,
+        y_pred: LabelsLike,
         *,
-        labels: ArrayLike | None = ...,
         average: None,
-        zero_division: float | str = ...,
+        **options: Unpack[TokenOptions],
     ) -> NDArray[np.float64]: ...
 
 
@@ -50,29 +63,20 @@ class SpanScore(Protocol):
     @overload
     def __call__(
         self,
-        y_true: LabelSequences,
-        y_pred: LabelSequences,
+        y_true: LabelsLike,
+        y_pred: LabelsLike,
         *,
         average: str = ...,
-        scheme: str | None = ...,
-        mode: str | None = ...,
-        zero_division: float = ...,
-        lengths: ArrayLike | None = ...,
-        groups: ArrayLike | None = ...,
+        **options: Unpack[SpanOptions],
     ) -> float: ...
-
     @overload
     def __call__(
         self,
-        y_true: LabelSequences,
-        y_pred: LabelSequences,
+        y_true: LabelsLike,
+        y_pred: LabelsLike,
         *,
         average: None,
-        scheme: str | None = ...,
-        mode: str | None = ...,
-        zero_division: float = ...,
-        lengths: ArrayLike | None = ...,
-        groups: ArrayLike | None = ...,
+        **options: Unpack[SpanOptions],
     ) -> NDArray[np.float64]: ...
 
 
@@ -86,9 +90,7 @@ def span_score(function: Callable[..., Any]) -> SpanScore:
     return function
 
 
-def positions(
-    y_true: LabelSequences | ArrayLike, y_pred: LabelSequences | ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
+def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:
     """Check that both arguments match, and return the labels of all positions as 1-D arrays."""
     y_true, y_pred = _plain(y_true, "y_true"), _plain(y_pred, "y_pred")
     if _are_flat(y_true, y_pred):
@@ -98,17 +100,11 @@ def positions(
 
 
 def sequences(
-    y_true: LabelSequences | ArrayLike,
-    y_pred: LabelSequences | ArrayLike,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     segmentation: Segmentation,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Check that both arguments match, and return the labels of each sequence as 1-D arrays.
-
-    Raises
-    ------
-    TypeError
-        If the labels are not in sequences and no segmentation defines them, or the other way round.
-    """
+    """Check that both arguments match, and return the labels of each sequence as 1-D arrays."""
     y_true, y_pred = _plain(y_true, "y_true"), _plain(y_pred, "y_pred")
     are_flat = _are_flat(y_true, y_pred)
     if are_flat and not segmentation.is_long:
@@ -151,18 +147,13 @@ def _are_flat(y_true: Any, y_pred: Any) -> bool:
         raise ValueError("y_true and y_pred are empty; expected at least one label")
     if "sequence" not in true | pred:
         return True
-    if true == {"label"}:
-        raise TypeError(_two_forms("y_true", "y_pred"))
-    if pred and "sequence" not in pred:
-        raise TypeError(_two_forms("y_pred", "y_true"))
+    if true == {"label"} or (pred and "sequence" not in pred):
+        flat, listed = ("y_true", "y_pred") if true == {"label"} else ("y_pred", "y_true")
+        raise TypeError(
+            f"{flat} holds one label per position, {listed} is a list of label sequences; expected "
+            "both in the same form"
+        )
     return False
-
-
-def _two_forms(flat: str, listed: str) -> str:
-    return (
-        f"{flat} holds one label per position, {listed} is a list of label sequences; expected "
-        "both in the same form"
-    )
 
 
 def _forms(labels: Any, name: str) -> set[str]:
@@ -184,7 +175,7 @@ def _form(kind: type) -> str:
 
 
 def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    true, pred = label_arrays(y_true, "y_true"), label_arrays(y_pred, "y_pred")
+    true, pred = _label_arrays(y_true, "y_true"), _label_arrays(y_pred, "y_pred")
     hint = ""
     if all(isinstance(item, str) for item in y_true):
         hint = "; each string in y_true counts as a sequence of one-character labels"
@@ -204,8 +195,7 @@ def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.
     return true, pred
 
 
-def label_arrays(labels: LabelSequences, name: str) -> list[np.ndarray]:
-    """Return the labels of each sequence as a 1-D array of str, int or bool."""
+def _label_arrays(labels: Any, name: str) -> list[np.ndarray]:
     items = as_list(labels, name)
     return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
 
@@ -232,8 +222,3 @@ def check_average(average: str | None) -> None:
     """Raise if the average is unknown, or one of scikit-learn's for other tasks."""
     if average not in AVERAGES:
         raise ValueError(f"average={average!r}; expected one of {AVERAGES}")
-
-
-def scalar_or_array(score: Any) -> float | np.ndarray:
-    """Convert a single score to float; return an array of scores per label unchanged."""
-    return score if isinstance(score, np.ndarray) else float(score)

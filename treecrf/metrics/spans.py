@@ -12,27 +12,14 @@ from numpy.typing import ArrayLike
 from treecrf.inputs.labels import label_kind
 from treecrf.inputs.schemes import NAMES, scheme_named
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.metrics.common import (
-    LabelSequences,
-    check_average,
-    scalar_or_array,
-    sequences,
-    span_score,
-)
-
-
-def _import_seqeval() -> tuple[ModuleType, ModuleType]:
-    try:
-        from seqeval import metrics, scheme
-    except ImportError as error:
-        raise ImportError('span metrics need seqeval: pip install "treecrf[spans]"') from error
-    return metrics, scheme
+from treecrf.metrics.common import check_average, sequences, span_score
+from treecrf.utils.typing import LabelsLike
 
 
 def _span_options(
     scheme: str | None, mode: str | None, zero_division: float
 ) -> tuple[ModuleType, dict[str, Any]]:
-    """Return seqeval's metrics module and its keyword arguments for the given options."""
+    """Return seqeval's metrics, and its keyword arguments for the given options."""
     if mode not in (None, "strict"):
         raise ValueError(f"mode={mode!r}; expected None or 'strict'")
     if scheme is None and mode is not None:
@@ -40,7 +27,11 @@ def _span_options(
     # seqeval would treat any other value, such as nan, as 1.
     if zero_division not in (0, 1):
         raise ValueError(f"zero_division={zero_division!r}; expected 0 or 1")
-    metrics, schemes = _import_seqeval()
+    try:
+        from seqeval import metrics
+        from seqeval import scheme as schemes
+    except ImportError as error:
+        raise ImportError('span metrics need seqeval: pip install "treecrf[spans]"') from error
     if scheme is None:
         return metrics, {"zero_division": zero_division}
     # seqeval ignores a scheme without the mode.
@@ -48,12 +39,15 @@ def _span_options(
     return metrics, {"scheme": token_class, "mode": "strict", "zero_division": zero_division}
 
 
-def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None) -> None:
-    """Raise at a label that seqeval would misread as outside, or as a span of another type."""
+def _span_labels(arrays: list[np.ndarray], name: str, scheme: str | None) -> list[list[str]]:
+    """Return lists of labels, none of which seqeval would misread."""
+    if any(labels.size and label_kind(labels) != "str" for labels in arrays):
+        raise TypeError(f"{name}: labels are numbers; spans need str labels such as 'B-PER'")
     letters = "IOBES" if scheme is None else scheme_named(scheme).upper().rstrip("12")
     prefixes = sorted(set(letters) - {"O"})
     label_pattern = re.compile(f"O|[{''.join(prefixes)}](-.+)?")
-    for i, labels in enumerate(sequences):
+    listed = [labels.tolist() for labels in arrays]
+    for i, labels in enumerate(listed):
         for t, label in enumerate(labels):
             if not label_pattern.fullmatch(label):
                 hint = "" if scheme else " (or the scheme of the labels)"
@@ -61,39 +55,27 @@ def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None
                     f"sequence {i} of {name}, position {t}: label {label!r}; expected 'O', or one "
                     f"of {', '.join(prefixes)} followed by '-' and a type{hint}"
                 )
+    return listed
 
 
-def _span_labels(
-    y_true: LabelSequences, y_pred: LabelSequences, segmentation: Segmentation, scheme: str | None
-) -> list[list[list[str]]]:
-    """Return both arguments as lists of lists of str, as seqeval expects."""
-    both = []
-    pair = sequences(y_true, y_pred, segmentation)
-    for name, arrays in zip(("y_true", "y_pred"), pair, strict=True):
-        if any(labels.size and label_kind(labels) != "str" for labels in arrays):
-            raise TypeError(f"{name}: labels are numbers; spans need str labels such as 'B-PER'")
-        listed = [labels.tolist() for labels in arrays]
-        _check_span_labels(listed, name, scheme)
-        both.append(listed)
-    return both
+def _arguments(
+    y_true: Any, y_pred: Any, cuts: Segmentation, scheme: str | None, *options: Any
+) -> tuple[ModuleType, list[list[list[str]]], dict[str, Any]]:
+    """Return seqeval's metrics, its checked true and predicted labels, and keyword arguments."""
+    metrics, keywords = _span_options(scheme, *options)
+    pair = zip(sequences(y_true, y_pred, cuts), ("y_true", "y_pred"), strict=True)
+    return metrics, [_span_labels(arrays, name, scheme) for arrays, name in pair], keywords
 
 
-def _span_score(
-    metric: str,
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
-    segmentation: Segmentation,
-    average: str | None,
-    options: tuple[str | None, str | None, float],
-) -> float | np.ndarray:
+def _score(name: str, average: str | None, *arguments: Any) -> float | np.ndarray:
     check_average(average)
-    metrics, keywords = _span_options(*options)
-    true, pred = _span_labels(y_true, y_pred, segmentation, options[0])
-    score = getattr(metrics, metric)
+    metrics, pair, options = _arguments(*arguments)
+    score = getattr(metrics, name)
     # Without any span, seqeval's macro average alone would be the mean of an empty array.
-    if average == "macro" and not len(score(true, pred, average=None, **keywords)):
-        return float(keywords["zero_division"])
-    return scalar_or_array(score(true, pred, average=average, **keywords))
+    if average == "macro" and not len(score(*pair, average=None, **options)):
+        return float(options["zero_division"])
+    value = score(*pair, average=average, **options)
+    return value if average is None else float(value)
 
 
 @span_score
@@ -129,8 +111,8 @@ def span_precision_score(
     >>> span_precision_score(y_true, y_pred)
     1.0
     """
-    cuts, options = Segmentation(lengths, groups), (scheme, mode, zero_division)
-    return _span_score("precision_score", y_true, y_pred, cuts, average, options)
+    cuts = Segmentation(lengths, groups)
+    return _score("precision_score", average, y_true, y_pred, cuts, scheme, mode, zero_division)
 
 
 @span_score
@@ -166,8 +148,8 @@ def span_recall_score(
     >>> span_recall_score(y_true, y_pred)
     0.5
     """
-    cuts, options = Segmentation(lengths, groups), (scheme, mode, zero_division)
-    return _span_score("recall_score", y_true, y_pred, cuts, average, options)
+    cuts = Segmentation(lengths, groups)
+    return _score("recall_score", average, y_true, y_pred, cuts, scheme, mode, zero_division)
 
 
 @span_score
@@ -235,13 +217,13 @@ def span_f1_score(
     >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]], scheme="iob2")
     0.0
     """
-    cuts, options = Segmentation(lengths, groups), (scheme, mode, zero_division)
-    return _span_score("f1_score", y_true, y_pred, cuts, average, options)
+    cuts = Segmentation(lengths, groups)
+    return _score("f1_score", average, y_true, y_pred, cuts, scheme, mode, zero_division)
 
 
 def span_classification_report(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     scheme: str | None = None,
     mode: str | None = None,
@@ -295,10 +277,8 @@ def span_classification_report(
     weighted avg       0.50      0.50      0.50         2
     <BLANKLINE>
     """
-    metrics, options = _span_options(scheme, mode, zero_division)
-    true, pred = _span_labels(y_true, y_pred, Segmentation(lengths, groups), scheme)
-    if not len(metrics.f1_score(true, pred, average=None, **options)):
+    cuts = Segmentation(lengths, groups)
+    metrics, pair, options = _arguments(y_true, y_pred, cuts, scheme, mode, zero_division)
+    if not len(metrics.f1_score(*pair, average=None, **options)):
         raise ValueError("nothing to report: no span in y_true or y_pred")
-    return metrics.classification_report(
-        true, pred, digits=digits, output_dict=output_dict, **options
-    )
+    return metrics.classification_report(*pair, digits=digits, output_dict=output_dict, **options)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import (
@@ -15,17 +18,11 @@ from sklearn.metrics import (
 )
 
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.metrics.common import (
-    LabelSequences,
-    check_average,
-    positions,
-    scalar_or_array,
-    sequences,
-    token_score,
-)
+from treecrf.metrics.common import check_average, positions, sequences, token_score
+from treecrf.utils.typing import LabelsLike
 
 
-def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
+def token_accuracy_score(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """Compute the fraction of positions with the correct label.
 
     All positions count equally, so long sequences have more influence than short ones.
@@ -59,8 +56,8 @@ def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> floa
 
 
 def sequence_accuracy_score(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     lengths: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -101,8 +98,8 @@ def sequence_accuracy_score(
 
 
 def token_precision_recall_fscore(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     labels: ArrayLike | None = None,
     average: str | None = None,
@@ -184,9 +181,7 @@ def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_
     >>> token_precision_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
     0.875
     """
-    check_average(average)
-    options = {"labels": labels, "average": average, "zero_division": zero_division}
-    return scalar_or_array(precision_score(*positions(y_true, y_pred), **options))
+    return _score(precision_score, y_true, y_pred, labels, average, zero_division)
 
 
 @token_score
@@ -217,9 +212,7 @@ def token_recall_score(y_true, y_pred, *, labels=None, average="macro", zero_div
     >>> token_recall_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
     0.75
     """
-    check_average(average)
-    options = {"labels": labels, "average": average, "zero_division": zero_division}
-    return scalar_or_array(recall_score(*positions(y_true, y_pred), **options))
+    return _score(recall_score, y_true, y_pred, labels, average, zero_division)
 
 
 @token_score
@@ -251,14 +244,21 @@ def token_f1_score(y_true, y_pred, *, labels=None, average="macro", zero_divisio
     >>> round(token_f1_score([list("aabb"), ["b"]], [list("abbb"), ["b"]]), 4)
     0.7619
     """
+    return _score(f1_score, y_true, y_pred, labels, average, zero_division)
+
+
+def _score(
+    score: Callable, y_true: Any, y_pred: Any, labels: Any, average: Any, zero_division: Any
+) -> float | np.ndarray:
     check_average(average)
     options = {"labels": labels, "average": average, "zero_division": zero_division}
-    return scalar_or_array(f1_score(*positions(y_true, y_pred), **options))
+    value = score(*positions(y_true, y_pred), **options)
+    return value if average is None else float(value)
 
 
 def token_classification_report(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     labels: ArrayLike | None = None,
     digits: int = 2,
@@ -314,8 +314,8 @@ def token_classification_report(
 
 
 def token_confusion_matrix(
-    y_true: LabelSequences,
-    y_pred: LabelSequences,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     labels: ArrayLike | None = None,
     normalize: str | None = None,
