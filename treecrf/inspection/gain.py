@@ -83,31 +83,28 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     """
     grown = FittedTrees.of(model)
     warn_of_linear_start(model, "gains describe the trees")
-    forest, encoder, offsets = grown.forest, grown.encoder, grown.offsets
+    encoder, offsets = grown.encoder, grown.offsets
     gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
     own, derived = gains.copy(), gains.sum(axis=2)
     own[:, encoder.n_own_columns :] = 0.0
     derived[:, : encoder.n_own_columns] = 0.0
-    importances = np.stack(
-        [_by_feature(encoder, own[:, :, j]) for j in range(len(offsets))], axis=2
-    )
-    # The gains of discovered features go to the features that identify their instances.
-    in_bags = _by_feature(encoder, derived)
-    smallest = np.finfo(float).tiny
-    of_features = gains.sum()
+    of_features, smallest = gains.sum(), np.finfo(float).tiny
     scale = of_features if of_features > smallest else outside.sum() + before.sum() + smallest
     tables = {
-        "importances": importances,
-        "in_bags": in_bags,
+        "importances": np.stack(
+            [_by_feature(encoder, own[:, :, j]) for j in range(len(offsets))], axis=2
+        ),
+        # The gains of discovered features go to the features that identify their instances.
+        "in_bags": _by_feature(encoder, derived),
         "outside": outside,
-        "labels_before": before[:, : forest.order],
+        "labels_before": before[:, : grown.forest.order],
     }
     return Bunch(
         **{name: (table if per_label else table[0]) / scale for name, table in tables.items()},
         offsets=offsets,
         feature_names=feature_names(encoder.schema),
         labels=grown.classes,
-        n_iter=forest.n_iter,
+        n_iter=grown.forest.n_iter,
         linear_start=model._start is not None,
         backward=grown.backward,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.inspection.fitted import CheckedData, FittedTrees, code_of, warn_of_linear_start
 from treecrf.trees.conjunctions import Condition, leaf_values
-from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
+from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, TEST, Forest
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
@@ -109,7 +109,10 @@ def strongest_rules(
     if X is None and y is not None:
         raise ValueError("y is given without X; pass both or neither")
     warn_of_linear_start(model, "rules describe the trees")
-    chosen = _largest(grown, n_rules, None if label is None else code_of(grown.classes, label))
+    code = None if label is None else code_of(grown.classes, label)
+    rules = leaf_values(grown.forest, grown.encoder).items()
+    of_label = (rule for rule in rules if code is None or rule[0][0] == code)
+    chosen = nlargest(n_rules, of_label, key=lambda rule: abs(rule[1]))
     fractions: list = [None] * len(chosen)
     if X is not None:
         conditions = [condition for (_, condition), _ in chosen]
@@ -124,15 +127,6 @@ def strongest_rules(
         )
         for ((code, condition), value), share in zip(chosen, fractions, strict=True)
     ]
-
-
-def _largest(
-    grown: FittedTrees, n: int, code: int | None
-) -> list[tuple[tuple[int, Condition], float]]:
-    """Return the rules of a label, or of all labels, with the largest absolute values."""
-    rules = leaf_values(grown.forest, grown.encoder).items()
-    of_label = (rule for rule in rules if code is None or rule[0][0] == code)
-    return nlargest(n, of_label, key=lambda rule: abs(rule[1]))
 
 
 def _labels(classes: np.ndarray, mask: int) -> tuple | None:
@@ -181,14 +175,14 @@ def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
             tests += [((LABEL, lag, s), False) for s in symbols if s not in allowed]
     inner, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
     tree = {name: np.zeros(n) for name in ("leaf", "gain", "weight", "share")}
-    tree |= {name: np.zeros(n, np.int32) for name in ("column", "offset", "value", "n_surrogates")}
+    tree |= {name: np.zeros(n, np.int32) for name in (*TEST, "n_surrogates")}
     tree |= {name: np.full(n, -1, np.int32) for name in ("true_child", "false_child")}
     tree |= {name: np.zeros(0, np.int32) for name in SURROGATE_FIELDS}
     tree["leaf"][-1] = 1.0
     if tests:
         holds = np.array([holds for _, holds in tests])
         fields = np.array([test for test, _ in tests]).T
-        for name, field in zip(("column", "offset", "value"), fields, strict=True):
+        for name, field in zip(TEST, fields, strict=True):
             tree[name][inner] = field
         tree["true_child"][inner] = np.where(holds, inner + 2, inner + 1)
         tree["false_child"][inner] = np.where(holds, inner + 1, inner + 2)

@@ -224,12 +224,12 @@ class ScoreExplainer:
 
     def name_of(self, feature: int, offset: int) -> str:
         """Name a player as in the names of tests."""
-        schema, backward = self.model._schema, self.model._trained_backward
+        schema, sign = self.model._schema, -1 if self.model._trained_backward else 1
         if feature == LABEL:
-            return f"label{bracketed(offset if backward else -offset)}"
+            return f"label{bracketed(-sign * offset)}"
         if feature >= schema.n_features:
             return f"future{feature - schema.n_features}"
-        at = bracketed(-offset if backward else offset) if any(window_of(self.model)) else ""
+        at = bracketed(sign * offset) if any(window_of(self.model)) else ""
         return f"outside{at}" if feature == BOUNDARY else feature_name(schema, feature) + at
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inspection.fitted import FittedTrees, code_of
+from treecrf.trees.forest import TEST
 from treecrf.trees.shapley import relative_covers
 
 SPACE, BRANCH = "|   ", "|--- "
@@ -75,14 +76,9 @@ def export_text(
     grown = FittedTrees.of(model)
     parts = []
     for name in grown.classes.tolist() if label is None else [label]:
-        lines = _lines(tree_of(grown, iteration, name), 0, 0, max_depth, decimals)
-        parts.append("\n".join([title_of(grown, iteration, name), *lines]))
+        title, nodes = titled_tree(grown, iteration, name)
+        parts.append("\n".join([title, *_lines(nodes, 0, 0, max_depth, decimals)]))
     return "\n\n".join(parts)
-
-
-def title_of(grown: FittedTrees, iteration: int, label: Any) -> str:
-    """Return the title of a tree."""
-    return f"{label!r}, iteration {iteration_of(grown, iteration)}"
 
 
 def _lines(
@@ -147,14 +143,9 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
       2 [label="+0.2\nweight 12, 57.1%"]
     }
     """
-    grown = FittedTrees.of(model)
-    label = grown.classes[0].item() if label is None else label
-    nodes = tree_of(grown, iteration, label)
-    lines = [
-        "digraph tree {",
-        f"  label={_quoted(title_of(grown, iteration, label))}",
-        "  node [shape=box, style=rounded, fontname=sans]",
-    ]
+    title, nodes = titled_tree(FittedTrees.of(model), iteration, label)
+    style = "node [shape=box, style=rounded, fontname=sans]"
+    lines = ["digraph tree {", f"  label={_quoted(title)}", f"  {style}"]
     for i, node in enumerate(nodes):
         lines += _statements(i, node, decimals)
     return "\n".join([*lines, "}"])
@@ -208,18 +199,21 @@ class Node:
         return self.passed < 0
 
 
-def tree_of(grown: FittedTrees, iteration: int, label: Any) -> list[Node]:
-    """List the nodes of a tree; the first is the root, and children follow their parents."""
-    first = iteration_of(grown, iteration) * len(grown.classes)
-    tree = grown.forest.trees[first + code_of(grown.classes, label)]
-    children = tree["true_child"].tolist(), tree["false_child"].tolist()
-    counted = zip(_leaf_counts(*children), _fractions(tree, *children), strict=True)
-    return [_node(grown, tree, i, *counts) for i, counts in enumerate(counted)]
+def titled_tree(grown: FittedTrees, iteration: int, label: Any) -> tuple[str, list[Node]]:
+    """Return the title of a tree, by default of the first label, and its nodes.
+
+    The first node is the root, and children follow their parents.
+    """
+    label = grown.classes[0].item() if label is None else label
+    iteration = _from_start(iteration, grown.forest.n_iter)
+    tree = grown.forest.trees[iteration * len(grown.classes) + code_of(grown.classes, label)]
+    counted = enumerate(zip(*_leaves_and_fractions(tree), strict=True))
+    nodes = [_node(grown, tree, i, *counts) for i, counts in counted]
+    return f"{label!r}, iteration {iteration}", nodes
 
 
-def iteration_of(grown: FittedTrees, iteration: int) -> int:
-    """Return the number of an iteration, counted from 0; raises ValueError if there is none."""
-    n_iter = grown.forest.n_iter
+def _from_start(iteration: int, n_iter: int) -> int:
+    """Return the number of an iteration, counted from 0."""
     if n_iter == 0:
         raise ValueError(
             "the model has no trees: it has 0 iterations; "
@@ -233,30 +227,24 @@ def iteration_of(grown: FittedTrees, iteration: int) -> int:
     return int(iteration) % n_iter
 
 
-def _leaf_counts(passed: list[int], failed: list[int]) -> list[int]:
-    sizes = [1] * len(passed)
-    for i in reversed(range(len(passed))):
-        if passed[i] >= 0:
-            sizes[i] = sizes[passed[i]] + sizes[failed[i]]
-    return sizes
-
-
-def _fractions(tree: dict, passed: list[int], failed: list[int]) -> list[float]:
-    """Return the fraction of the examples in each node."""
-    fractions = [1.0] * len(passed)
+def _leaves_and_fractions(tree: dict) -> tuple[list[int], list[float]]:
+    """Return the number of leaves below each node, and the fraction of the examples in it."""
+    passed, failed = tree["true_child"].tolist(), tree["false_child"].tolist()
     covers = relative_covers(tree | {"starts": np.array([0, len(passed)])}).tolist()
-    for i, cover in enumerate(covers):
-        if passed[i] >= 0:
-            fractions[passed[i]] = fractions[i] * cover
-            fractions[failed[i]] = fractions[i] * (1.0 - cover)
-    return fractions
+    n_leaves, fractions = [1] * len(passed), [1.0] * len(passed)
+    inner = [i for i in range(len(passed)) if passed[i] >= 0]
+    for i in inner:
+        fractions[passed[i]] = fractions[i] * covers[i]
+        fractions[failed[i]] = fractions[i] * (1.0 - covers[i])
+    for i in reversed(inner):
+        n_leaves[i] = n_leaves[passed[i]] + n_leaves[failed[i]]
+    return n_leaves, fractions
 
 
 def _node(grown: FittedTrees, tree: dict, i: int, n_leaves: int, fraction: float) -> Node:
     is_leaf = tree["true_child"][i] < 0
-    test = [int(tree[name][i]) for name in ("column", "offset", "value")]
     return Node(
-        test="" if is_leaf else grown.name_of_test(*test),
+        test="" if is_leaf else grown.name_of_test(*(int(tree[name][i]) for name in TEST)),
         value=float(tree["leaf"][i]),
         weight=float(tree["weight"][i]),
         fraction=fraction,
@@ -287,5 +275,5 @@ def _surrogates(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:
     """Describe the surrogate tests in the form in which they pass."""
     first = int(tree["n_surrogates"][:i].sum())
     for s in range(first, first + int(tree["n_surrogates"][i])):
-        test = [int(tree[f"surrogate_{name}"][s]) for name in ("column", "offset", "value")]
+        test = [int(tree[f"surrogate_{name}"][s]) for name in TEST]
         yield "not " * bool(tree["reversed"][s]) + grown.name_of_test(*test)

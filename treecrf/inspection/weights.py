@@ -90,10 +90,20 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     -0.627 for 'v': label[-1] is 'v'
     """
     check_model(model)
-    _check_linear(model)
+    if not isinstance(model, LinearSequenceClassifier):
+        has_start = getattr(model, "init_", None) is not None
+        start = "Its trees are added to a linear model: pass model.init_"
+        raise TypeError(
+            f"{type(model).__name__} is not a linear model; expected a model such as LinearCRF. "
+            + (start if has_start else "strongest_rules supports boosted trees")
+        )
+    check_weights(model)
     check_positive("n_weights", n_weights)
     codes = slice(None) if label is None else [code_of(model.classes_, label)]
-    blocks = [block[..., codes] if block.size else block for block in _blocks(model)]
+    # Of attributes, of attributes after labels, and of labels after labels; last axis: labels.
+    transitions = np.vstack([model.transition_weights_, model.start_weights_])
+    blocks = [model.state_weights_, model.transition_feature_weights_, transitions]
+    blocks = [block[..., codes] if block.size else block for block in blocks]
     values = np.concatenate([block.ravel() for block in blocks])
     strongest = np.argsort(-np.abs(values), kind="stable")[:n_weights]
     ends = np.cumsum([block.size for block in blocks])
@@ -110,15 +120,6 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     return weights
 
 
-def _blocks(model: LinearSequenceClassifier) -> list[np.ndarray]:
-    """Return the weights of attributes, of attributes after labels, and of labels after labels.
-
-    The last axis of each array is for the labels.
-    """
-    transitions = np.vstack([model.transition_weights_, model.start_weights_])
-    return [model.state_weights_, model.transition_feature_weights_, transitions]
-
-
 def _weight(
     classes: np.ndarray, attribute: str | None, before: int | None, label: Any, value: float
 ) -> Weight:
@@ -130,21 +131,6 @@ def _weight(
     if attribute is not None:
         conditions.append(attribute)
     return Weight(label, value, " and ".join(conditions), attribute, (labels_before,))
-
-
-def _check_linear(model: SequenceClassifier) -> None:
-    if not isinstance(model, LinearSequenceClassifier):
-        raise TypeError(
-            f"{type(model).__name__} is not a linear model; expected a model such as LinearCRF. "
-            f"{_alternative(model)}"
-        )
-    check_weights(model)
-
-
-def _alternative(model: SequenceClassifier) -> str:
-    if getattr(model, "init_", None) is not None:
-        return "Its trees are added to a linear model: pass model.init_"
-    return "strongest_rules supports boosted trees"
 
 
 def transition_weights(model: Any) -> Bunch:

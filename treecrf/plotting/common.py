@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 # The palette of Okabe and Ito, which color-blind people can distinguish. Further labels repeat it
 # with hatches.
@@ -58,10 +59,9 @@ def axes_of(ax: Any, size: tuple[float, float]) -> Axes:
 def result_of(
     function: Callable[..., Bunch], key: str, source: Any, *args: Any, **options: Any
 ) -> Bunch:
-    """Return the source of a plot if a function of `treecrf.inspection` has computed it.
+    """Return a result of a function of `treecrf.inspection`, or call it if the source is a model.
 
-    Otherwise it is a model, and the function is called. The key tells results of different
-    functions apart.
+    A result of this function has the key, and results of others do not.
     """
     if not isinstance(source, Bunch):
         return function(source, *args, **options)
@@ -94,6 +94,38 @@ def legend_name(name: Any) -> str:
     """Return a name for a legend; matplotlib hides names that start with an underscore."""
     text = plain(shortened(name))
     return f" {text}" if text.startswith("_") else text
+
+
+def name_rows(ax: Axes, names: list[str]) -> None:
+    """Name horizontal bars, the first of which is on top."""
+    ax.set_yticks(range(len(names)), [plain(shortened(name)) for name in names])
+    ax.set_ylim(len(names) - 0.4, -0.6)
+
+
+def draw_table(ax: Axes, table: np.ndarray, label: str, **style: Any) -> AxesImage:
+    """Draw the cells of a table in colors, which a bar with a label explains."""
+    image = ax.imshow(table, aspect="auto", **style)
+    ax.figure.colorbar(image, ax=ax, label=label)
+    return image
+
+
+def write_at_end(ax: Axes, text: str, end: tuple[float, float], distance: int, size: int) -> None:
+    """Write a text at the end of a horizontal bar, to its left if the distance is negative."""
+    ax.annotate(
+        text,
+        end,
+        xytext=(distance, 0),
+        textcoords="offset points",
+        ha="left" if distance > 0 else "right",
+        va="center",
+        fontsize=size,
+    )
+
+
+def finish(ax: Axes, title: str, *hidden: str) -> None:
+    """Set the title, and hide the lines at the top and at the right, and more of them."""
+    ax.spines[["top", "right", *hidden]].set_visible(False)
+    set_title(ax, title)
 
 
 def set_title(ax: Axes, text: str) -> None:

@@ -14,12 +14,12 @@ from treecrf.plotting.common import (
     COLORS,
     LEGEND_STYLE,
     axes_of,
+    finish,
     legend_inches,
     legend_name,
     plain,
     pyplot,
     result_of,
-    set_title,
     shortened,
 )
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -113,8 +113,7 @@ def plot_partial_dependence(
     ax.set_xlabel(plain(result.feature_name))
     ax.set_ylabel(f"mean {result.response}")
     ax.legend(title="label", **LEGEND_STYLE)
-    ax.spines[["top", "right"]].set_visible(False)
-    set_title(ax, f"mean {result.response} of labels by {result.feature_name}")
+    finish(ax, f"mean {result.response} of labels by {result.feature_name}")
     return ax
 
 

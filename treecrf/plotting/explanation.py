@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inspection import Explanation, explain
 from treecrf.inspection.fitted import code_of
-from treecrf.plotting.common import COLORS, axes_of, plain, pyplot, set_title, shortened
+from treecrf.plotting.common import COLORS, axes_of, finish, name_rows, pyplot, write_at_end
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 
 BAR_INCHES = 0.3
@@ -103,15 +103,12 @@ def plot_explanation(
     ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
     ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=COLORS[-1], markersize=5)
     _annotate(ax, fall)
-    names = ["base value", *fall.names, "score"]
-    ax.set_yticks(range(n_rows), [plain(shortened(name)) for name in names])
-    ax.set_ylim(n_rows - 0.4, -0.6)
+    name_rows(ax, ["base value", *fall.names, "score"])
     margin = MARGIN * max(np.ptp(sums), abs(sums[0]), np.finfo(float).tiny)
     ax.set_xlim(sums.min() - margin, sums.max() + margin)
     ax.set_xlabel("score")
-    ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    set_title(ax, fall.title)
+    finish(ax, fall.title, "left")
     return ax
 
 
@@ -158,19 +155,7 @@ class _Waterfall:
 def _annotate(ax: Any, fall: _Waterfall) -> None:
     """Write the contributions next to the ends of the bars, and the base value and the score."""
     total = float(fall.ends[-1]) if len(fall.values) else fall.base
-    texts = [(fall.base, f"{fall.base:.2f}", 1)]
-    texts += [
-        (end, f"{value:+.2f}", 1 if value >= 0 else -1)
-        for end, value in zip(fall.ends, fall.values, strict=True)
-    ]
-    texts.append((total, f"{total:.2f}", 1))
-    for row, (x, text, side) in enumerate(texts):
-        ax.annotate(
-            text,
-            (x, row),
-            xytext=(6 * side, 0),
-            textcoords="offset points",
-            ha="left" if side > 0 else "right",
-            va="center",
-            fontsize=8,
-        )
+    write_at_end(ax, f"{fall.base:.2f}", (fall.base, 0), 6, 8)
+    for row, (end, value) in enumerate(zip(fall.ends, fall.values, strict=True), 1):
+        write_at_end(ax, f"{value:+.2f}", (end, row), 6 if value >= 0 else -6, 8)
+    write_at_end(ax, f"{total:.2f}", (total, len(fall.values) + 1), 6, 8)

@@ -14,7 +14,10 @@ from treecrf.plotting.common import (
     OTHER_STYLE,
     add_legend,
     axes_of,
+    draw_table,
+    finish,
     legend_inches,
+    name_rows,
     plain,
     pyplot,
     result_of,
@@ -101,15 +104,12 @@ def plot_importances(
         ax.barh(rows, total[chosen], color=colors, linewidth=0)
     else:
         _stack(ax, table[:, chosen], result.labels, max_labels)
-    shown = [plain(shortened((names + other_names)[j])) for j in chosen]
-    ax.set_yticks(rows, shown)
-    ax.set_ylim(len(chosen) - 0.4, -0.6)
+    name_rows(ax, [(names + other_names)[j] for j in chosen])
     if not is_permuted:
         ax.set_xlim(0, None if total.any() else 1)
     label = "fraction of the gain of all features"
     ax.set_xlabel("drop of score when shuffled" if is_permuted else label)
-    ax.spines[["top", "right"]].set_visible(False)
-    set_title(ax, "importance by permutation" if is_permuted else _title_of_gain(result))
+    finish(ax, "importance by permutation" if is_permuted else _title_of_gain(result))
     return ax
 
 
@@ -217,13 +217,12 @@ def plot_importance_map(
         )
     table, rows, columns = _map_of(gains, label, feature, max_features)
     ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
-    image = ax.imshow(_scaled(table, scale), aspect="auto", **_colors(table, scale))
+    colors = f"fraction of {'row maximum' if scale == 'row' else 'gain'}"
+    draw_table(ax, _scaled(table, scale), colors, **_colors(table, scale))
     ax.set_yticks(range(len(rows)), [plain(shortened(row)) for row in rows])
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
     ax.set_xlabel("offset in the window")
-    of_row = scale == "row"
-    ax.figure.colorbar(image, ax=ax, label=f"fraction of {'row maximum' if of_row else 'gain'}")
     what = "all labels" if feature is None else f"feature {feature}"
     set_title(ax, _title_of_gain(gains, what if label is None else f"label {label!r}"))
     return ax

@@ -12,12 +12,13 @@ from treecrf.plotting.common import (
     COLORS,
     add_legend,
     axes_of,
+    finish,
     legend_inches,
     plain,
     pyplot,
-    set_title,
     shortened,
     style_of,
+    write_at_end,
 )
 
 LINE_INCHES = 0.155
@@ -64,7 +65,7 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     """
     pyplot()
     title = "strongest rules"
-    if not (isinstance(rules, list) and all(isinstance(rule, Rule) for rule in rules)):
+    if not _is_list_of(Rule, rules):
         model, rules = rules, strongest_rules(rules, n_rules=n_rules)
         title += f", {_of_model(model)}"
     rules = rules[:n_rules]
@@ -117,13 +118,17 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
     "label[-1] is 'c'"
     """
     pyplot()
-    if not (isinstance(weights, list) and all(isinstance(weight, Weight) for weight in weights)):
+    if not _is_list_of(Weight, weights):
         weights = strongest_weights(weights, n_weights, label=label)
     if not weights:
         raise ValueError("there are no weights other than 0 to show")
     ax, _ = _draw(weights[:n_weights], ax, _with_label("strongest weights", weights[:n_weights]))
     ax.set_xlabel("weight for the label")
     return ax
+
+
+def _is_list_of(kind: type, items: Any) -> bool:
+    return isinstance(items, list) and all(isinstance(item, kind) for item in items)
 
 
 def _of_model(model: Any) -> str:
@@ -150,8 +155,7 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any,
     ax.set_yticks(centers, ["\n".join(map(plain, of_effect)) for of_effect in lines], fontsize=8)
     ax.set_ylim(end, 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
-    ax.spines[["top", "right"]].set_visible(False)
-    set_title(ax, title)
+    finish(ax, title)
     return ax, centers
 
 
@@ -178,14 +182,7 @@ def _centers(heights: list[int]) -> tuple[list[float], float]:
 def _annotate_fractions(ax: Any, rules: list[Rule], centers: list[float]) -> None:
     for rule, center in zip(rules, centers, strict=True):
         if rule.share is not None:
-            ax.annotate(
-                f"{rule.share:.1%}",
-                (rule.value, center),
-                xytext=(4 if rule.value >= 0 else -4, 0),
-                textcoords="offset points",
-                ha="left" if rule.value >= 0 else "right",
-                va="center",
-                fontsize=7,
-            )
+            distance = 4 if rule.value >= 0 else -4
+            write_at_end(ax, f"{rule.share:.1%}", (rule.value, center), distance, 7)
     if any(rule.share is not None for rule in rules):
         ax.margins(x=0.12)

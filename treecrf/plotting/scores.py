@@ -13,6 +13,8 @@ from treecrf.inspection.weights import has_transition_weights
 from treecrf.plotting.common import (
     COLORS,
     axes_of,
+    draw_table,
+    finish,
     plain,
     pyplot,
     result_of,
@@ -80,7 +82,7 @@ def plot_transition_scores(
     names = [shortened(label) for label in result.labels]
     table, rows = _rows(result, names)
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
-    image = ax.imshow(np.ma.masked_invalid(table), aspect="auto", **_colors(table))
+    image = draw_table(ax, np.ma.masked_invalid(table), "score", **_colors(table))
     _hatch(ax, ~np.isfinite(table))
     if len(names) <= MAX_NUMBERS:
         _write(ax, table, image)
@@ -89,7 +91,6 @@ def plot_transition_scores(
     ax.set_yticks(range(len(rows)), map(plain, rows))
     ax.set_xlabel("label")
     ax.set_ylabel(f"label {'after' if result.backward else 'before'} it" if len(rows) > 1 else "")
-    ax.figure.colorbar(image, ax=ax, label="score")
     n_before = max(result.scores.ndim - 1, 0)
     set_title(ax, f"score of a label {AFTER.get(n_before, SEVERAL)}")
     return ax
@@ -210,6 +211,5 @@ def plot_likelihood(
     ax.set_ylabel("mean log-likelihood per position" if is_log else curve.objective)
     ax.legend()
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    set_title(ax, f"{'log-likelihood' if is_log else 'objective'} by iteration")
-    ax.spines[["top", "right"]].set_visible(False)
+    finish(ax, f"{'log-likelihood' if is_log else 'objective'} by iteration")
     return ax

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from treecrf.plotting.common import (
     OTHER_STYLE,
     add_legend,
     axes_of,
+    draw_table,
+    finish,
     legend_inches,
     plain,
     pyplot,
@@ -142,11 +144,10 @@ def plot_sequence(
     ax.set_ylim(0, TRUE if true is None else WRONG + 0.06)
     axis.format(ax)
     ax.set_ylabel("probability", loc="bottom")
-    ax.spines[["top", "right"]].set_visible(False)
     named = {str(model.classes_[code]): style for code, style in styles.items()}
     n_others = len(model.classes_) - len(styles)
     add_legend(ax, named | ({"others": OTHER_STYLE} if n_others else {}))
-    set_title(ax, _title(model, one, predicted, true))
+    finish(ax, _title(model, one, predicted, true))
     _write_symbols(ax, axis, written)
     return ax
 
@@ -175,7 +176,8 @@ def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     """Return the text above each position, or nothing if there are no symbols."""
     if symbols is None:
         items = list(x) if model._schema.form == "symbols" else []
-        return ["" if _is_missing(item) else str(item) for item in items]
+        missing = [item is None or (isinstance(item, Real) and item != item) for item in items]
+        return ["" if skip else str(item) for item, skip in zip(items, missing, strict=True)]
     items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")
     if len(items) != n:
         raise ValueError(
@@ -256,10 +258,6 @@ def _write_symbols(ax: Any, axis: Axis, symbols: list[str]) -> None:
     top.spines["top"].set_visible(False)
 
 
-def _is_missing(item: Any) -> bool:
-    return item is None or (isinstance(item, numbers.Real) and item != item)
-
-
 def plot_future_features(
     model: FutureFeatureMEMM,
     x: Any,
@@ -319,10 +317,10 @@ def plot_future_features(
     n = values.shape[1]
     ax = axes_of(ax, (8, 1 + n / 2))
     rows = np.moveaxis(values, 0, -1).reshape(2 * n, -1)
-    image = ax.imshow(rows, aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
+    style = {"cmap": "Greys", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+    draw_table(ax, rows, "probability", **style)
     names = [f"{row} {k}" for k in range(n) for row in ("instance", "bag")]
     ax.set_yticks(range(2 * n), names)
     ax.set_xlabel("position")
-    ax.figure.colorbar(image, ax=ax, label="probability")
     set_title(ax, f"{n} discovered feature{'s' * (n != 1)} at {len(values)} positions")
     return ax

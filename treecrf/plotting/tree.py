@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inspection.fitted import FittedTrees
-from treecrf.inspection.trees import Node, title_of, tree_of
+from treecrf.inspection.trees import Node, titled_tree
 from treecrf.plotting.common import axes_of, plain, pyplot, set_title, size_of
 
 FONT_SIZE = 9.0
@@ -17,7 +17,7 @@ CHARACTER, LINE = 0.602, 1.75
 GAP = 4  # characters between columns
 
 
-@dataclass(frozen=True)
+@dataclass
 class PlacedNode:
     """A node and its position in the plot."""
 
@@ -25,9 +25,9 @@ class PlacedNode:
     text: str
     is_end: bool  # whether no children are drawn
     depth: int
-    row: float  # mean of the rows of its children
     parent: int  # index of the parent among the drawn nodes, or -1
     passes: bool  # whether the test of the parent holds for this node
+    row: float = 0.0  # mean of the rows of its children
 
 
 def plot_tree(
@@ -90,9 +90,8 @@ def plot_tree(
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """
     pyplot()
-    grown = FittedTrees.of(model)
-    label = grown.classes[0].item() if label is None else label
-    placed = _placed(tree_of(grown, iteration, label), max_depth, decimals)
+    title, nodes = titled_tree(FittedTrees.of(model), iteration, label)
+    placed = _placed(nodes, max_depth, decimals)
     starts, width = _columns(placed)
     n_rows = sum(item.is_end for item in placed)
     height = n_rows + 0.6
@@ -108,32 +107,27 @@ def plot_tree(
         _name_branches(ax, placed, starts, size)
     ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
     ax.set_axis_off()
-    set_title(ax, f"label {title_of(grown, iteration, label)}")
+    set_title(ax, f"label {title}")
     return ax
 
 
 def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[PlacedNode]:
     """List the drawn nodes; the first is the root, and parents come before their children."""
-    rows, order = {}, []
+    placed: list[PlacedNode] = []
 
-    def visit(i: int, depth: int, parent: int, passes: bool) -> None:
-        is_end = nodes[i].is_leaf or depth == max_depth
-        order.append((i, depth, parent, passes, is_end))
+    def place(node: Node, depth: int, parent: int, passes: bool) -> float:
+        is_end, k = node.is_leaf or depth == max_depth, len(placed)
+        text = _text(node, is_end, decimals)
+        placed.append(PlacedNode(node, text, is_end, depth, parent, passes))
         if is_end:
-            rows[i] = float(sum(end for *_, end in order) - 1)
-            return
-        for child, side in ((nodes[i].passed, True), (nodes[i].failed, False)):
-            visit(child, depth + 1, i, side)
-        rows[i] = (rows[nodes[i].passed] + rows[nodes[i].failed]) / 2
+            placed[k].row = float(sum(item.is_end for item in placed) - 1)
+        else:
+            sides = (node.passed, True), (node.failed, False)
+            placed[k].row = sum(place(nodes[i], depth + 1, k, side) for i, side in sides) / 2
+        return placed[k].row
 
-    visit(0, 0, -1, True)
-    indices = {i: k for k, (i, *_) in enumerate(order)} | {-1: -1}
-    return [
-        PlacedNode(
-            nodes[i], _text(nodes[i], end, decimals), end, depth, rows[i], indices[parent], side
-        )
-        for i, depth, parent, side, end in order
-    ]
+    place(nodes[0], 0, -1, True)
+    return placed
 
 
 def _text(node: Node, is_end: bool, decimals: int) -> str:
