@@ -18,7 +18,7 @@ from treecrf.datasets import make_future_bags
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inspection import permutation_importance
 from treecrf.inspection.permutation import features_in_use
-from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
+from treecrf.inspection.replaced import ReplacedSequences, column_values, shuffled_positions
 from treecrf.metrics import SCORERS, log_likelihood, token_accuracy
 
 RNG = np.random.default_rng(7)
@@ -209,7 +209,7 @@ def test_missing_values_are_shuffled_like_others(kind, missing):
     whole = X.rows(0, X.n_sequences)
     whole = whole.toarray() if sparse.issparse(whole) else whole
     for j in range(X.n_features):
-        np.testing.assert_array_equal(column_of(X, j), whole[:, j])
+        np.testing.assert_array_equal(column_values(X, j), whole[:, j])
         indices = sources_of(0, j, 0, X.offsets)
         mixed = ReplacedSequences.of(X, j, whole[indices, j])
         rows = mixed.rows(0, X.n_sequences)

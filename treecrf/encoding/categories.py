@@ -33,15 +33,11 @@ class Vocabulary:
             points, known = values.view(np.uint32), self.symbols.view(np.uint32)
             last = max(int(points.max(initial=0)), int(known[-1]))
             if last < MAX_TABLE:
-                return self._code_of_point(known, last + 1)[points]
+                codes = np.full(last + 1, len(known), dtype=np.intp)
+                codes[known] = np.arange(len(known))
+                return codes[points]
         indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
         return np.where(self.symbols[indices] == values, indices, len(self.symbols))
-
-    def _code_of_point(self, known: np.ndarray, n: int) -> np.ndarray:
-        """Return the code of each of the first n code points; ``known`` are the symbols'."""
-        codes = np.full(n, len(known), dtype=np.intp)
-        codes[known] = np.arange(len(known))
-        return codes
 
     def column(self, values: np.ndarray) -> np.ndarray:
         """Make a table of one category: indices from 1, and 0 for unseen symbols."""

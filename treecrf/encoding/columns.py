@@ -154,7 +154,9 @@ def learn_columns(
     """Learn categories, thresholds, density and missing values of all columns."""
     schema = described.schema
     if described.form == "symbols":
-        columns = _symbols(schema.categories[0])
+        symbols = schema.categories[0]
+        sizes = np.array([len(symbols)], dtype=np.int64)
+        columns = Columns(schema.kinds, sizes, np.zeros(0), {0: symbols})
         return ColumnStatistics(columns, np.ones(1), np.zeros(1, dtype=bool))
     if described.is_boolean:
         columns, fractions = _booleans(fleet, described)
@@ -184,12 +186,7 @@ def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.nd
     return Columns(kinds, sizes, numbers.thresholds[kept], categories)
 
 
-def find_missing_in(fleet: Fleet) -> np.ndarray:
-    """Mark the columns that have missing values in any part of the sequences."""
-    return np.any(fleet.map(find_missing), axis=0)
-
-
-def find_missing(sequences: Sequences) -> np.ndarray:
+def columns_with_missing(sequences: Sequences) -> np.ndarray:
     """Mark the columns that have missing values."""
     found = np.zeros(sequences.n_features, dtype=bool)
     for _, _, piece in sequences.pieces():
@@ -208,17 +205,10 @@ def _mark_missing(piece: Any, found: np.ndarray) -> None:
 
 def _booleans(fleet: Fleet, described: Description) -> tuple[Columns, np.ndarray]:
     """Make boolean columns; those with constant values become numbers without thresholds."""
-    counts = [
-        counts for counts, _ in fleet.map(_count_listed, np.zeros(described.schema.n_features))
-    ]
-    fractions = np.sum(counts, axis=0) / described.n_positions
+    counted = fleet.map(_count_listed, np.zeros(described.schema.n_features))
+    fractions = np.sum([counts for counts, _ in counted], axis=0) / described.n_positions
     kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions
-
-
-def _symbols(values: np.ndarray) -> Columns:
-    kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
-    return Columns(kinds, sizes, np.zeros(0), {0: values})
 
 
 def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

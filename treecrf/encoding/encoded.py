@@ -112,14 +112,19 @@ def gathered(
     Windows remain runs of adjacent rows. Rows that belong to several windows are copied once. The
     positions ascend, without duplicates.
     """
-    counts = [
-        count_rows(part.row_of_position, _starts_of_lists(part), kept, *window)
-        for part, kept in zip(parts, positions, strict=True)
-    ]
+    counts = []
+    for part, kept in zip(parts, positions, strict=True):
+        starts = part.list_starts if len(part.list_ids) else part.list_starts[:0]
+        counts.append(count_rows(part.row_of_position, starts, kept, *window))
     first_rows, first_ids = (offsets_of(column) for column in zip(*counts, strict=True))
     first_positions = offsets_of([len(kept) for kept in positions])
     n_rows, n_ids = int(first_rows[-1]), int(first_ids[-1])
-    target = _arrays(parts[0], n_rows, n_ids)
+    target = (
+        np.empty((n_rows, parts[0].codes.shape[1]), dtype=np.uint8),
+        np.empty((n_rows, parts[0].bits.shape[1]), dtype=np.uint8),
+        np.zeros(n_rows + 1, dtype=np.int64),
+        np.empty(n_ids, dtype=np.int32),
+    )
     rows = np.empty(first_positions[-1], dtype=np.int32)
     for i, (part, kept) in enumerate(zip(parts, positions, strict=True)):
         copy_rows(
@@ -134,20 +139,6 @@ def gathered(
         )
     return EncodedSequences(
         rows, np.array([0, len(rows)]), *target, parts[0].n_ids, _any_missing(parts)
-    )
-
-
-def _starts_of_lists(encoded: EncodedSequences) -> np.ndarray:
-    return encoded.list_starts if len(encoded.list_ids) else encoded.list_starts[:0]
-
-
-def _arrays(like: EncodedSequences, n_rows: int, n_ids: int) -> tuple[np.ndarray, ...]:
-    """Return new codes, bits, starts of lists, which are zeros, and ids."""
-    return (
-        np.empty((n_rows, like.codes.shape[1]), dtype=np.uint8),
-        np.empty((n_rows, like.bits.shape[1]), dtype=np.uint8),
-        np.zeros(n_rows + 1, dtype=np.int64),
-        np.empty(n_ids, dtype=np.int32),
     )
 
 

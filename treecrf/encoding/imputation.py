@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.categories import Vocabulary
-from treecrf.encoding.columns import find_missing_in
+from treecrf.encoding.columns import columns_with_missing
 from treecrf.inputs.schema import BOOLEAN, InputSchema
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import check_indices, require
@@ -137,10 +137,9 @@ def learn_imputation(fleet: Fleet, schema: InputSchema, method: str) -> Imputati
     """
     symbols = schema.categories[0] if schema.form == "symbols" else None
     if method == IMPUTE:
-        values = _usual_values(fleet, schema)
-        return Imputation(values, np.zeros(0, dtype=np.int64), symbols)
-    values = np.zeros(schema.n_features)
-    return Imputation(values, np.flatnonzero(find_missing_in(fleet)), symbols)
+        return Imputation(_usual_values(fleet, schema), np.zeros(0, dtype=np.int64), symbols)
+    marked = np.flatnonzero(np.any(fleet.map(columns_with_missing), axis=0))
+    return Imputation(np.zeros(schema.n_features), marked, symbols)
 
 
 def _usual_values(fleet: Fleet, schema: InputSchema) -> np.ndarray:
@@ -160,7 +159,10 @@ def _counts_of(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict[
     for _, _, piece in sequences.pieces():
         table = Vocabulary(categories[0]).column(piece) if piece.ndim == 1 else piece
         for j, of_column in counts.items():
-            of_column += _count_values(table[:, [j]], len(of_column))
+            column = table[:, [j]]
+            values = (column.toarray() if sparse.issparse(column) else column).ravel()
+            present = values[~np.isnan(values)].astype(np.int64)
+            of_column += np.bincount(present, minlength=len(of_column))
     return counts
 
 
@@ -235,9 +237,3 @@ def _count_missing(table: Any) -> np.ndarray | int:
     if sparse.issparse(table):
         return np.bincount(table.indices[np.isnan(table.data)], minlength=table.shape[1])
     return np.isnan(table).sum(axis=0)
-
-
-def _count_values(column: Any, n: int) -> np.ndarray:
-    """Count the occurrences of each category in a column; index 0 counts absent values."""
-    values = (column.toarray() if sparse.issparse(column) else column).ravel()
-    return np.bincount(values[~np.isnan(values)].astype(np.int64), minlength=n)

@@ -99,7 +99,7 @@ def name_of_label_test(
     classes: np.ndarray, lag: int, symbol: int, *, backward: bool = False
 ) -> str:
     """Name of a test on a previous label; the symbol after all classes stands for none."""
-    return f"label{bracketed(lag if backward else -lag)} is {_label(classes, symbol)}"
+    return f"label{bracketed(lag if backward else -lag)} is {label_or_none(classes, symbol)}"
 
 
 def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool = False) -> str:
@@ -116,9 +116,10 @@ def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool =
     negation = "not " * is_not
     if len(chosen) == 1:
         return negation + name_of_label_test(classes, lag, chosen[0], backward=backward)
-    labels = ", ".join(_label(classes, symbol) for symbol in chosen)
+    labels = ", ".join(label_or_none(classes, symbol) for symbol in chosen)
     return f"label{bracketed(lag if backward else -lag)} {negation}in ({labels})"
 
 
-def _label(classes: np.ndarray, symbol: int) -> str:
+def label_or_none(classes: np.ndarray, symbol: int) -> str:
+    """Write a label, or "none" for the symbol after all labels."""
     return "none" if symbol == len(classes) else repr(classes[symbol].item())

@@ -173,7 +173,10 @@ def make_plan(
     used = columns.n_tests > 0
     # One more code is for unseen symbols.
     fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - of_symbols)
-    in_codes = used & (fits_codes | _needs_codes(columns, has_missing, is_sparse))
+    in_codes = used & fits_codes
+    if not is_sparse:
+        # The columns that are not categories and do not fit into one bit.
+        in_codes |= used & ~columns.is_category & (~columns.is_single | has_missing)
     in_bits = used & columns.is_single & (learned.fractions >= MIN_BIT_FRACTION) & ~in_codes
     in_lists = used & ~in_bits & ~in_codes
     storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
@@ -200,13 +203,6 @@ def make_plan(
         n_bits=int(in_bits.sum()),
         n_ids=int(n_ids[in_lists].sum()),
     )
-
-
-def _needs_codes(columns: Columns, has_missing: np.ndarray, is_sparse: bool) -> np.ndarray:
-    """Mark the columns of dense tables that are not categories and do not fit into one bit."""
-    if is_sparse:
-        return np.zeros(len(columns), dtype=bool)
-    return ~columns.is_category & (~columns.is_single | has_missing)
 
 
 def _missing_ids(in_need: np.ndarray, has_missing: np.ndarray, first: int) -> np.ndarray:

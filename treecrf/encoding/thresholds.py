@@ -124,7 +124,9 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
     values = table[:, first:last]
     if not sparse.issparse(values):
         columns = np.repeat(np.arange(last - first), len(values))
-        return _present(columns, np.sort(values.astype(np.float64), axis=0).ravel(order="F"))
+        values = np.sort(values.astype(np.float64), axis=0).ravel(order="F")
+        present = ~np.isnan(values)
+        return (columns, values) if present.all() else (columns[present], values[present])
     sizes = np.diff(values.indptr)
     with_zero = np.flatnonzero(sizes < values.shape[0])
     # Complex numbers sort by their real parts, then by their imaginary parts.
@@ -134,12 +136,6 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
     pairs = pairs[~np.isnan(pairs.imag)]
     pairs.sort()
     return pairs.real.astype(np.int64), pairs.imag
-
-
-def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Drop missing values from columns and values."""
-    present = ~np.isnan(values)
-    return (columns, values) if present.all() else (columns[present], values[present])
 
 
 def _thresholds(
@@ -159,7 +155,10 @@ def _thresholds(
     last = np.cumsum(n_distinct) - 1
     many = n_distinct > max_bins
     is_below = ~many[owners] & (np.arange(len(owners)) < last[owners])
-    quantiles = _quantile_indices(np.bincount(columns, minlength=n_columns), many, max_bins)
+    # The indices of the quantiles of each column with many values among the sorted values.
+    sizes = np.bincount(columns, minlength=n_columns)
+    steps = np.linspace(0, sizes[many] - 1, max_bins + 1, axis=1)[:, 1:-1].astype(np.int64)
+    quantiles = (np.cumsum(sizes) - sizes)[many][:, np.newaxis] + steps
     is_below[np.minimum(ranks[quantiles], last[many][:, np.newaxis] - 1)] = True
     below = np.flatnonzero(is_below)
     low, high = distinct[below], distinct[below + 1]
@@ -167,9 +166,3 @@ def _thresholds(
     # Neighboring doubles have no middle.
     middle = np.where((middle >= high) | (middle < low), low, middle)
     return np.bincount(owners[below], minlength=n_columns), middle
-
-
-def _quantile_indices(sizes: np.ndarray, chosen: np.ndarray, max_bins: int) -> np.ndarray:
-    """Return the indices of the quantiles among the sorted values; one row per chosen column."""
-    steps = np.linspace(0, sizes[chosen] - 1, max_bins + 1, axis=1)[:, 1:-1]
-    return (np.cumsum(sizes) - sizes)[chosen][:, np.newaxis] + steps.astype(np.int64)

@@ -36,7 +36,10 @@ class RowWriter:
         self.plan = plan
         self.no_category = no_category
         self.offsets = layout.offsets
-        self.rows = _as_int32(layout)
+        rows = layout.rows
+        if len(rows) and rows[-1] > MAX_ROW - layout.n_boundary_rows:
+            raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
+        self.rows = rows.astype(np.int32)  # the type that kernels read
         self.codes = np.zeros((layout.n_rows, len(plan.n_codes)), dtype=np.uint8)
         self.bits = np.zeros((layout.n_rows, -(-plan.n_bits // 8)), dtype=np.uint8)
         # Pairs of arrays: rows, and the ids that they list.
@@ -183,14 +186,6 @@ class RowWriter:
         if values.dtype.kind == "f":
             where, which = np.nonzero(np.isnan(values))
             self._lists.append((rows[where], self.plan.missing_ids[columns[which]]))
-
-
-def _as_int32(layout: RowLayout) -> np.ndarray:
-    """Return the row of each position, of the type that kernels read."""
-    rows = layout.rows
-    if len(rows) and rows[-1] > MAX_ROW - layout.n_boundary_rows:
-        raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
-    return rows.astype(np.int32)
 
 
 def _join_lists(

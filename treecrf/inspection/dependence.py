@@ -26,7 +26,7 @@ from treecrf.inspection.fitted import (
     has_trees,
     window_of,
 )
-from treecrf.inspection.replaced import ReplacedSequences, column_of
+from treecrf.inspection.replaced import ReplacedSequences, column_values
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
@@ -223,7 +223,7 @@ class _Grid:
         """Choose values of the sequences; for numbers, also values next to thresholds."""
         if self._kind == BOOLEAN:
             return [self._point(value) for value in (False, True)]
-        column = column_of(self.sequences, self.feature)
+        column = column_values(self.sequences, self.feature)
         if self.sequences.form != "symbols":
             column = column[~np.isnan(column.astype(np.float64))]
             # Categories are counted from 1; 0 stands for unknown ones.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding.names import label_or_none
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.frames import label_column
 from treecrf.inputs.schema import BOOLEAN, CATEGORY
@@ -235,9 +236,9 @@ class _Descriptions:
         self._rows = sequences.rows(0, 1)
 
     def __call__(self, feature: int, offset: int) -> str:
-        name = self.explainer.name_of(feature, offset)
+        name, classes = self.explainer.name_of(feature, offset), self.explainer.model.classes_
         if feature == LABEL:
-            return f"{name} = {self._label(self.previous[offset - 1])}"
+            return f"{name} = {label_or_none(classes, self.previous[offset - 1])}"
         row = self.position + offset
         is_outside = not 0 <= row < self.sequences.n_positions
         if feature == BOUNDARY:
@@ -247,10 +248,6 @@ class _Descriptions:
         if is_outside:
             return f"{name} is outside"
         return f"{name} {self._value(row, feature)}"
-
-    def _label(self, code: int) -> str:
-        classes = self.explainer.model.classes_
-        return "none" if code == len(classes) else repr(classes[code].item())
 
     def _value(self, row: int, j: int) -> str:
         """Describe the value of a feature."""

@@ -13,7 +13,7 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import check_model, feature_index, has_trees
-from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
+from treecrf.inspection.replaced import ReplacedSequences, column_values, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
@@ -134,7 +134,7 @@ def _shuffles(
     sequences: Sequences, j: int, rngs: list[np.random.Generator], within_sequences: bool
 ) -> Iterator[Sequences]:
     """Yield the sequences with a shuffled feature, once per generator."""
-    values = column_of(sequences, j)
+    values = column_values(sequences, j)
     for rng in rngs:
         order = shuffled_positions(sequences.offsets, rng, within_sequences)
         yield ReplacedSequences.of(sequences, j, values[order])

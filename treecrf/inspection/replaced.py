@@ -60,7 +60,7 @@ def _with_sparse_column(piece: Any, column: int, values: np.ndarray) -> sparse.c
     return sparse.csr_array((data, (rows, columns)), shape=piece.shape)
 
 
-def column_of(sequences: Sequences, j: int) -> np.ndarray:
+def column_values(sequences: Sequences, j: int) -> np.ndarray:
     """Return the values of a column at all positions."""
     return np.concatenate([_column(piece, j) for _, _, piece in sequences.pieces()])
 

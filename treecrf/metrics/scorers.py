@@ -26,7 +26,7 @@ from treecrf.metrics.tokens import (
 )
 
 
-class Scorer(_MetadataRequester):
+class BaseScorer(_MetadataRequester):
     """Base class of scorers, which compute a score of an estimator; greater is better.
 
     A scorer is called as ``scorer(estimator, X, y)``, and for a long table as ``scorer(estimator,
@@ -74,7 +74,7 @@ class Scorer(_MetadataRequester):
         return repr(self)
 
 
-class MetricScorer(Scorer):
+class MetricScorer(BaseScorer):
     """Scorer that compares the predicted labels with the true ones.
 
     Parameters
@@ -120,7 +120,7 @@ class MetricScorer(Scorer):
         return self.of_labels(y, predicted)
 
 
-class LogLikelihoodScorer(Scorer):
+class LogLikelihoodScorer(BaseScorer):
     """Scorer by the mean of log P(y | X) per position: at most 0, and greater is better.
 
     The sum of the log-likelihoods of all sequences, in nats, divided by the number of positions.
@@ -237,7 +237,7 @@ span_f1 = make_scorer(span_f1_score)
 log_likelihood = LogLikelihoodScorer()
 
 #: All scorers by name.
-SCORERS: dict[str, Scorer] = {
+SCORERS: dict[str, BaseScorer] = {
     "token_accuracy": token_accuracy,
     "sequence_accuracy": sequence_accuracy,
     "token_precision_macro": token_precision_macro,
@@ -251,7 +251,7 @@ SCORERS: dict[str, Scorer] = {
 }
 
 
-def get_scorer(name: str) -> Scorer:
+def get_scorer(name: str) -> BaseScorer:
     """Return a scorer for the ``scoring=`` parameter of scikit-learn's model selection.
 
     Parameters

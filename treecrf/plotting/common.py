@@ -84,7 +84,7 @@ def plain(text: Any) -> str:
     return str(text).replace("$", r"\$")
 
 
-def shortened(text: Any, n: int = MAX_CHARACTERS) -> str:
+def abbreviated(text: Any, n: int = MAX_CHARACTERS) -> str:
     """Cut a text to n characters."""
     text = str(text)
     return text if len(text) <= n else f"{text[: n - 1]}…"
@@ -92,13 +92,13 @@ def shortened(text: Any, n: int = MAX_CHARACTERS) -> str:
 
 def legend_name(name: Any) -> str:
     """Return a name for a legend; matplotlib hides names that start with an underscore."""
-    text = plain(shortened(name))
+    text = plain(abbreviated(name))
     return f" {text}" if text.startswith("_") else text
 
 
 def name_rows(ax: Axes, names: list[str]) -> None:
     """Name horizontal bars, the first of which is on top."""
-    ax.set_yticks(range(len(names)), [plain(shortened(name)) for name in names])
+    ax.set_yticks(range(len(names)), [plain(abbreviated(name)) for name in names])
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
@@ -130,7 +130,7 @@ def finish(ax: Axes, title: str, *hidden: str) -> None:
 
 def set_title(ax: Axes, text: str) -> None:
     """Set the title, broken into lines that fit the axes; ``ax.set_title`` replaces it."""
-    width = max(20, int(size_of(ax)[0] / (0.55 * TITLE_SIZE)))
+    width = max(20, int(points_of(ax)[0] / (0.55 * TITLE_SIZE)))
     lines = wrap(text, width) or [""]
     ax.set_title(plain("\n".join(lines)), fontsize=TITLE_SIZE)
 
@@ -157,7 +157,7 @@ def _n_legend_columns(n: int) -> int:
     return 1 + (n - 1) // MAX_LEGEND_ROWS
 
 
-def size_of(ax: Axes) -> tuple[float, float]:
+def points_of(ax: Axes) -> tuple[float, float]:
     """Return the width and height of axes in points, in the current layout of their figure."""
     engine = ax.figure.get_layout_engine()
     if engine is not None:

@@ -13,6 +13,7 @@ from treecrf.inspection.fitted import code_of
 from treecrf.plotting.common import (
     COLORS,
     LEGEND_STYLE,
+    abbreviated,
     axes_of,
     finish,
     legend_inches,
@@ -20,7 +21,6 @@ from treecrf.plotting.common import (
     plain,
     pyplot,
     result_of,
-    shortened,
 )
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
@@ -133,7 +133,7 @@ def _style(k: int, is_number: bool) -> dict[str, str]:
 
 
 def _name_values(ax: Any, values: list) -> None:
-    names = [plain(shortened(value, MAX_CHARACTERS)) for value in values]
+    names = [plain(abbreviated(value, MAX_CHARACTERS)) for value in values]
     long = max(map(len, names)) > 3 and len(names) > 8
     ax.set_xticks(range(len(names)), names, rotation=90 if long else 0)
     ax.set_xlim(-0.6, len(names) - 0.4)

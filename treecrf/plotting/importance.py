@@ -12,6 +12,7 @@ from treecrf.inspection.fitted import code_of
 from treecrf.plotting.common import (
     COLORS,
     OTHER_STYLE,
+    abbreviated,
     add_legend,
     axes_of,
     draw_table,
@@ -22,7 +23,6 @@ from treecrf.plotting.common import (
     pyplot,
     result_of,
     set_title,
-    shortened,
     style_of,
 )
 from treecrf.utils.validation import check_positive
@@ -219,7 +219,7 @@ def plot_importance_map(
     ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
     colors = f"fraction of {'row maximum' if scale == 'row' else 'gain'}"
     draw_table(ax, _scaled(table, scale), colors, **_colors(table, scale))
-    ax.set_yticks(range(len(rows)), [plain(shortened(row)) for row in rows])
+    ax.set_yticks(range(len(rows)), [plain(abbreviated(row)) for row in rows])
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
     ax.set_xlabel("offset in the window")

@@ -10,13 +10,13 @@ import numpy as np
 from treecrf.inspection import Rule, Weight, strongest_rules, strongest_weights
 from treecrf.plotting.common import (
     COLORS,
+    abbreviated,
     add_legend,
     axes_of,
     finish,
     legend_inches,
     plain,
     pyplot,
-    shortened,
     style_of,
     write_at_end,
 )
@@ -168,7 +168,7 @@ def _lines(condition: str) -> list[str]:
                 return [*lines[:-1], f"{lines[-1]}... {len(pieces) - k} more"]
             lines.append("")
         test = piece.removesuffix(" and ")
-        lines[-1] += shortened(test, CHARACTERS) + piece[len(test) :]
+        lines[-1] += abbreviated(test, CHARACTERS) + piece[len(test) :]
     return [line.strip() for line in lines]
 
 

@@ -12,6 +12,7 @@ from treecrf.inspection.fitted import check_model
 from treecrf.inspection.weights import has_transition_weights
 from treecrf.plotting.common import (
     COLORS,
+    abbreviated,
     axes_of,
     draw_table,
     finish,
@@ -19,7 +20,6 @@ from treecrf.plotting.common import (
     pyplot,
     result_of,
     set_title,
-    shortened,
 )
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
@@ -79,7 +79,7 @@ def plot_transition_scores(
         result = result_of(transition_scores, "scores", scores, X, lengths=lengths, groups=groups)
     else:
         result = _weights_of(scores)
-    names = [shortened(label) for label in result.labels]
+    names = [abbreviated(label) for label in result.labels]
     table, rows = _rows(result, names)
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
     image = draw_table(ax, np.ma.masked_invalid(table), "score", **_colors(table))

@@ -16,16 +16,16 @@ from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.plotting.common import (
     COLORS,
     OTHER_STYLE,
+    abbreviated,
     add_legend,
     axes_of,
     draw_table,
     finish,
     legend_inches,
     plain,
+    points_of,
     pyplot,
     set_title,
-    shortened,
-    size_of,
     style_of,
 )
 from treecrf.plotting.one_sequence import Axis, OneSequence
@@ -154,7 +154,7 @@ def plot_sequence(
 
 def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
     """Return the size of a new figure in inches."""
-    legend = 0.6 + 0.08 * max(len(shortened(label)) for label in ["others", *labels.tolist()])
+    legend = 0.6 + 0.08 * max(len(abbreviated(label)) for label in ["others", *labels.tolist()])
     height = max(3.6 + 0.6 * has_symbols, 1.3 + legend_inches(len(labels) + 2))
     return min(18.0, legend + max(3.2, 1.2 + 0.15 * n)), height
 
@@ -246,11 +246,11 @@ def _draw_strip(
 
 def _write_symbols(ax: Any, axis: Axis, symbols: list[str]) -> None:
     """Write symbols as ticks at the top if there is room, rotated if they are long."""
-    room = size_of(ax)[0] / max(len(symbols), 1)
+    room = points_of(ax)[0] / max(len(symbols), 1)
     size = min(MAX_FONT, 1.25 * room)
     if not symbols or size < MIN_FONT:
         return
-    symbols = [shortened(symbol, MAX_CHARACTERS) for symbol in symbols]
+    symbols = [abbreviated(symbol, MAX_CHARACTERS) for symbol in symbols]
     is_long = 0.65 * size * max(map(len, symbols)) > max(room, size)
     top = ax.secondary_xaxis("top")
     top.set_xticks(axis.centers, map(plain, symbols), fontsize=size)

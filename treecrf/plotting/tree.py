@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inspection.fitted import FittedTrees
 from treecrf.inspection.trees import Node, titled_tree
-from treecrf.plotting.common import axes_of, plain, pyplot, set_title, size_of
+from treecrf.plotting.common import axes_of, plain, points_of, pyplot, set_title
 
 FONT_SIZE = 9.0
 # Width and height of a character of a monospaced font, relative to the font size.
@@ -97,7 +97,7 @@ def plot_tree(
     height = n_rows + 0.6
     inches = FONT_SIZE * CHARACTER * width / 72 + 0.4, FONT_SIZE * LINE * height / 72 + 0.6
     ax = axes_of(ax, inches)
-    room = size_of(ax)
+    room = points_of(ax)
     size = min(FONT_SIZE, room[0] / width / CHARACTER, room[1] / height / LINE)
     limit = max(abs(item.node.value) for item in placed)
     for item in placed:

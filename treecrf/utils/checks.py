@@ -28,7 +28,8 @@ def check_categories(values: np.ndarray) -> None:
 
 def check_counts(*counts: int) -> None:
     """Raise ValueError unless these are integers from 0 that an int32 can hold."""
-    require(all(map(_is_count, counts)), "numbers")
+    integers = all(isinstance(n, int) and not isinstance(n, bool) for n in counts)
+    require(integers and all(0 <= n < 1 << 31 for n in counts), "numbers")
 
 
 def check_names(names: tuple[str, ...] | None, n: int) -> None:
@@ -66,7 +67,3 @@ def check_indices(indices: np.ndarray, n: int, what: str) -> None:
 def is_ascending(values: np.ndarray) -> bool:
     """Return whether a 1-D array is sorted, without duplicates."""
     return values.ndim == 1 and bool((values[1:] > values[:-1]).all())
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31

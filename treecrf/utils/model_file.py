@@ -89,15 +89,7 @@ def read(path: str | PathLike) -> tuple[dict, Archive]:
         # Other files may be huge or endless.
         if file.read(len(MAGIC)) != MAGIC:
             raise ModelFileError(f"{path}: not a treecrf model")
-        payload = _archive_of(path, file.read())
-    with as_model_file_error(path):
-        arrays = Archive(payload)
-        return json.loads(arrays[TEXT].tobytes()), arrays
-
-
-def _archive_of(path: str | PathLike, content: bytes) -> memoryview:
-    """Check the checksum and the version of a model file, and return what follows them."""
-    checksum, payload = content[:CHECKSUM_BYTES], memoryview(content)[CHECKSUM_BYTES:]
+        checksum, payload = file.read(CHECKSUM_BYTES), memoryview(file.read())
     if hashlib.sha256(payload).digest() != checksum:
         raise ModelFileError(f"{path}: wrong checksum; the file is damaged or incomplete")
     version = int.from_bytes(payload[:VERSION_BYTES], "little")
@@ -105,7 +97,9 @@ def _archive_of(path: str | PathLike, content: bytes) -> memoryview:
         raise ModelFileError(
             f"{path}: format {version}; this version of treecrf reads formats up to {VERSION}"
         )
-    return payload[VERSION_BYTES:]
+    with as_model_file_error(path):
+        arrays = Archive(payload[VERSION_BYTES:])
+        return json.loads(arrays[TEXT].tobytes()), arrays
 
 
 class Section(Mapping[str, np.ndarray]):
@@ -330,7 +324,7 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
     # Neither process numbers nor times are unique: containers share folders, threads share numbers.
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f"{name[:MAX_REPEATED]}.{secrets.token_hex(8)}.tmp")
-    with _removed_on_error(temporary):
+    try:
         with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
@@ -338,6 +332,10 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
         if exists:
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _is_regular(path: str) -> bool:
@@ -351,13 +349,3 @@ def _is_regular(path: str) -> bool:
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return True
-
-
-@contextlib.contextmanager
-def _removed_on_error(path: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise

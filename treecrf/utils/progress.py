@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 SECONDS_BETWEEN_LINES = 2.0
@@ -16,8 +17,13 @@ class Progress:
         self.verbose = verbose
         self.n_iter = n_iter
         self.name = name
-        self._bar = _bar(n_done, n_iter, name) if verbose else None
+        self._bar: Any = None
         self._last_line = 0.0
+        if verbose:
+            with suppress(ImportError):
+                from tqdm import tqdm
+
+                self._bar = tqdm(total=n_iter, initial=n_done, desc=name, unit="iter", leave=True)
 
     def __enter__(self) -> Progress:
         return self
@@ -37,11 +43,3 @@ class Progress:
             self._last_line = time.monotonic()
             shown = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
             print(f"{self.name}: iteration {n_done} of {self.n_iter}, {shown}", file=sys.stderr)
-
-
-def _bar(n_done: int, n_iter: int, name: str) -> Any:
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=n_iter, initial=n_done, desc=name, unit="iter", leave=True)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.categories import Vocabulary, one_hot
-from treecrf.encoding.columns import find_missing
+from treecrf.encoding.columns import columns_with_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
 from treecrf.encoding.layout import check_windows, widest, window_within
 from treecrf.encoding.names import bracketed, feature_name
@@ -270,6 +270,6 @@ def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation
     values = np.where(schema.kinds == CATEGORY, 0.0, means_of(LocalFleet([sequences])))
     indicator_columns = np.zeros(0, dtype=np.int64)
     if sequences.form != "symbols":
-        indicator_columns = np.flatnonzero(find_missing(sequences))
+        indicator_columns = np.flatnonzero(columns_with_missing(sequences))
     symbols = schema.categories[0] if schema.form == "symbols" else None
     return Imputation(values, indicator_columns, symbols)
