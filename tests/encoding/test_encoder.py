@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 from support.cases import STORAGES, random_sequences
+from support.family import assert_equal_arrays
 from support.tree_oracle import meaning_of_tests
 
 import treecrf.encoding.thresholds
@@ -193,15 +194,13 @@ def test_every_column_has_its_tests_at_every_offset(kind, window):
     encoder = fitted(random_sequences(kind, np.random.default_rng(0), [60, 1]), window)
     tests = number_tests(encoder)
     used = tests.columns >= -1
-    tested = list(
-        zip(*(a[used] for a in (tests.columns, tests.offsets, tests.values)), strict=True)
-    )
+    tested = np.stack([tests.columns, tests.offsets, tests.values], axis=1)[used].tolist()
     offsets = range(-window[0], window[1] + 1)
     expected = {(-1, offset, 0) for offset in offsets if offset}
     for j, column in enumerate(encoder.columns):
         expected |= {(j, offset, v) for offset in offsets for v in range(column.n_tests)}
     assert len(tested) == len(expected)
-    assert {tuple(int(x) for x in test) for test in tested} == expected
+    assert set(map(tuple, tested)) == expected
     meanings = meaning_of_tests(encoder, *(np.array(list(expected)).reshape(-1, 3).T))
     assert len(set(meanings)) == len(expected)
     in_a_run = np.zeros(tests.n_bins, dtype=bool)
@@ -236,11 +235,8 @@ def test_exclusive_columns_share_a_code():
     plan, stored = bundle(encoder, encoded)
     assert (encoder.plan.storage == LISTS).all()
     assert (plan.storage == CODES).all()
-    assert [len(set(plan.slots[part])) for part in (slice(12), slice(12, 24), slice(24))] == [
-        1,
-        1,
-        2,
-    ]
+    slots = plan.slots
+    assert [len(set(part)) for part in (slots[:12], slots[12:24], slots)] == [1, 1, 2]
     assert plan.n_ids == len(stored.list_ids) == 0
     codes = stored.codes[np.ix_(stored.row_of_position, plan.slots)]
     np.testing.assert_array_equal(codes == plan.first_codes, table > 0)
@@ -326,8 +322,7 @@ def test_a_dense_model_reads_sparse_input_and_the_reverse(order):
     for trained_on in (tables, as_sparse):
         crf = TreeCRF(max_iter=3, order=order, window=1, l2_regularization=1.0)
         crf.fit(trained_on, labels)
-        for one, other in zip(crf.predict_proba(tables), crf.predict_proba(as_sparse), strict=True):
-            np.testing.assert_array_equal(one, other)
+        assert_equal_arrays(crf.predict_proba(tables), crf.predict_proba(as_sparse))
 
 
 def test_stored_zeros_and_duplicates_of_sparse_input():
@@ -344,17 +339,6 @@ def test_booleans_are_numbers_for_a_model_of_numbers(values):
     for value in (True, False):
         one, other = np.array([[value]]), np.array([[float(value)]])
         np.testing.assert_array_equal(crf.predict_proba([one])[0], crf.predict_proba([other])[0])
-
-
-def test_forms_of_the_same_symbols_make_the_same_model():
-    texts = random_sequences("letters", np.random.default_rng(0), [40, 1, 25])
-    assert_same_model(texts, [list(text) for text in texts])
-    assert_same_model(texts, [np.array(list(text)) for text in texts])
-    assert_same_model(texts, [np.array(list(text), dtype=object) for text in texts])
-    assert_same_model(texts, [texts[0], list(texts[1]), np.array(list(texts[2]))])
-    numbers = [[ord(letter) for letter in text] for text in texts]
-    assert_same_model(texts, numbers)
-    assert_same_model(texts, [np.array(sequence, dtype=np.uint8) for sequence in numbers])
 
 
 # Missing values

@@ -8,17 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from support.family import (
-    COUNTED,
-    ESTIMATED,
-    FAMILY,
-    FLAT,
-    GROWN,
-    LINEAR,
-    STARTED,
-    TREES,
-    every,
-)  # fmt: skip
+from support.family import COUNTED, ESTIMATED, FAMILY, FLAT, GROWN, LINEAR, STARTED, TREES, every
 
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.contexts import true_contexts
@@ -251,15 +241,6 @@ def test_all_jumps_of_few_thresholds_are_drawn():
         np.testing.assert_allclose(drawn, exact[:, k], atol=1e-12)
     mostly = [np.where(table < 0.97, 0.5, table) for table in X]
     assert np.ptp(partial_dependence(model, mostly, 0).grid_values) > 0.4
-
-
-def test_long_tables(tables):
-    X, y = tables
-    model = TreeCRF(max_iter=3, window=1).fit(X, y)
-    one = partial_dependence(model, X, 1, 1)
-    long = partial_dependence(model, np.concatenate(X), 1, 1, lengths=list(map(len, X)))
-    np.testing.assert_array_equal(one.average, long.average)
-    assert one.feature_name == long.feature_name == "x1[+1]"
 
 
 # Errors

@@ -191,9 +191,9 @@ def test_learning_rate_schedule(name, letters):
     assert not np.array_equal(whole.predict_proba(X)[0], expected.predict_proba(X)[0])
 
 
-@pytest.mark.parametrize("rate", [0, -1, np.nan, np.inf, "a", None])
+@pytest.mark.parametrize("rate", [0, -1, 1.1e6, 10**400, np.nan, np.inf, "a", None])
 def test_invalid_learning_rates(rate, letters):
-    with pytest.raises(ValueError, match="expected a positive number"):
+    with pytest.raises(ValueError, match="expected a positive number up to 1e"):
         TreeCRF(**TREES).fit(*letters, callbacks=[LearningRateSchedule(lambda iteration: rate)])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from support.family import CORE, COUNTED, FAMILY, FLAT, every
+from support.family import CORE, COUNTED, FAMILY, FLAT, assert_equal_arrays, every
 
 import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
@@ -263,10 +263,7 @@ def test_arrays_of_strings_are_lists(kind):
         for given in ((X_array, y_array), (X_array, y), (X, y_array)):
             found = clone(model).fit(*given)
             assert found.classes_.tolist() == ["x", "y"]
-            for ours, theirs in zip(
-                found.predict_proba(X_array), expected.predict_proba(X), strict=True
-            ):
-                np.testing.assert_array_equal(ours, theirs)
+            assert_equal_arrays(found.predict_proba(X_array), expected.predict_proba(X))
             assert found.score(X_array, y_array) == expected.score(X, y)
 
 

@@ -13,6 +13,7 @@ from support.family import (
     FAMILY,
     GROWN,
     LINEAR,
+    assert_close_arrays,
     assert_equal_arrays,
     every,
 )
@@ -59,9 +60,7 @@ def forms(columns: dict) -> dict:
 
 
 def assert_close(name, ours, theirs) -> None:
-    tolerance = 1e-12 if name in EXACT else 1e-4
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one, other, atol=tolerance)
+    assert_close_arrays(ours, theirs, atol=1e-12 if name in EXACT else 1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
@@ -83,12 +82,7 @@ def test_forms_of_the_same_cells_give_the_same_model(name):
 @every(TABULAR, fast=CORE)
 def test_dicts_give_the_same_model_as_frames(name):
     polars = pytest.importorskip("polars")
-    cells = {
-        "heat": HEAT + 1,
-        "open": OPEN,
-        "room": ROOM,
-    }  # no zeros
-    frames = cut(polars.DataFrame(cells))
+    frames = cut(polars.DataFrame({"heat": HEAT + 1, "open": OPEN, "room": ROOM}))  # no zeros
     dicts = [frame.to_dicts() for frame in frames]
     model, other = (clone(FAMILY[name]).fit(X, cut(Y)) for X in (frames, dicts))
     assert other.feature_names_in_.tolist() == list(NAMES)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.family import assert_equal_arrays
 from support.model_files import read, sealed
 from support.oracles import context_at
 
@@ -132,8 +133,7 @@ def test_missing_symbols_are_not_counted(order):
         given_label = Counter({symbol: shown[label, symbol] for symbol in "ab"})
         np.testing.assert_allclose(np.exp(row), fractions(given_label, ["a", "b", "c"], 1.0))
     whole = HMMClassifier(order=order).fit([["a"] * len(labels) for labels in y], y)
-    for ours, theirs in zip(hmm.transition_log_prob_, whole.transition_log_prob_, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_equal_arrays(hmm.transition_log_prob_, whole.transition_log_prob_)
 
 
 def test_a_missing_symbol_is_marginalized():
@@ -239,10 +239,8 @@ def test_saved_state_predicts_the_same(order, tmp_path):
     hmm.save(tmp_path / "model")
     read = treecrf.load(tmp_path / "model")
     assert read.get_params() == hmm.get_params()
-    for p, q in zip(hmm.predict_proba(X), read.predict_proba(X), strict=True):
-        np.testing.assert_array_equal(p, q)
-    for p, q in zip(hmm.predict(X), read.predict(X), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(hmm.predict_proba(X), read.predict_proba(X))
+    assert_equal_arrays(hmm.predict(X), read.predict(X))
     np.testing.assert_array_equal(hmm.decode(X)[1], read.decode(X)[1])
     assert vars(read).keys() == vars(hmm).keys()
 

@@ -12,6 +12,7 @@ from support.beams import (
     lattice_of,
 )
 from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
+from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
 from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting
 from support.model_files import read
@@ -218,8 +219,7 @@ def test_contexts_one_by_one(method, kind, order):
             walked = everything(lattice.scores, lattice.offsets, width)
             known = KnownScores(scores, lattice.offsets, order)
             expected = everything(known.source, lattice.offsets, width)
-            for one, other in zip(walked, expected, strict=True):
-                np.testing.assert_array_equal(one, other)
+            assert_equal_arrays(walked, expected)
 
 
 @pytest.mark.parametrize("kind", ["letters", "sparse mixture"])
@@ -348,8 +348,7 @@ def saved(tmp_path_factory):
     crf = TreeCRF(missing="surrogate", window=1, max_iter=3, l2_regularization=1.0).fit(X, y)
     assert len(crf._forest.pack()["reversed"])
     crf.save(path)
-    for one, other in zip(crf.predict_proba(X), load(path).predict_proba(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal_arrays(crf.predict_proba(X), load(path).predict_proba(X))
     return path
 
 

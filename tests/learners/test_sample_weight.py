@@ -16,6 +16,7 @@ from support.family import (
     GROWN,
     NEWTON,
     TREES,
+    assert_close_arrays,
     assert_equal_arrays,
     every,
     marked,
@@ -80,11 +81,6 @@ def check_scores(one, other) -> None:
         np.testing.assert_allclose(value, getattr(other, name), rtol=1e-10, err_msg=name)
 
 
-def check_probabilities(one, other, X, tolerance) -> None:
-    for ours, theirs in zip(one.predict_proba(X), other.predict_proba(X), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=tolerance)
-
-
 @pytest.mark.parametrize("name", marked(sorted(REPEATED)))
 def test_a_weight_stands_for_equal_sequences(name, repeated):
     X, y, weights, (all_X, all_y) = repeated
@@ -100,7 +96,7 @@ def test_a_weight_stands_for_almost_equal_sequences(name, repeated):
     X, y, weights, (all_X, all_y) = repeated
     expected = clone(ROUNDED[name]).fit(all_X, all_y)
     model = clone(ROUNDED[name]).fit(X, y, sample_weight=weights)
-    check_probabilities(model, expected, X, 1e-6)
+    assert_close_arrays(model.predict_proba(X), expected.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(model.train_score_, expected.train_score_, rtol=1e-6)
 
 
@@ -109,7 +105,8 @@ def test_weights_of_linear_models(name, repeated):
     X, y, weights, (all_X, all_y) = repeated
     expected = clone(LINEAR[name]).fit(all_X, all_y)
     model = clone(LINEAR[name]).fit(X, y, sample_weight=weights)
-    check_probabilities(model, expected, X, 1e-3 if name == "vectors" else 1e-5)
+    tolerance = 1e-3 if name == "vectors" else 1e-5
+    assert_close_arrays(model.predict_proba(X), expected.predict_proba(X), atol=tolerance)
     value = "objective_" if name == "vectors" else "loss_"
     assert getattr(model, value) == pytest.approx(getattr(expected, value), rel=1e-3)
     if name != "vectors":
@@ -178,7 +175,7 @@ def test_weights_of_positions_in_a_local_model(letters):
     assert memm.train_score_[-1] == pytest.approx(expected)
     # Positions of order 0 are independent, so that a weight repeats a position.
     crf = TreeCRF(order=0, **TREES).fit(X, y, sample_weight=weights)
-    check_probabilities(crf, memm, X, 1e-12)
+    assert_close_arrays(crf.predict_proba(X), memm.predict_proba(X), atol=1e-12)
 
 
 def test_a_position_of_weight_0_is_a_part_of_its_sequence(letters):

@@ -31,7 +31,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted
-from support.family import FAMILY, every
+from support.family import FAMILY, assert_equal_arrays, every
 from support.settings import FIXED
 
 import treecrf
@@ -60,8 +60,7 @@ def small(**parameters) -> TreeCRF:
 
 
 def assert_predicts_the_same(a, b, X) -> None:
-    for p, q in zip(a.predict_proba(X), b.predict_proba(X), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(a.predict_proba(X), b.predict_proba(X))
 
 
 def test_parameters_are_kept_as_given():
@@ -156,8 +155,7 @@ def test_pipeline(letters):
     pipe = Pipeline([("upper", FunctionTransformer(upper)), ("crf", small())])
     pipe.set_params(crf__max_iter=4).fit(X, y)
     direct = small(max_iter=4).fit(upper(X), y)
-    for p, q in zip(pipe.predict_proba(X), direct.predict_proba(upper(X)), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(pipe.predict_proba(X), direct.predict_proba(upper(X)))
     assert pipe.score(X, y) == direct.score(upper(X), y)
     search = GridSearchCV(pipe, {"crf__max_iter": [1, 2]}, cv=3).fit(X, y)
     assert search.best_estimator_["crf"].n_iter_ in (1, 2)
@@ -199,8 +197,7 @@ def test_a_copy_is_trained_independently(letters):
     for twin in (copy.copy(crf), copy.deepcopy(crf)):
         twin.set_params(max_iter=9).fit(X, y)
         assert (crf.n_iter_, twin.n_iter_) == (3, 9)
-        for p, q in zip(before, crf.predict_proba(X), strict=True):
-            np.testing.assert_array_equal(p, q)
+        assert_equal_arrays(before, crf.predict_proba(X))
 
 
 def test_models_train_in_parallel(letters):

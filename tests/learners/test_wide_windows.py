@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from support.family import assert_equal_arrays
 from support.model_files import read, sealed
 from support.settings import FIXED
 
@@ -98,8 +99,7 @@ def assert_equal_trees(model, other, X):
     assert ours.keys() == theirs.keys()
     for name, array in ours.items():
         np.testing.assert_array_equal(array, theirs[name])
-    for p, q in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(model.predict_proba(X), other.predict_proba(X))
 
 
 def test_offsets_outside_of_all_sequences_are_cut():
@@ -153,8 +153,7 @@ def test_linear_models_are_those_of_the_narrower_window(name):
     other = clone(LINEAR[name]).set_params(window=narrow).fit(X, y)
     for labels, others in zip(model.predict(longer), other.predict(longer), strict=True):
         assert labels.tolist() == others.tolist()
-    for p, q in zip(model.predict_proba(longer), other.predict_proba(longer), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(model.predict_proba(longer), other.predict_proba(longer))
 
 
 def test_a_linear_start_is_cut():

@@ -146,6 +146,12 @@ def assert_equal_arrays(ours, theirs) -> None:
         assert np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
 
 
+def assert_close_arrays(ours, theirs, **tolerance) -> None:
+    """Check that arrays differ by rounding only."""
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, **tolerance)
+
+
 def assert_predicts_the_same(a, b, X) -> None:
     """Check that two models agree in all predictions, to the last bit."""
     assert_equal_arrays(a.predict(X), b.predict(X))
