@@ -8,12 +8,7 @@ from sklearn.exceptions import NotFittedError
 from support.family import COUNTED, ESTIMATED, GROWN, LINEAR, TREES, every
 
 from treecrf import LinearCRF, TreeCRF, TreeMEMM, flatten
-from treecrf.inspection import (
-    Weight,
-    strongest_weights,
-    transition_scores,
-    transition_weights,
-)
+from treecrf.inspection import Weight, strongest_weights, transition_scores, transition_weights
 
 KERNEL = "support vector machine with a kernel"
 WEIGHTED = {name: model for name, model in LINEAR.items() if name != KERNEL}

@@ -35,10 +35,7 @@ def test_pairs_are_true_and_predicted_labels():
 @pytest.mark.parametrize(
     ("costs", "message"),
     [
-        (
-            [[0, 1], [1, 0]],
-            "cost_matrix has shape (2, 2); expected (3, 3), with a row for each",
-        ),
+        ([[0, 1], [1, 0]], "cost_matrix has shape (2, 2); expected (3, 3), with a row for each"),
         ([1, 2, 3], "cost_matrix has shape (3,); expected (3, 3)"),
         (3, "cost_matrix has shape (); expected (3, 3)"),
         ([[0, 1, 2], [3]], "cost_matrix is not numeric; expected"),

@@ -12,13 +12,7 @@ from support.family import BOOSTED, NEWTON, TREES, assert_predicts_the_same, eve
 import treecrf
 from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import Log
-from treecrf.metrics import (
-    SCORERS,
-    get_scorer,
-    make_scorer,
-    span_f1_score,
-    token_recall_score,
-)
+from treecrf.metrics import SCORERS, get_scorer, make_scorer, span_f1_score, token_recall_score
 
 SAMPLED = NEWTON | {"sampling": 0.05, "max_examples": 200}
 ENGINES = BOOSTED | {

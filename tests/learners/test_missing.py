@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.beams import (
-    LIKE_PLAIN_GROWTH,
-    KnownScores,
-    context_numbers,
-    everything,
-    lattice_of,
-)
+from support.beams import LIKE_PLAIN_GROWTH, KnownScores, context_numbers, everything, lattice_of
 from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
 from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained

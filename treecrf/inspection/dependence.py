@@ -19,13 +19,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted import (
-    CheckedData,
-    check_model,
-    feature_index,
-    has_trees,
-    window_of,
-)
+from treecrf.inspection.fitted import CheckedData, check_model, feature_index, has_trees, window_of
 from treecrf.inspection.replaced import ReplacedSequences, column_values
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.learners.classifier import SequenceClassifier
@@ -230,8 +224,10 @@ class _Grid:
             column = column[column > 0] if self._kind == CATEGORY else column
         distinct, counts = np.unique(column, return_counts=True)
         if self._kind == CATEGORY:
-            distinct = self._categories_of(distinct)
-            in_training = np.isin(distinct, self.schema.categories[self.feature])
+            categories = self.schema.categories[self.feature]
+            if self.sequences.form != "symbols":
+                distinct = categories[distinct.astype(np.intp) - 1]
+            in_training = np.isin(distinct, categories)
             distinct, counts = distinct[in_training], counts[in_training]
             distinct = np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]])
         elif len(distinct):
@@ -239,13 +235,6 @@ class _Grid:
         if not len(distinct):
             raise ValueError(f"no value of {self.name} in X occurs in the training data")
         return [self._point(value.item()) for value in distinct]
-
-    def _categories_of(self, cells: np.ndarray) -> np.ndarray:
-        """Return the categories that the values of the column stand for."""
-        if self.sequences.form == "symbols":
-            return cells
-        categories = self.schema.categories[self.feature]
-        return categories[cells.astype(np.intp) - 1]
 
     def _checked_value(self, value: Any) -> Any:
         if self._kind == CATEGORY:
@@ -263,14 +252,14 @@ class _Grid:
         return bool(value) if self._kind == BOOLEAN else value
 
     def _point(self, value: Any) -> _Point:
+        if self.schema.form == "symbols":
+            return _Point(value, value, np.array([value]))
         code = value
         if self._kind == CATEGORY:
             code = self.schema.categories[self.feature].tolist().index(value) + 1.0
         row = np.zeros((1, self.schema.n_features))
-        row[0, self.feature] = code if self.schema.form != "symbols" else 0.0
-        if self.schema.form == "symbols":
-            row = np.array([value])
-        return _Point(value, value if self.sequences.form == "symbols" else code, row)
+        row[0, self.feature] = code
+        return _Point(value, code, row)
 
 
 def _spread(

@@ -196,7 +196,7 @@ def explain(
     sequences, codes = data.chain_sequences(), data.chain_codes()
     previous = explainer.labels_before(sequences, codes)
     values = explainer.values(sequences, previous, t)[0]
-    describe = _Descriptions(explainer, sequences, previous[:, t], t)
+    describe = _Descriptions(explainer, sequences, sequences.rows(0, 1), previous[:, t].tolist(), t)
     return Explanation(
         base_values=explainer.base_values,
         values=values,
@@ -219,21 +219,15 @@ def _checked(position: Any, n_positions: int) -> int:
     return int(position) % n_positions
 
 
+@dataclass(frozen=True)
 class _Descriptions:
     """Descriptions of players with their values at a position."""
 
-    def __init__(
-        self,
-        explainer: ScoreExplainer,
-        sequences: Sequences,  # one, in the direction of the chain
-        previous: np.ndarray,  # the label at each lag before the position
-        position: int,
-    ):
-        self.explainer = explainer
-        self.sequences = sequences
-        self.previous = previous.tolist()
-        self.position = position
-        self._rows = sequences.rows(0, 1)
+    explainer: ScoreExplainer
+    sequences: Sequences  # one, in the direction of the chain
+    rows: Any  # its values
+    previous: list[int]  # codes of the label at each lag before the position
+    position: int
 
     def __call__(self, feature: int, offset: int) -> str:
         name, classes = self.explainer.name_of(feature, offset), self.explainer.model.classes_
@@ -251,7 +245,7 @@ class _Descriptions:
 
     def _value(self, row: int, j: int) -> str:
         """Describe the value of a feature."""
-        sequences, rows = self.sequences, self._rows
+        sequences, rows = self.sequences, self.rows
         if sequences.form == "symbols":
             return f"= {rows[row].item()!r}"
         value = rows[[row]].toarray()[0, j] if sparse.issparse(rows) else rows[row, j]

@@ -135,9 +135,15 @@ class FittedTrees:
         if not has_trees(model):
             wrapped = getattr(model, "estimator_", None)
             what = type(model).__name__ + (f" around {type(wrapped).__name__}" if wrapped else "")
+            others = "permutation_importance and transition_scores support all models"
+            if isinstance(model, LinearSequenceClassifier):
+                others = (
+                    "strongest_weights and plot_weights show the weights of linear models, and "
+                    "permutation_importance their importance"
+                )
             raise TypeError(
                 f"{what} has no boosted trees; expected a model such as TreeCRF or TreeMEMM. "
-                f"{_alternatives(model)}"
+                f"{others}"
             )
         return cls(model._forest, model._encoder, model.classes_, model._trained_backward)
 
@@ -165,15 +171,6 @@ class FittedTrees:
         if condition.window or not parts:
             parts.append(conjunction(self.encoder, condition.window, backward=self.backward))
         return " and ".join(parts)
-
-
-def _alternatives(model: Any) -> str:
-    if isinstance(model, LinearSequenceClassifier):
-        return (
-            "strongest_weights and plot_weights show the weights of linear models, and "
-            "permutation_importance their importance"
-        )
-    return "permutation_importance and transition_scores support all models"
 
 
 def warn_of_linear_start(model: Any, what: str) -> None:

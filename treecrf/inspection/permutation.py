@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,10 @@ def permutation_importance(
     check_positive("n_repeats", n_repeats)
     scorer = _scorer(scoring)
     names = feature_names(model._schema)
-    chosen = np.arange(len(names)) if features is None else _chosen(features, names)
+    chosen = np.arange(len(names))
+    if features is not None:
+        items = as_list(features, "features", "names or indices")
+        chosen = np.array([feature_index(item, names, "features: ") for item in items], np.intp)
     sequences, read = model._read_labeled(RawData(X, y, model._segmentation(X, lengths, groups)))
     labels = read.complete()
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -117,10 +120,14 @@ def permutation_importance(
         raise ValueError(f"the score of the original data is {score}; expected a finite number")
     importances, in_use = np.zeros((len(chosen), n_repeats)), features_in_use(model)
     for row, j in zip(importances, chosen, strict=True):
-        if in_use[j]:
-            rngs = [np.random.default_rng([seed, j, i]) for i in range(n_repeats)]
-            shuffled = _shuffles(sequences, j, rngs, within_sequences)
-            row[:] = [score - scorer(model, changed, labels) for changed in shuffled]
+        if not in_use[j]:
+            continue
+        values = column_values(sequences, j)
+        for i in range(n_repeats):
+            rng = np.random.default_rng([seed, j, i])
+            order = shuffled_positions(sequences.offsets, rng, within_sequences)
+            changed = ReplacedSequences.of(sequences, j, values[order])
+            row[i] = score - scorer(model, changed, labels)
     return Bunch(
         importances_mean=importances.mean(axis=1),
         importances_std=importances.std(axis=1),
@@ -128,16 +135,6 @@ def permutation_importance(
         score=score,
         feature_names=names[chosen],
     )
-
-
-def _shuffles(
-    sequences: Sequences, j: int, rngs: list[np.random.Generator], within_sequences: bool
-) -> Iterator[Sequences]:
-    """Yield the sequences with a shuffled feature, once per generator."""
-    values = column_values(sequences, j)
-    for rng in rngs:
-        order = shuffled_positions(sequences.offsets, rng, within_sequences)
-        yield ReplacedSequences.of(sequences, j, values[order])
 
 
 def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], float]:
@@ -151,12 +148,6 @@ def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], flo
             "treecrf.metrics.SCORERS, a function of a model, sequences, and labels, or None"
         )
     return scoring
-
-
-def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
-    """Return the indices of features, each given by its name or its index."""
-    items = as_list(features, "features", "names or indices")
-    return np.array([feature_index(item, names, "features: ") for item in items], dtype=np.intp)
 
 
 def features_in_use(model: SequenceClassifier) -> np.ndarray:

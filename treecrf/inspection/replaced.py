@@ -62,13 +62,11 @@ def _with_sparse_column(piece: Any, column: int, values: np.ndarray) -> sparse.c
 
 def column_values(sequences: Sequences, j: int) -> np.ndarray:
     """Return the values of a column at all positions."""
-    return np.concatenate([_column(piece, j) for _, _, piece in sequences.pieces()])
-
-
-def _column(piece: Any, j: int) -> np.ndarray:
-    if sparse.issparse(piece):
-        return piece[:, [j]].toarray()[:, 0]
-    return piece if piece.ndim == 1 else piece[:, j]
+    parts = []
+    for _, _, piece in sequences.pieces():
+        column = piece if piece.ndim == 1 else piece[:, [j]]
+        parts.append((column.toarray() if sparse.issparse(column) else column).ravel())
+    return np.concatenate(parts)
 
 
 def shuffled_positions(

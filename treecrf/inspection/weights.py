@@ -112,25 +112,16 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     for i in strongest[values[strongest] != 0]:
         k = int(np.searchsorted(ends, i, side="right"))
         *index, v = np.unravel_index(i - ends[k] + blocks[k].size, blocks[k].shape)
-        before = int(index[-1]) if k > 0 else None
-        attribute = names[index[0]] if k < 2 else None
-        weights.append(
-            _weight(model.classes_, attribute, before, labels[v].item(), float(values[i]))
-        )
+        attribute, before, conditions = names[index[0]] if k < 2 else None, None, []
+        if k > 0:
+            symbol = int(index[-1])
+            is_start = symbol == len(model.classes_)
+            before = (None if is_start else model.classes_[symbol].item(),)
+            conditions.append(name_of_label_test(model.classes_, 1, symbol))
+        conditions += [] if attribute is None else [attribute]
+        condition = " and ".join(conditions)
+        weights.append(Weight(labels[v].item(), float(values[i]), condition, attribute, (before,)))
     return weights
-
-
-def _weight(
-    classes: np.ndarray, attribute: str | None, before: int | None, label: Any, value: float
-) -> Weight:
-    """Describe the weight of an attribute, of a label before, or of both."""
-    labels_before, conditions = None, []
-    if before is not None:
-        labels_before = (None if before == len(classes) else classes[before].item(),)
-        conditions.append(name_of_label_test(classes, 1, before))
-    if attribute is not None:
-        conditions.append(attribute)
-    return Weight(label, value, " and ".join(conditions), attribute, (labels_before,))
 
 
 def transition_weights(model: Any) -> Bunch:

@@ -100,9 +100,7 @@ def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.nd
 
 
 def sequences(
-    y_true: LabelsLike,
-    y_pred: LabelsLike,
-    segmentation: Segmentation,
+    y_true: LabelsLike, y_pred: LabelsLike, segmentation: Segmentation
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Check that both arguments match, and return the labels of each sequence as 1-D arrays."""
     y_true, y_pred = _plain(y_true, "y_true"), _plain(y_pred, "y_pred")
