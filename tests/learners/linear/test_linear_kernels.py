@@ -12,7 +12,7 @@ from support.oracles import brute_force
 from treecrf import _inference
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
-from treecrf.learners.linear.scores import AttributeTable, LinearScores
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
 from treecrf.utils.threads import Threads
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -47,7 +47,7 @@ class Case:
         self.x = rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.6)
         self.x[:, 2] = self.x[:, 2] != 0
         source = Rows(window, sparse.csr_array(self.x))
-        self.table = AttributeTable.of(source, Lengths(lengths))
+        self.table = AttributeMatrix.of(source, Lengths(lengths))
         self.scores = LinearScores(self.table, n_labels, transition_features, Threads(n_jobs))
         layout = self.scores.layout
         self.weights = layout.weights(rng.normal(size=layout.size))
@@ -108,10 +108,10 @@ def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
 def test_rows_of_the_wrong_shape_are_refused():
     source = Rows((1, 1), sparse.csr_array(np.ones((3, 2))))
     with pytest.raises(ValueError, match=r"Rows returns rows of shape \(3, 2\); expected \(4, 2\)"):
-        AttributeTable.of(source, Lengths([3, 1]))
+        AttributeMatrix.of(source, Lengths([3, 1]))
     source.n_attributes = 5
     with pytest.raises(ValueError, match=r"expected \(3, 5\)"):
-        AttributeTable.of(source, Lengths([3]))
+        AttributeMatrix.of(source, Lengths([3]))
 
 
 # Chains with the same transitions everywhere

@@ -20,7 +20,7 @@ from treecrf import StructuredSVM
 from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.reading import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.scores import AttributeTable
+from treecrf.learners.linear.scores import AttributeMatrix
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, gamma_of
 
 # One word occurs twice, with different labels.
@@ -190,7 +190,7 @@ def test_kernels_combine_attributes(kernel):
 
 def inputs_of(X, window):
     sequences = as_sequences(X)
-    return Inputs.of(AttributeTable.of(WindowAttributes(window).fit(sequences), sequences))
+    return Inputs.of(AttributeMatrix.of(WindowAttributes(window).fit(sequences), sequences))
 
 
 def test_inputs_are_the_distinct_windows():

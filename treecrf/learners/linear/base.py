@@ -22,7 +22,7 @@ from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.scores import AttributeTable, LinearScores, StateLattice
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
@@ -168,7 +168,7 @@ class LinearSequenceClassifier(SequenceLearner):
     def _training_data(
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
-        table = AttributeTable.of(attributes, data.sequences)
+        table = AttributeMatrix.of(attributes, data.sequences)
         of_positions = position_weights(self.class_weight, classes, data)
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
         scores = LinearScores(table, len(classes), self.transition_features, threads)
@@ -216,7 +216,7 @@ class LinearSequenceClassifier(SequenceLearner):
 
     def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
         layout = self._weights.layout
-        table = AttributeTable.of(self._attributes, sequences)
+        table = AttributeMatrix.of(self._attributes, sequences)
         return LinearScores(table, layout.n_labels, layout.transition_features, threads)
 
     def _lattice_of(

@@ -12,7 +12,7 @@ from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import AttributeTable
+from treecrf.learners.linear.scores import AttributeMatrix
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import Players
 
@@ -66,7 +66,7 @@ class LinearExplainer:
         first lag matters. The players of ``values``, (n_positions, n_codes, n_players), include the
         players of this model.
         """
-        weights, table = self.model._weights, AttributeTable.of(self.model._attributes, sequences)
+        weights, table = self.model._weights, AttributeMatrix.of(self.model._attributes, sequences)
         rows_of_positions = table.layout.rows
         if position is not None:
             previous, rows_of_positions = previous[:, [position]], rows_of_positions[[position]]

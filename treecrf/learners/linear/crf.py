@@ -285,13 +285,14 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         loss = Loss(self._likelihood(data), self.l2_regularization)
         scale = scale_of(data, self.l2_regularization)
         descent = Descent(loss, scale, validation, self.tol, run)
-        if not descent.minimize(start, self.l1_regularization) and not self._is_start:
+        weights, results, has_ended = descent.minimize(start, self.l1_regularization)
+        if not has_ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
                 "raise max_iter or tol, or standardize numeric features",
                 ConvergenceWarning,
             )
-        return descent.best, descent.results()
+        return weights, results
 
     def _check_solver(self) -> None:
         """Raise ValueError for settings that only L-BFGS supports."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from treecrf.learners.linear.likelihood import Loss
-from treecrf.learners.linear.training import Run, has_converged
+from treecrf.learners.linear.training import Run
 from treecrf.learners.linear.weights import Weights, dot
 
 # Number of steps and gradient changes from which the curvature is estimated.
@@ -27,10 +27,7 @@ Monitor = Callable[[np.ndarray, float], bool]
 
 
 class Descent:
-    """Minimization of a loss, with a record of the iterations.
-
-    The variables of the solver are the weights divided by ``scale``.
-    """
+    """Minimization of a loss; the variables of the solver are the weights divided by ``scale``."""
 
     def __init__(
         self,
@@ -44,24 +41,18 @@ class Descent:
         self.scale = scale
         self.validation = validation
         self.tol = tol
-        self.run = run
-        self.values: list[float] = []  # losses, including the L1 penalty
-        self.best: Weights | None = None
+        self.run = run  # its losses include the L1 penalty
 
-    def minimize(self, start: Weights, l1: float) -> bool:
-        """Find the weights; return whether the solver ended before ``max_iter``."""
-        penalties, variables = l1 * self.scale, start.vector / self.scale
-        self.run.start()
+    def minimize(self, start: Weights, l1: float) -> tuple[Weights, dict, bool]:
+        """Return the weights to keep, their results, and whether it ended before ``max_iter``."""
+        run, penalties, variables = self.run, l1 * self.scale, start.vector / self.scale
+        run.start()
         value, _ = self.loss(start.vector)
         self._record(start, value + dot(penalties, np.abs(variables)))
         _, has_ended = minimize(
-            self._scaled_loss, variables, self.run.max_iter, self._after, penalties if l1 else None
+            self._scaled_loss, variables, run.max_iter, self._after, penalties if l1 else None
         )
-        return has_ended
-
-    def results(self) -> dict:
-        """Return the fitted attributes of the last iteration or, after an early stop, the best."""
-        return self._results(self.run.history.kept(self.run.stopping))
+        return run.best, self._results(run.history.kept(run.stopping)), has_ended
 
     def _scaled_loss(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.loss(variables * self.scale)
@@ -71,22 +62,19 @@ class Descent:
         """Record an iteration; return whether to stop."""
         weights = self.loss.likelihood.data.layout.weights(variables * self.scale)
         self._record(weights, value)
-        n_iter = len(self.values) - 1
+        n_iter = len(self.run.losses) - 1
         shown = {"loss": value} | self.run.history.latest("log-likelihood")
         stops = self.run.stops_after(n_iter, shown, lambda: (weights, self._results(n_iter)))
-        return stops or has_converged(self.values, self.tol)
+        return stops or self.run.has_converged(self.tol)
 
     def _record(self, weights: Weights, value: float) -> None:
-        self.values.append(value)
+        self.run.losses.append(value)
         self.run.history.train.append(self.loss.mean)
-        if self.validation is not None:
-            self.run.history.validation.append(self.validation(weights))
-        if self.run.keeps_latest():
-            self.best = weights
+        self.run.record(weights, self.validation)
 
     def _results(self, n_iter: int) -> dict:
         scores = self.run.history.until(n_iter).scores()
-        return {"n_iter_": n_iter, "loss_": self.values[n_iter]} | scores
+        return {"n_iter_": n_iter, "loss_": self.run.losses[n_iter]} | scores
 
 
 def minimize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 
 from treecrf.chains.objectives import LogLikelihood, Objective
@@ -15,45 +13,11 @@ from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights, dot
 
 
-class Likelihood(ABC):
-    """Objective to maximize, before regularization: a sum over sequences."""
-
-    def __init__(self, data: TrainingData):
-        self.data = data
-
-    @abstractmethod
-    def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, mean per position, and gradient.
-
-        ``class_weight`` does not count in the mean.
-        """
-
-    @abstractmethod
-    def mean(self, weights: Weights) -> float:
-        """Compute the mean per position, without ``class_weight``."""
-
-
-class Loss:
-    """The loss to minimize, without the L1 penalty."""
-
-    def __init__(self, likelihood: Likelihood, l2: float):
-        self.likelihood = likelihood
-        self.l2 = l2
-        self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
-
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Compute the value and the gradient."""
-        weights = self.likelihood.data.layout.weights(vector)
-        total, self.mean, gradient = self.likelihood.gradient(weights)
-        value = self.l2 * dot(vector, vector) - total
-        return value, 2.0 * self.l2 * vector - gradient.vector
-
-
-class StateLikelihood(Likelihood):
+class StateLikelihood:
     """Log-likelihood without transition features."""
 
     def __init__(self, data: TrainingData):
-        super().__init__(data)
+        self.data = data
         self._rows = data.scores.new_rows()
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
         self._parts = data.table.parts
@@ -70,7 +34,7 @@ class StateLikelihood(Likelihood):
             }
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, mean per position, and gradient."""
+        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(k: int) -> None:
@@ -166,16 +130,16 @@ class PartlyLabeled:
         return np.where(self._candidates, rows[self._rows], -np.inf)
 
 
-class ScoreLikelihood(Likelihood):
+class ScoreLikelihood:
     """Any objective that is a function of the scores of labels after labels."""
 
     def __init__(self, data: TrainingData, objective: Objective):
-        super().__init__(data)
+        self.data = data
         self.objective = objective  # with the weights in training
         self._position_weights = data.repeated_weights()
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, mean per position, and gradient."""
+        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         residuals, _, value = self.objective.examples(self._scores(weights), 0)
         total = value * len(self.data.codes)
         if self._position_weights is not None:
@@ -196,3 +160,23 @@ class ScoreLikelihood(Likelihood):
         scores = self.data.scores.scores(weights)
         self.objective.constrain(scores)
         return scores
+
+
+# Objective to maximize, before regularization: a sum over sequences.
+Likelihood = StateLikelihood | ScoreLikelihood
+
+
+class Loss:
+    """The loss to minimize, without the L1 penalty."""
+
+    def __init__(self, likelihood: Likelihood, l2: float):
+        self.likelihood = likelihood
+        self.l2 = l2
+        self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
+
+    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Compute the value and the gradient."""
+        weights = self.likelihood.data.layout.weights(vector)
+        total, self.mean, gradient = self.likelihood.gradient(weights)
+        value = self.l2 * dot(vector, vector) - total
+        return value, 2.0 * self.l2 * vector - gradient.vector

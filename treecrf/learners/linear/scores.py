@@ -26,8 +26,8 @@ PART_POSITIONS = 4096
 SparseArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True)
-class AttributeTable:
+@dataclass
+class AttributeMatrix:
     """Attributes of sequences: one row per position, and boundary rows between and around them.
 
     With a window there is one more attribute, "outside", the last one. Boundary rows have only this
@@ -39,7 +39,7 @@ class AttributeTable:
     n_attributes: int  # including "outside"
 
     @classmethod
-    def of(cls, attributes: Attributes, sequences: Sequences) -> AttributeTable:
+    def of(cls, attributes: Attributes, sequences: Sequences) -> AttributeMatrix:
         """Make the rows; raises ValueError if a source's rows have another shape than it says."""
         rows, offsets = attributes.rows(sequences), sequences.offsets
         # Kernels do not check bounds.
@@ -53,35 +53,10 @@ class AttributeTable:
             return cls(layout, _entries(rows.indptr, rows.indices, rows.data), rows.shape[1])
         return cls(layout, _with_boundary_rows(rows, layout), rows.shape[1] + 1)
 
-    @property
-    def offsets(self) -> np.ndarray:
-        """Start of each sequence, and the end of the last."""
-        return self.layout.offsets
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """Number of positions to the left and to the right."""
-        return self.layout.window
-
-    @cached_property
-    def first_rows(self) -> np.ndarray:
-        """Row of the first position of each sequence."""
-        return self.layout.first_rows
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.by_row[0]) - 1
-
-    @property
-    def n_offsets(self) -> int:
-        """Number of positions of a window."""
-        return sum(self.window) + 1
-
-    @property
-    def n_positions(self) -> int:
-        """Number of positions."""
-        return int(self.offsets[-1])
+    def __post_init__(self) -> None:
+        self.offsets, self.window = self.layout.offsets, self.layout.window
+        self.first_rows, self.n_rows = self.layout.first_rows, len(self.by_row[0]) - 1
+        self.n_offsets, self.n_positions = sum(self.window) + 1, int(self.offsets[-1])
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
@@ -146,7 +121,7 @@ class LinearScores:
     """
 
     def __init__(
-        self, table: AttributeTable, n_labels: int, transition_features: bool, threads: Threads
+        self, table: AttributeMatrix, n_labels: int, transition_features: bool, threads: Threads
     ):
         self.table = table
         self.threads = threads

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
 from treecrf.learners.linear.likelihood import StateLikelihood
-from treecrf.learners.linear.training import Run, TrainingData, has_converged, scale_of
+from treecrf.learners.linear.training import Run, TrainingData, scale_of
 from treecrf.learners.linear.weights import Weights, dot
 from treecrf.utils.hashing import mix
 
@@ -146,7 +147,10 @@ class StochasticSolver:
 
 
 class Epochs:
-    """Epochs of a `StochasticSolver`, and a record of them."""
+    """Epochs of a `StochasticSolver`.
+
+    The loss of an epoch takes each likelihood before the step of its sequence.
+    """
 
     def __init__(
         self,
@@ -161,42 +165,26 @@ class Epochs:
         self.validation = validation
         self.tol = tol
         self.run = run
-        # Loss of each epoch, with each likelihood before the step of its sequence.
-        self.values: list[float] = []
-        self.best: Weights | None = None
 
     def run_all(self) -> tuple[Weights, dict]:
         """Run epochs until training is over; return the weights to keep, and their results."""
-        history = self.run.history
-        self.run.start()
-        self._validate()
-        for n_iter in range(1, self.run.max_iter + 1):
-            log_likelihoods = self.solver.run_epoch()
-            history.train.append(self.solver.data.mean(log_likelihoods))
-            self._validate()
-            self.values.append(self._loss(log_likelihoods, self.solver.weights()))
-            shown = {"loss": self.values[-1]} | history.latest("log-likelihood")
-            if self.run.stops_after(n_iter, shown, self._state) or has_converged(
-                self.values, self.tol
-            ):
+        run = self.run
+        run.start()
+        run.record(self.solver.weights(), self.validation)
+        for n_iter in range(1, run.max_iter + 1):
+            log_likelihoods, weights = self.solver.run_epoch(), self.solver.weights()
+            run.history.train.append(self.solver.data.mean(log_likelihoods))
+            run.record(weights, self.validation)
+            run.losses.append(self._loss(log_likelihoods, weights))
+            shown = {"loss": run.losses[-1]} | run.history.latest("log-likelihood")
+            state = partial(self._state_at, weights, n_iter)
+            if run.stops_after(n_iter, shown, state) or run.has_converged(self.tol):
                 break
-        return self._state() if self.best is None else self._state_at(self.best, history.best())
-
-    def _validate(self) -> None:
-        """Score the present weights, and keep them if they are the best so far."""
-        if self.validation is None:
-            return
-        weights = self.solver.weights()
-        self.run.history.validation.append(self.validation(weights))
-        if self.run.stopping is not None and self.run.history.is_at_best():
-            self.best = weights
+        return self._state_at(run.best, n_iter if run.stopping is None else run.history.best())
 
     def _loss(self, log_likelihoods: np.ndarray, weights: Weights) -> float:
         likelihood = math.fsum(log_likelihoods * self.solver.data.weights)
         return self.l2 * dot(weights.vector, weights.vector) - likelihood
-
-    def _state(self) -> tuple[Weights, dict]:
-        return self._state_at(self.solver.weights(), self.solver.n_iter)
 
     def _state_at(self, weights: Weights, n_iter: int) -> tuple[Weights, dict]:
         """Return the weights of an epoch and the fitted attributes."""

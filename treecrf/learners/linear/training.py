@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,10 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.learners.iterations import Callbacks, IterationInfo
-from treecrf.learners.linear.scores import AttributeTable, LinearScores
-from treecrf.learners.linear.weights import WeightLayout, Weights
+from treecrf.learners.linear.scores import LinearScores
+from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
-from treecrf.utils.threads import Threads
 
 # Convergence is judged over this many iterations, because a single one may gain little.
 PERIOD = 10
@@ -26,7 +24,7 @@ PERIOD = 10
 CURVATURE_OF_A_POSITION = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainingData:
     """Training or validation data of a linear learner."""
 
@@ -39,30 +37,10 @@ class TrainingData:
     sample_weights: np.ndarray | None = None  # of each position, for reported scores
     candidates: np.ndarray | None = None
 
-    @property
-    def table(self) -> AttributeTable:
-        """The attributes."""
-        return self.scores.table
-
-    @property
-    def threads(self) -> Threads:
-        """The threads that compute scores."""
-        return self.scores.threads
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Start of each sequence, and the end of the last."""
-        return self.scores.table.offsets
-
-    @property
-    def layout(self) -> WeightLayout:
-        """Number and order of the weights."""
-        return self.scores.layout
-
-    @cached_property
-    def mean(self) -> WeightedMean:
-        """The mean per position of values of the sequences."""
-        return WeightedMean(self.sample_weights, self.offsets)
+    def __post_init__(self) -> None:
+        self.table, self.threads = self.scores.table, self.scores.threads
+        self.offsets, self.layout = self.table.offsets, self.scores.layout
+        self.mean = WeightedMean(self.sample_weights, self.offsets)
 
     def repeated_weights(self) -> np.ndarray | None:
         """Return the weight in training of the sequence of each position; None for ones."""
@@ -89,10 +67,19 @@ class Run:
     progress: Progress
     model: Callable[[Weights, dict], Any]  # makes a fitted estimator of weights and results
     history: History = field(default_factory=History)
+    losses: list[float] = field(default_factory=list)
+    best: Weights | None = None  # to keep so far; the latest without early stopping
 
     def start(self) -> None:
         """Call the callbacks before the first iteration."""
         self.callbacks.start(self._info(0, History(), self._refuse_model))
+
+    def record(self, weights: Weights, validation: Callable[[Weights], float] | None) -> None:
+        """Score weights, which training must not change, and keep them if they are the best."""
+        if validation is not None:
+            self.history.validation.append(validation(weights))
+        if self.stopping is None or self.history.is_at_best():
+            self.best = weights
 
     def stops_after(
         self, n_iter: int, shown: dict[str, float], state: Callable[[], tuple[Weights, dict]]
@@ -105,22 +92,17 @@ class Run:
         info = self._info(n_iter, self.history, lambda: self.model(*state()))
         return self.callbacks.after(info) or self.history.is_over(self.stopping)
 
-    def keeps_latest(self) -> bool:
-        """Return whether the latest weights are those to keep so far."""
-        return self.stopping is None or self.history.is_at_best()
+    def has_converged(self, tol: float) -> bool:
+        """Return whether the latest iterations together have hardly lowered the loss."""
+        if len(self.losses) <= PERIOD:
+            return False
+        return self.losses[-1 - PERIOD] - self.losses[-1] < tol * max(1.0, abs(self.losses[-1]))
 
     def _info(self, n_iter: int, history: History, model: Callable[[], Any]) -> IterationInfo:
         return IterationInfo(self.estimator, n_iter, self.max_iter, history, model)
 
     def _refuse_model(self) -> None:
         raise ValueError(f"{self.estimator} has no model before its first iteration")
-
-
-def has_converged(losses: list[float], tol: float) -> bool:
-    """Return whether the latest iterations together have hardly lowered the loss."""
-    if len(losses) <= PERIOD:
-        return False
-    return losses[-1 - PERIOD] - losses[-1] < tol * max(1.0, abs(losses[-1]))
 
 
 def scale_of(data: TrainingData, l2: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from treecrf.inputs.offsets import runs
-from treecrf.learners.linear.scores import AttributeTable
+from treecrf.learners.linear.scores import AttributeMatrix
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 
@@ -16,7 +16,7 @@ BURST_POSITIONS = 1 << 16
 
 
 def attribute_rows(
-    table: AttributeTable, width: int, first_rows: np.ndarray | None = None
+    table: AttributeMatrix, width: int, first_rows: np.ndarray | None = None
 ) -> AttributeRows:
     """Return the attributes in the form that kernels read; sequences may be cut into pieces."""
     first_rows = table.first_rows if first_rows is None else first_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -205,17 +206,15 @@ class StructuredPerceptron(LinearSequenceClassifier):
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        epochs, history, best = AveragedWeights(data, start), run.history, start
+        epochs, history = AveragedWeights(data, start), run.history
+        validation = None if held_out is None else partial(accuracy, held_out)
         n_sequences = len(data.offsets) - 1
         run.start()
         for n_iter in range(1, self.max_iter + 1):
             order = run.rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
             history.train.append(epochs.run(order))
             model = epochs.mean() if self.average else epochs.weights.copy()
-            if held_out is not None:
-                history.validation.append(accuracy(held_out, model))
-            if run.keeps_latest():
-                best = model
+            run.record(model, validation)
 
             def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
                 return model, _results(history, n_iter)
@@ -223,7 +222,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
             stops = run.stops_after(n_iter, history.latest("accuracy"), state)
             if stops or history.train[-1] == 1:
                 break
-        return best, _results(history, history.kept(run.stopping) + 1)
+        return run.best, _results(history, history.kept(run.stopping) + 1)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
         super()._restore(values, arrays)

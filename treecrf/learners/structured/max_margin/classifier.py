@@ -15,7 +15,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.effects import Needs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import AttributeTable, StateLattice
+from treecrf.learners.linear.scores import AttributeMatrix, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.max_margin.frank_wolfe import (
@@ -336,7 +336,7 @@ class StructuredSVM(LinearSequenceClassifier):
             return super()._scores_of(sequences, threads)
         n_labels, offsets = len(self.classes_), sequences.offsets
         require_memory(n_labels, self.order, sequences.n_positions)
-        inputs = Inputs.of(AttributeTable.of(self._attributes, sequences))
+        inputs = Inputs.of(AttributeMatrix.of(self._attributes, sequences))
         rows = self._support.scores(inputs, threads)[inputs.indices]
         out = np.empty((n_labels, len(rows), n_labels))
         part = 0, len(offsets) - 1

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.scores import AttributeTable
+from treecrf.learners.linear.scores import AttributeMatrix
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
 
@@ -33,7 +33,7 @@ class Inputs:
     indices: np.ndarray  # index of the window of each position
 
     @classmethod
-    def of(cls, table: AttributeTable) -> Inputs:
+    def of(cls, table: AttributeMatrix) -> Inputs:
         """Return the windows of all positions, in order of first occurrence."""
         left, right = table.window
         position_rows = table.layout.rows
