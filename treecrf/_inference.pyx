@@ -22,12 +22,10 @@ from treecrf.chains._chain cimport (
     tile_start,
 )
 from treecrf.chains._curvature cimport (
-    Influence, open_influence, store_curvatures, visit_backward, visit_forward,
+    Influence, open_influence, own_influence, store_curvatures, visit_backward, visit_forward,
 )
 from treecrf.chains._memory cimport release
-
-cdef extern from "chains/rounding.h" nogil:
-    double rounded(double x)
+from treecrf.utils._vector_math cimport rounded
 
 cdef extern from "chains/recursions.h" nogil:
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
@@ -175,7 +173,7 @@ cdef void store_diagonal(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out
         row = tile_pairs(chain, i) + v * n
         target = &out[v, chain.start + tile_start(chain, i), 0]
         for k in range(n):
-            target[k] = rounded(2.0 * row[k] * (1.0 - min(row[k], 1.0)))
+            target[k] = rounded(row[k] * own_influence(row[k]))
 
 
 cdef void store_limited(const Chain *chain, const Influence *influence, Py_ssize_t i,

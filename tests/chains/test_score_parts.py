@@ -32,7 +32,7 @@ def outputs(scores, labels, n_labels, order, offsets):
     pseudo, pseudo_curvature = np.zeros((2, *residuals.shape))
     _local.pseudo_residuals(scores, chains, labels, *every, pseudo, pseudo_curvature)
     true_labels = _objectives.TrueLabels(chains, labels, False, log_q, sizes)
-    true_labels.residuals(scores, *every, slopes)
+    true_labels.update(scores, *every, slopes)
     exact = like, log_z, unary, pairs, residuals, curvature, log_likelihoods
     return *exact, log_q, sizes, slopes, pseudo, pseudo_curvature
 

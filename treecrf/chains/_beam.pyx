@@ -27,10 +27,7 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
 from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles, take_zeros
-
-cdef extern from "utils/vector_math.h" nogil:
-    void exp_below(double *values, Py_ssize_t n, double highest)
-    double largest(const double *values, Py_ssize_t n)
+from treecrf.utils._vector_math cimport exp_below, largest
 
 cdef extern from "chains/heap.h" nogil:
     bint is_worse_state(const State *a, const State *b)

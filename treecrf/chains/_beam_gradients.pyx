@@ -7,11 +7,9 @@ from libc.string cimport memcpy, memset
 from treecrf.chains._beam cimport (
     Beam, BeamChains, State, Trellis, backward, path_log_likelihood, row_at, states_at,
 )
-from treecrf.chains._curvature cimport block_distance, influence_beyond, is_rare
+from treecrf.chains._curvature cimport block_distance, influence_beyond, is_rare, own_influence
 from treecrf.chains._memory cimport release
-
-cdef extern from "chains/rounding.h" nogil:
-    double rounded(double x)
+from treecrf.utils._vector_math cimport rounded
 
 # Positions whose residuals are stored together.
 cdef Py_ssize_t TILE = 16
@@ -95,7 +93,7 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only, double boun
             row = row_at(trellis, t, s)
             past = states_at(trellis, t)[s].past
             for v in range(n):
-                own = 2.0 * (1.0 - min(row[v], 1.0))
+                own = own_influence(row[v])
                 row[v] *= -max(own, bound_share * (own + trellis.scratch[s * n + v] + past))
     store_negative_rows(trellis, out)
 
@@ -141,7 +139,7 @@ cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
         for s in range(trellis.n_states[t]):
             if trellis.order > 1:
                 states[s].future = min(states[s].future, means[s])
-            now = own_influence(&states[s])
+            now = own_influence(states[s].probability)
             states[s].future = min(now + states[s].future, now * (trellis.length - t))
         if is_block(trellis, t):
             limit_future(trellis, t)
@@ -176,14 +174,10 @@ cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
                 mean += p * states[s].past
             if trellis.order > 1:
                 after[j].past = min(after[j].past, mean)
-            now = own_influence(&after[j])
+            now = own_influence(after[j].probability)
             after[j].past = min(now + after[j].past, now * (t + 1))
         if is_block(trellis, t + 1 - trellis.order):
             limit_past(trellis, t + 1 - trellis.order)
-
-
-cdef inline double own_influence(const State *state) noexcept nogil:
-    return 2.0 * (1.0 - min(state.probability, 1.0))
 
 
 cdef inline bint is_block(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
@@ -208,7 +202,7 @@ cdef void limit_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
         mean[j] = last[j].probability * last[j].future
     for s in range(trellis.n_states[t]):
         if not is_rare(states[s].probability, trellis.length):
-            now = trellis.order * own_influence(&states[s])
+            now = trellis.order * own_influence(states[s].probability)
             states_ahead(trellis, t, s, row)
             states[s].future = min(states[s].future, now + influence_beyond(row, values, mean, n))
 
@@ -234,7 +228,7 @@ cdef void limit_past(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
         mean[s] = row[s] * states[s].past
     for j in range(trellis.n_states[end]):
         if not is_rare(last[j].probability, trellis.length):
-            now = trellis.order * own_influence(&last[j])
+            now = trellis.order * own_influence(last[j].probability)
             memset(row, 0, trellis.n_states[end] * sizeof(double))
             row[j] = 1.0
             states_behind(trellis, t, row)

@@ -69,6 +69,16 @@ cdef inline Py_ssize_t next_context(const chain_shape *shape, Py_ssize_t t, Py_s
     return after if t < shape.order else after % shape.n_contexts
 
 
+cdef inline Py_ssize_t true_context(const chain_shape *shape, const int32_t *labels,
+                                    Py_ssize_t t) noexcept nogil:
+    """Return the context at position t of a sequence with these labels."""
+    cdef Py_ssize_t lag, power = 1, context = 0
+    for lag in range(1, min(t, shape.order) + 1):
+        context += power * labels[t - lag]
+        power *= shape.n_labels
+    return context
+
+
 cdef enum:
     # Number of pairs that are kept in memory, with the rows of `forward` that belong to them. Only
     # with KEEP_ROWS do all rows of `forward` stay, one after the other.
@@ -100,6 +110,11 @@ cdef struct Chain:
     int32_t *sums                # of the parts of scores
     double log_z
     bint in_logs
+
+
+cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
+    """Return the number of contexts after t that end in the same label."""
+    return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
 
 
 cdef inline Py_ssize_t tile_start(const Chain *chain, Py_ssize_t i) noexcept nogil:

@@ -22,16 +22,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._memory cimport longest_of, release, take, take_doubles
+from treecrf.utils._vector_math cimport exp_below, largest, log_in_place
 
 cdef extern from "chains/recursions.h" nogil:
-    double exp_of(double x)
-    void exp_below(double *values, Py_ssize_t n, double highest)
-    void log_in_place(double *values, Py_ssize_t n)
-    double largest(const double *values, Py_ssize_t n)
-    bint load_factors(const chain_shape *shape, const double *scores, Py_ssize_t stride,
-                      Py_ssize_t t, Py_ssize_t count, double level, double *rows)
-    void load_scores(const chain_shape *shape, const double *scores, Py_ssize_t stride,
-                     Py_ssize_t t, Py_ssize_t count, double *rows)
     bint forward_tile(const chain_shape *shape, const double *rows, Py_ssize_t t, Py_ssize_t count,
                       double *forward, double *scale, double *log_z, double *work)
     void backward_tile(const chain_shape *shape, double *rows, Py_ssize_t t, Py_ssize_t count,
@@ -40,11 +33,9 @@ cdef extern from "chains/recursions.h" nogil:
 
 cdef extern from "chains/parts.h" nogil:
     Py_ssize_t chunk_size(const chain_shape *shape)
-    bint load_part_factors(const chain_shape *shape, const score_source *source, Py_ssize_t start,
-                           Py_ssize_t t, Py_ssize_t count, double level, int32_t *sums,
-                           double *rows)
-    void load_part_scores(const chain_shape *shape, const score_source *source, Py_ssize_t start,
-                          Py_ssize_t t, Py_ssize_t count, int32_t *sums, double *rows)
+    bint load_rows(const chain_shape *shape, const score_source *source, Py_ssize_t start,
+                   Py_ssize_t t, Py_ssize_t count, const double *level, int32_t *sums,
+                   double *rows)
 
 
 cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
@@ -230,31 +221,16 @@ cdef void return_to_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
            chain.shape.n_contexts * sizeof(double))
 
 
-cdef void load_score_rows(Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Load the scores of a tile."""
-    cdef const score_source *source = &chain.source
-    cdef Py_ssize_t t = tile_start(chain, i), count = tile_length(chain, i)
-    if source.table == NULL:
-        load_part_scores(&chain.shape, source, chain.start, t, count, chain.sums,
-                         tile_pairs(chain, i))
-    else:
-        load_scores(&chain.shape, source.table + (chain.start + t) * chain.shape.width,
-                    source.n_positions * chain.shape.width, t, count, tile_pairs(chain, i))
+cdef bint load_tile(Chain *chain, Py_ssize_t i, const double *level) noexcept nogil:
+    """Load the factors of a tile relative to a level, or without one the scores.
+
+    Returns whether the factors are in range.
+    """
+    return load_rows(&chain.shape, &chain.source, chain.start, tile_start(chain, i),
+                     tile_length(chain, i), level, chain.sums, tile_pairs(chain, i))
 
 
 # Computation from products of factors.
-
-
-cdef bint load_tile(Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Compute the factors of a tile relative to its level; returns whether they are in range."""
-    cdef const score_source *source = &chain.source
-    cdef Py_ssize_t t = tile_start(chain, i), count = tile_length(chain, i)
-    if source.table == NULL:
-        return load_part_factors(&chain.shape, source, chain.start, t, count, chain.level[i],
-                                 chain.sums, tile_pairs(chain, i))
-    return load_factors(&chain.shape, source.table + (chain.start + t) * chain.shape.width,
-                        source.n_positions * chain.shape.width, t, count, chain.level[i],
-                        tile_pairs(chain, i))
 
 
 cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
@@ -270,7 +246,7 @@ cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
 cdef double highest_score(Chain *chain, Py_ssize_t i) noexcept nogil:
     """Return the largest score of a tile; 0 if all are forbidden."""
     cdef double high
-    load_score_rows(chain, i)
+    load_tile(chain, i, NULL)
     high = largest(tile_pairs(chain, i),
                    chain.shape.n_labels * tile_length(chain, i) * chain.shape.width)
     return high if high > -INFINITY else 0.0
@@ -285,9 +261,9 @@ cdef bint scaled_forward(Chain *chain) noexcept nogil:
         enter_tile(chain, i)
         # This nearly always saves a pass over the scores.
         chain.level[i] = some_score(chain, i)
-        if not load_tile(chain, i):
+        if not load_tile(chain, i, &chain.level[i]):
             chain.level[i] = highest_score(chain, i)
-            if not load_tile(chain, i):
+            if not load_tile(chain, i, &chain.level[i]):
                 return False
         if not step_forward(chain, i, &chain.log_z):
             return False
@@ -321,7 +297,7 @@ cdef double total_weight(const Chain *chain) noexcept nogil:
 cdef void scaled_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) noexcept nogil:
     cdef double unused = 0.0
     if not is_loaded:
-        load_tile(chain, i)
+        load_tile(chain, i, &chain.level[i])
         if chain.n_held == chain.n_kept:
             return_to_tile(chain, i)
             step_forward(chain, i, &unused)
@@ -339,7 +315,7 @@ cdef void log_forward(Chain *chain) noexcept nogil:
     forward_tile_row(chain, 0, 0)[0] = 0.0
     for i in range(chain.n_tiles):
         enter_tile(chain, i)
-        load_score_rows(chain, i)
+        load_tile(chain, i, NULL)
         chain.log_z += log_forward_tile(chain, i)
     n = contexts_at(&chain.shape, chain.length)
     memcpy(chain.work, last_row(chain), n * sizeof(double))
@@ -397,7 +373,7 @@ cdef void log_backward(Chain *chain, Py_ssize_t i, bint is_loaded) noexcept nogi
     cdef Py_ssize_t j, count = tile_length(chain, i)
     cdef double *rows = tile_pairs(chain, i)
     if not is_loaded:
-        load_score_rows(chain, i)
+        load_tile(chain, i, NULL)
         if chain.n_held == chain.n_kept:
             return_to_tile(chain, i)
             log_forward_tile(chain, i)

@@ -3,8 +3,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-cdef extern from "utils/vector_math.h" nogil:
-    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+from treecrf.utils._vector_math cimport add_scaled
 
 
 cdef inline Py_ssize_t n_contexts_at(const int64_t *depth_starts, uint8_t depth) noexcept nogil:

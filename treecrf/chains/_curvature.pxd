@@ -24,6 +24,11 @@ cdef inline bint is_rare(double p, Py_ssize_t length) noexcept nogil:
     return p * length < 2.0 ** -10
 
 
+cdef inline double own_influence(double p) noexcept nogil:
+    """Return the influence of an event of probability p on its own position."""
+    return 2.0 * (1.0 - min(p, 1.0))
+
+
 cdef struct Influence:
     # How much is known about other positions from a context, for the contexts before each position
     # of a tile and after its last.

@@ -24,13 +24,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, backward_row, contexts_at, forward_tile_row, load_pairs, occupancy, tile_length,
+    Chain, backward_row, contexts_at, forward_tile_row, load_pairs, n_ends_of, occupancy, tile_length,
     tile_pairs, tile_start,
 )
 from treecrf.chains._memory cimport longest_of, release, take_doubles
-
-cdef extern from "chains/rounding.h" nogil:
-    double rounded(double x)
+from treecrf.utils._vector_math cimport rounded
 
 # The smallest number with a finite inverse, about.
 cdef double MIN_P = 2.0 ** -1022
@@ -124,11 +122,6 @@ cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t i) noexcept nog
     return tile_length(chain, i) * chain.shape.width
 
 
-cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Return the number of contexts at t + 1 that end in the same label."""
-    return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
-
-
 cdef void sum_contexts(const Chain *chain, Influence *influence, Py_ssize_t i,
                        Py_ssize_t j) noexcept nogil:
     """Compute P(context) after the j-th position, the sums of its pairs."""
@@ -156,11 +149,6 @@ cdef double expectation(const double *p, const double *values, Py_ssize_t n) noe
 
 cdef inline double inverse_of(double p) noexcept nogil:
     return 1.0 / p if p >= MIN_P else 0.0
-
-
-cdef inline double own_influence(double p) noexcept nogil:
-    """Return the influence of an event of probability p on its own position."""
-    return 2.0 * (1.0 - min(p, 1.0))
 
 
 cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize_t i,

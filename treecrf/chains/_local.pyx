@@ -10,17 +10,14 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from treecrf.chains._chain cimport chain_shape, open_source, score_of, score_source
+from treecrf.chains._chain cimport chain_shape, open_source, score_of, score_source, true_context
+from treecrf.utils._vector_math cimport exp_of, rounded
 
 cdef extern from "chains/recursions.h" nogil:
-    double exp_of(double x)
     void log_softmax(double *columns, Py_ssize_t n_rows, Py_ssize_t stride, Py_ssize_t n)
     void softmax_residuals(const double *columns, Py_ssize_t n_rows, Py_ssize_t stride,
                            Py_ssize_t n, double *residuals, double *curvature,
                            double *log_totals)
-
-cdef extern from "chains/rounding.h" nogil:
-    double rounded(double x)
 
 cdef enum:
     BLOCK = 256    # LOCAL_BLOCK of recursions.h: number of columns that are processed at a time
@@ -111,14 +108,15 @@ cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcep
         memset(&out[v, start, 0], 0, (end - start) * out.shape[2] * sizeof(double))
 
 
-cdef Py_ssize_t true_context(const Conditional *conditional, const int32_t[::1] labels,
-                             Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
+cdef Py_ssize_t changed_context(const Conditional *conditional, const int32_t[::1] labels,
+                                Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
     """Return the context of position t under the given labels, with one of them changed."""
-    cdef Py_ssize_t j, power = 1, context = 0
-    for j in range(1, min(t, conditional.shape.order) + 1):
-        context += power * (label if t - j == changed else labels[conditional.start + t - j])
+    cdef const int32_t *truth = &labels[conditional.start]
+    cdef Py_ssize_t j, power = 1
+    cdef Py_ssize_t context = true_context(&conditional.shape, truth, t)
+    for j in range(1, t - changed):
         power *= conditional.shape.n_labels
-    return context
+    return context + power * (label - truth[changed]) if changed < t else context
 
 
 cdef inline double score_at(const Conditional *conditional, Py_ssize_t v, Py_ssize_t t,
@@ -130,12 +128,13 @@ cdef void condition(const Conditional *conditional, const int32_t[::1] labels,
                     Py_ssize_t t) noexcept nogil:
     """Compute P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
     cdef Py_ssize_t v, s, context
+    cdef Py_ssize_t own = true_context(&conditional.shape, &labels[conditional.start], t)
     cdef double highest = -INFINITY, total = 0.0
     cdef double *p = conditional.p
     for v in range(conditional.shape.n_labels):
-        p[v] = score_at(conditional, v, t, true_context(conditional, labels, t, t, v))
+        p[v] = score_at(conditional, v, t, own)
         for s in range(t + 1, min(t + conditional.shape.order + 1, conditional.length)):
-            context = true_context(conditional, labels, s, t, v)
+            context = changed_context(conditional, labels, s, t, v)
             p[v] += score_at(conditional, labels[conditional.start + s], s, context)
         highest = max(highest, p[v])
     for v in range(conditional.shape.n_labels):
@@ -155,7 +154,7 @@ cdef void spread_residuals(const Conditional *conditional, const int32_t[::1] la
         residual = rounded((v == labels[conditional.start + t]) - conditional.p[v])
         bound = rounded(2.0 * conditional.p[v] * (1.0 - conditional.p[v]) * (end - t))
         for s in range(t, end):
-            context = true_context(conditional, labels, s, t, v)
+            context = changed_context(conditional, labels, s, t, v)
             label = <int32_t> v if s == t else labels[conditional.start + s]
             out[label, conditional.start + s, context] += residual
             if curvature is not None:

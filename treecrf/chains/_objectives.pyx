@@ -32,17 +32,10 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_ROWS, backward, contexts_at, forward, forward_row, log_forward, log_sum, move_to,
-    open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
+    n_ends_of, open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
 )
 from treecrf.chains._memory cimport longest_of, release, take_doubles
-
-cdef extern from "chains/recursions.h" nogil:
-    void exp_below(double *values, Py_ssize_t n, double highest)
-    void log_in_place(double *values, Py_ssize_t n)
-    double largest(const double *values, Py_ssize_t n)
-
-cdef extern from "chains/rounding.h" nogil:
-    double SHIFT_TO_INTEGER
+from treecrf.utils._vector_math cimport SHIFT_TO_INTEGER, exp_below, largest, log_in_place
 
 cdef extern from "chains/slopes.h" nogil:
     void means_before(const double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
@@ -122,31 +115,11 @@ cdef class TrueLabels:
         truth.possible = NULL if self.possible is None else &self.possible[chain.start, 0]
         return truth
 
-    def update(self, scores, Py_ssize_t first, Py_ssize_t last):
-        """Compute ``log_q`` of the sequences ``first`` to ``last - 1``."""
-        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
-        cdef Slope slope = open_slope(&chain, self.offsets, first, last)
-        cdef Truth truth
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(first, last):
-                move_to(&chain, self.offsets, i)
-                truth = self._truth_of(&chain)
-                forward(&chain)
-                if chain.log_z == -INFINITY:
-                    mark_impossible(&chain, self.log_q)
-                elif not chain.in_logs and backward_pass(&chain, &slope, &truth, None):
-                    store_logs(&chain, &slope, self.log_q)
-                else:
-                    log_probabilities(&chain, &slope, &truth)
-                    memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
-            release(&chain.memory)
+    def update(self, scores, Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] out=None):
+        """Compute ``log_q`` of the sequences ``first`` to ``last - 1``, and the gradient if given.
 
-    def residuals(self, scores, Py_ssize_t first, Py_ssize_t last,
-                  double[:, :, ::1] out):
-        """Compute the functional gradient as well: of ``sum_t log q_t``, or ``-sum_t q / q_t``.
-
-        The second form belongs to the exponential loss. There q is the smallest ``q_t`` of a
+        ``out`` receives the functional gradient of ``sum_t log q_t``, or ``-sum_t q / q_t``. The
+        second form belongs to the exponential loss. There q is the smallest ``q_t`` of a
         sequence, treated as a constant, so that no label has a weight above 1; the caller weights
         the sequences and rounds the residuals. Other residuals are multiples of 2**-32. Contexts
         that do not exist get 0, and so do sequences without an allowed label sequence; a forbidden
@@ -154,29 +127,35 @@ cdef class TrueLabels:
         """
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
         cdef Slope slope = open_slope(&chain, self.offsets, first, last)
-        cdef Truth truth
         cdef Py_ssize_t i
         slope.exponential = self.exponential
         with nogil:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
-                truth = self._truth_of(&chain)
                 forward(&chain)
-                memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
-                if chain.log_z == -INFINITY:
-                    clear(&chain, out)
-                    mark_impossible(&chain, self.log_q)
-                elif not chain.in_logs and backward_pass(&chain, &slope, &truth, out):
-                    forward_pass(&chain, &slope, &truth, out, self.sizes)
-                    store_logs(&chain, &slope, self.log_q)
-                else:
-                    log_probabilities(&chain, &slope, &truth)
-                    clear(&chain, out)
-                    log_backward_pass(&chain, &slope, &truth, out)
-                    log_forward_pass(&chain, &slope, &truth, out)
-                    round_residuals(&chain, &slope, out, self.sizes)
-                    memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
+                self._update_sequence(&chain, &slope, out)
             release(&chain.memory)
+
+    cdef void _update_sequence(self, Chain *chain, Slope *slope,
+                               double[:, :, ::1] out) noexcept nogil:
+        cdef Truth truth = self._truth_of(chain)
+        if out is not None:
+            memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
+        if chain.log_z == -INFINITY:
+            clear(chain, out)
+            mark_impossible(chain, self.log_q)
+        elif not chain.in_logs and backward_pass(chain, slope, &truth, out):
+            if out is not None:
+                forward_pass(chain, slope, &truth, out, self.sizes)
+            store_logs(chain, slope, self.log_q)
+        else:
+            log_probabilities(chain, slope, &truth)
+            memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
+            clear(chain, out)
+            if out is not None:
+                log_backward_pass(chain, slope, &truth, out)
+                log_forward_pass(chain, slope, &truth, out)
+                round_residuals(chain, slope, out, self.sizes)
 
 
 def weight_residuals(double[:, :, ::1] residuals, const double[::1] weights, double unit,
@@ -253,7 +232,7 @@ cdef void mark_impossible(const Chain *chain, double[::1] log_q) noexcept nogil:
 
 cdef void clear(const Chain *chain, double[:, :, ::1] out) noexcept nogil:
     cdef Py_ssize_t v
-    for v in range(chain.shape.n_labels):
+    for v in range(chain.shape.n_labels if out is not None else 0):
         memset(&out[v, chain.start, 0], 0, chain.length * chain.shape.width * sizeof(double))
 
 
@@ -265,11 +244,6 @@ cdef void store_logs(const Chain *chain, const Slope *slope, double[::1] log_q) 
 cdef inline double *future_row(const Chain *chain, const Slope *slope, Py_ssize_t t) noexcept nogil:
     """Return the row of the contexts after t."""
     return slope.future + t * chain.shape.n_contexts
-
-
-cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Return the number of contexts after t that end in the same label."""
-    return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
 
 
 # Computation from the probabilities of pairs (context, label).
@@ -464,13 +438,13 @@ cdef double context_probabilities(const Chain *chain, Slope *slope, const Truth 
     cdef const double *past = forward_row(chain, t + 1)
     cdef const double *future = future_row(chain, slope, t)
     cdef double *p = slope.work
-    cdef double *given = slope.work + chain.shape.n_contexts
+    cdef double *conditional = slope.work + chain.shape.n_contexts
     cdef double total
     for c in range(n):
         p[c] = past[c] + future[c]
-        given[c] = p[c] if is_true(truth, t, c % chain.shape.n_labels) else -INFINITY
+        conditional[c] = p[c] if is_true(truth, t, c % chain.shape.n_labels) else -INFINITY
     total = softmax(p, n)
-    return softmax(given, n) - total
+    return softmax(conditional, n) - total
 
 
 cdef void add_label_change(const Chain *chain, Slope *slope, const Truth *truth, Py_ssize_t t,

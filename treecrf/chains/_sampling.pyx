@@ -18,7 +18,7 @@ over those with the known labels, and residuals are differences of the two proba
 
 Chains of order 1 with many labels, unless they are long or have unknown labels, are computed in
 single precision. Their residuals are those at scores that differ from the given ones by less than
-about two of their units, 2**-20, see `narrow.h`; this is much less than what sampling changes.
+about two of their units, 2**-20, see `single_precision.h`. Sampling changes much more.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ from libc.string cimport memcpy, memset
 from treecrf.chains._chain cimport (
     Chain, KEEP_FEW, KEEP_NONE, backward, backward_row, chain_shape, contexts_at, forward,
     has_weight, load_pairs, move_to, open_chain, path_score, score_source, shape_of, tile_length,
-    tile_pairs, tile_start,
+    tile_pairs, tile_start, true_context,
 )
 from treecrf.chains._curvature cimport (
     Influence, curvature_of, open_influence, visit_backward, visit_forward,
@@ -54,9 +54,9 @@ cdef extern from "chains/sampling.h" nogil:
                          int32_t *found)
     int64_t units_of_row(const double *row, Py_ssize_t n)
 
-cdef extern from "chains/narrow.h" nogil:
-    Py_ssize_t NARROW_LANES, NARROW_BLOCK
-    ctypedef struct narrow_chain:
+cdef extern from "chains/single_precision.h" nogil:
+    Py_ssize_t SINGLE_LANES, SINGLE_BLOCK
+    ctypedef struct single_chain:
         Py_ssize_t n_labels, width, size, start, length
         const int32_t *transitions
         double log_z, path_score
@@ -67,16 +67,16 @@ cdef extern from "chains/narrow.h" nogil:
         float *past
         float *inverse
         float *rows
-    bint narrow_load(narrow_chain *chain, const score_source *source, const int32_t *labels,
+    bint single_load(single_chain *chain, const score_source *source, const int32_t *labels,
                      int32_t *highest)
-    bint narrow_forward(narrow_chain *chain)
-    void narrow_finish(narrow_chain *chain)
-    void narrow_backward(narrow_chain *chain, Py_ssize_t t)
-    void narrow_future(narrow_chain *chain, Py_ssize_t t)
-    void narrow_past(narrow_chain *chain, Py_ssize_t t)
-    double narrow_curvature(const narrow_chain *chain, Py_ssize_t t, Py_ssize_t v, Py_ssize_t c,
+    bint single_forward(single_chain *chain)
+    void single_finish(single_chain *chain)
+    void single_backward(single_chain *chain, Py_ssize_t t)
+    void single_future(single_chain *chain, Py_ssize_t t)
+    void single_past(single_chain *chain, Py_ssize_t t)
+    double single_curvature(const single_chain *chain, Py_ssize_t t, Py_ssize_t v, Py_ssize_t c,
                             double p, double bound_share)
-    Py_ssize_t narrow_find(const float *row, Py_ssize_t width, const uint32_t *streams, uint32_t v,
+    Py_ssize_t single_find(const float *row, Py_ssize_t width, const uint32_t *streams, uint32_t v,
                            float scale, float background, int32_t *found)
 
 # Sums of sizes are exact in this unit.
@@ -309,14 +309,14 @@ cdef enum:
     # Chains with numbers of labels in this range, and no more factors, are in single precision.
     MANY_LABELS = 9
     TOO_MANY_LABELS = 257
-    NARROW_SIZE = 1 << 20
+    SINGLE_SIZE = 1 << 20
 
 # By more than what rounding changes.
 cdef double MARGIN = 1.0 + 2.0 ** -18
 
 
-cdef struct Narrow:
-    narrow_chain chain
+cdef struct SinglePrecision:
+    single_chain chain
     Py_ssize_t longest      # 0 if there are no such chains
     int32_t *transitions
     int32_t *highest
@@ -324,71 +324,71 @@ cdef struct Narrow:
     int32_t *found
 
 
-cdef Narrow open_narrow(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
+cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                         Py_ssize_t last) except *:
     """Take memory for the longest of the chains that are computed in single precision."""
-    cdef Narrow narrow
+    cdef SinglePrecision single
     cdef Memory *memory = &chain.memory
     cdef Py_ssize_t i, n, limit, k = chain.shape.n_labels
-    cdef Py_ssize_t width = (k + NARROW_LANES - 1) // NARROW_LANES * NARROW_LANES
-    memset(&narrow, 0, sizeof(Narrow))
+    cdef Py_ssize_t width = (k + SINGLE_LANES - 1) // SINGLE_LANES * SINGLE_LANES
+    memset(&single, 0, sizeof(SinglePrecision))
     if (chain.source.table != NULL or chain.shape.order != 1 or chain.shape.width != k
             or not MANY_LABELS <= k < TOO_MANY_LABELS):
-        return narrow
-    narrow.chain.n_labels, narrow.chain.width = k, width
-    narrow.chain.size = (k * width + NARROW_BLOCK - 1) // NARROW_BLOCK * NARROW_BLOCK
-    limit = NARROW_SIZE // (k * width)
+        return single
+    single.chain.n_labels, single.chain.width = k, width
+    single.chain.size = (k * width + SINGLE_BLOCK - 1) // SINGLE_BLOCK * SINGLE_BLOCK
+    limit = SINGLE_SIZE // (k * width)
     for i in range(first, last):
         n = offsets[i + 1] - offsets[i]
-        if narrow.longest < n <= limit:
-            narrow.longest = n
-    n = narrow.longest + 1
-    narrow.chain.pairs = take_floats(memory, n * narrow.chain.size)
-    narrow.chain.weights = take_floats(memory, n * width)
-    narrow.chain.contexts = take_floats(memory, n * width)
-    narrow.chain.future = take_floats(memory, n * width)
-    narrow.chain.past = take_floats(memory, n * width)
-    narrow.chain.inverse = take_floats(memory, n)
-    narrow.chain.rows = take_floats(memory, 3 * width)
-    narrow.highest = <int32_t *> take(memory, n * NARROW_LANES * sizeof(int32_t))
-    narrow.streams = <uint32_t *> take(memory, width * sizeof(uint32_t))
-    narrow.found = <int32_t *> take(memory, (width + 1) * sizeof(int32_t))
-    narrow.transitions = <int32_t *> take_zeros(memory, 2 * k * width * sizeof(int32_t))
-    narrow.chain.transitions = narrow.transitions
+        if single.longest < n <= limit:
+            single.longest = n
+    n = single.longest + 1
+    single.chain.pairs = take_floats(memory, n * single.chain.size)
+    single.chain.weights = take_floats(memory, n * width)
+    single.chain.contexts = take_floats(memory, n * width)
+    single.chain.future = take_floats(memory, n * width)
+    single.chain.past = take_floats(memory, n * width)
+    single.chain.inverse = take_floats(memory, n)
+    single.chain.rows = take_floats(memory, 3 * width)
+    single.highest = <int32_t *> take(memory, n * SINGLE_LANES * sizeof(int32_t))
+    single.streams = <uint32_t *> take(memory, width * sizeof(uint32_t))
+    single.found = <int32_t *> take(memory, (width + 1) * sizeof(int32_t))
+    single.transitions = <int32_t *> take_zeros(memory, 2 * k * width * sizeof(int32_t))
+    single.chain.transitions = single.transitions
     if memory.failed:
         release(memory)
         raise MemoryError(f"no memory for the inference of a sequence of {n - 1} positions")
     for i in range(2 * k):
-        memcpy(narrow.transitions + i * width, chain.source.transitions + i * k,
+        memcpy(single.transitions + i * width, chain.source.transitions + i * k,
                k * sizeof(int32_t))
-    return narrow
+    return single
 
 
 cdef inline float *take_floats(Memory *memory, Py_ssize_t n) noexcept nogil:
     return <float *> take(memory, n * sizeof(float))
 
 
-cdef bint load_narrow(const Chain *chain, Narrow *narrow,
+cdef bint load_single(const Chain *chain, SinglePrecision *single,
                       const int32_t[::1] labels) noexcept nogil:
     """Run the forward pass over a chain in single precision, if it is in range."""
-    if chain.length > narrow.longest:
+    if chain.length > single.longest:
         return False
-    narrow.chain.start, narrow.chain.length = chain.start, chain.length
-    return narrow_load(&narrow.chain, &chain.source, &labels[0],
-                       narrow.highest) and narrow_forward(&narrow.chain)
+    single.chain.start, single.chain.length = chain.start, chain.length
+    return single_load(&single.chain, &chain.source, &labels[0],
+                       single.highest) and single_forward(&single.chain)
 
 
 def log_likelihood(scores, const int64_t[::1] offsets, const int32_t[::1] labels,
                    Py_ssize_t first, Py_ssize_t last, double[::1] out):
     """Compute log P(labels) of each chain, to the last bit as `LikelihoodKernel.sample` does."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_NONE)
-    cdef Narrow narrow = open_narrow(&chain, offsets, first, last)
+    cdef SinglePrecision single = open_single(&chain, offsets, first, last)
     cdef Py_ssize_t i
     with nogil:
         for i in range(first, last):
             move_to(&chain, offsets, i)
-            if load_narrow(&chain, &narrow, labels):
-                out[i] = narrow.chain.path_score - narrow.chain.log_z
+            if load_single(&chain, &single, labels):
+                out[i] = single.chain.path_score - single.chain.log_z
             else:
                 forward(&chain)
                 out[i] = path_score(&chain, labels) - chain.log_z
@@ -469,7 +469,7 @@ cdef class LikelihoodKernel:
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_FEW)
         cdef Influence influence
         cdef Known known
-        cdef Narrow narrow
+        cdef SinglePrecision single
         cdef Test test
         cdef Sample sample
         cdef bint bounded = self.bounded, is_unknown, counts
@@ -479,7 +479,7 @@ cdef class LikelihoodKernel:
             sample = Sample(chain.shape.n_labels, self.order)
             test = open_test(&chain.memory, mu, floor, weights is not None,
                              chain.tile * chain.shape.width)
-            narrow = open_narrow(&chain, self.offsets, first, last)
+            single = open_single(&chain, self.offsets, first, last)
             if bounded:
                 influence = open_influence(&chain, self.offsets, first, last, self.bound_share)
             known = open_known(restricted, self.offsets, first, last)
@@ -495,10 +495,10 @@ cdef class LikelihoodKernel:
                 counts = has_weight(weights, self.offsets[i], self.offsets[i + 1])
                 if is_unknown:
                     move_to(&known.chain, self.offsets, i)
-                elif load_narrow(&chain, &narrow, self.labels):
-                    log_likelihoods[i] = narrow.chain.path_score - narrow.chain.log_z
+                elif load_single(&chain, &single, self.labels):
+                    log_likelihoods[i] = single.chain.path_score - single.chain.log_z
                     if counts:
-                        self._sample_narrow(&narrow, &test, key, weights, sample)
+                        self._sample_single(&single, &test, key, weights, sample)
                     continue
                 elif not counts:
                     forward(&chain)
@@ -582,8 +582,9 @@ cdef class LikelihoodKernel:
             weight = weight_of(weights, chain.start + t)
             set_position(test, j, width, mixed_with(key, t), weight, weight)
             if known == NULL:
-                pair = tile_pairs(chain, i) + true_context(chain, self.labels, t)
-                pair += (self.labels[chain.start + t] * count + j) * width
+                pair = tile_pairs(chain, i) + (self.labels[chain.start + t] * count + j) * width
+                if width > 1:
+                    pair += true_context(&chain.shape, &self.labels[chain.start], t)
                 pair[0] -= 1.0
                 sample.size += units_of(2.0 * fabs(pair[0]) * weight)
                 continue
@@ -594,28 +595,29 @@ cdef class LikelihoodKernel:
                     pair[c] = free_pair[c] - pair[c]
                     sample.size += units_of(fabs(pair[c]) * weight)
 
-    cdef void _sample_narrow(self, Narrow *narrow, const Test *test, uint64_t key,
+    cdef void _sample_single(self, SinglePrecision *single, const Test *test, uint64_t key,
                              const double[::1] weights, Sample sample) noexcept nogil:
         """Draw the examples of a chain in single precision, after its forward pass."""
-        cdef narrow_chain *chain = &narrow.chain
+        cdef single_chain *chain = &single.chain
         cdef Py_ssize_t t
-        narrow_finish(chain)
+        single_finish(chain)
         for t in range(chain.length - 1, -1, -1):
-            narrow_backward(chain, t)
-            self._test_narrow(narrow, t, test, key, weights, sample)
+            single_backward(chain, t)
+            self._test_single(single, t, test, key, weights, sample)
             if self.bounded:
-                narrow_future(chain, t)
+                single_future(chain, t)
         if self.bounded:
             for t in range(chain.length):
-                narrow_past(chain, t)
+                single_past(chain, t)
         if self.curved:
             self._set_curvature(chain, weights, sample)
         sample.reverse_sequence()
 
-    cdef void _test_narrow(self, Narrow *narrow, Py_ssize_t t, const Test *test, uint64_t key,
-                           const double[::1] weights, Sample sample) noexcept nogil:
+    cdef void _test_single(self, SinglePrecision *single, Py_ssize_t t, const Test *test,
+                           uint64_t key, const double[::1] weights,
+                           Sample sample) noexcept nogil:
         """Test the examples of a position, and keep some, the last one first."""
-        cdef narrow_chain *chain = &narrow.chain
+        cdef single_chain *chain = &single.chain
         cdef Py_ssize_t v, k, n_found, position = chain.start + t, label = self.labels[position]
         cdef double weight = weight_of(weights, position)
         cdef double background = background_of(test.floor, weight)
@@ -625,32 +627,32 @@ cdef class LikelihoodKernel:
         cdef float *row = chain.pairs + t * chain.size
         cdef float *pair = row + label * chain.width + (self.labels[position - 1] if t else 0)
         cdef float probability = pair[0]
-        fill_streams(mixed_with(key, t), chain.width, narrow.streams)
+        fill_streams(mixed_with(key, t), chain.width, single.streams)
         pair[0] = probability - 1.0
         sample.size += units_of(2.0 * fabs(pair[0]) * weight)
         for v in range(chain.n_labels):
-            n_found = narrow_find(row, chain.width, narrow.streams, <uint32_t> v, scale, squared,
-                                  narrow.found)
+            n_found = single_find(row, chain.width, single.streams, <uint32_t> v, scale, squared,
+                                  single.found)
             for k in range(n_found - 1, -1, -1):
-                self._keep_narrow(narrow, t, v, narrow.found[k], row[narrow.found[k]], weight,
+                self._keep_single(single, t, v, single.found[k], row[single.found[k]], weight,
                                   background, test.scale, sample)
             row += chain.width
         pair[0] = probability
 
-    cdef inline void _keep_narrow(self, const Narrow *narrow, Py_ssize_t t, Py_ssize_t v,
+    cdef inline void _keep_single(self, const SinglePrecision *single, Py_ssize_t t, Py_ssize_t v,
                                   Py_ssize_t c, double x, double weight, double background,
                                   double scale, Sample sample) noexcept nogil:
         """Test an example exactly; the curvature of a kept one is its probability at first."""
         cdef double residual = -(x * weight)
-        cdef int32_t random = random_of(narrow.streams[c], <uint32_t> v)
+        cdef int32_t random = random_of(single.streams[c], <uint32_t> v)
         if (random >= chances_of(residual, background, scale)
-                or c >= (narrow.chain.n_labels if t else 1)):
+                or c >= (single.chain.n_labels if t else 1)):
             return
         if self.curved:
             weight = x if x > 0.0 else 1.0 + x
-        sample.add(v, narrow.chain.start, t, c, random, residual, weight)
+        sample.add(v, single.chain.start, t, c, random, residual, weight)
 
-    cdef void _set_curvature(self, const narrow_chain *chain, const double[::1] weights,
+    cdef void _set_curvature(self, const single_chain *chain, const double[::1] weights,
                              Sample sample) noexcept nogil:
         """Compute the curvature of the examples of a chain from their probabilities."""
         cdef Py_ssize_t v, i
@@ -661,7 +663,7 @@ cdef class LikelihoodKernel:
                 example = item(&sample.vectors[v], i)
                 p = example.curvature
                 if self.bounded:
-                    example.curvature = narrow_curvature(chain, example.position - chain.start, v,
+                    example.curvature = single_curvature(chain, example.position - chain.start, v,
                                                          example.context, p, self.bound_share)
                 else:
                     example.curvature = 2.0 * p * (1.0 - p)
@@ -701,18 +703,6 @@ cdef inline double curvature_share(double size, double p) noexcept nogil:
 
 cdef inline int64_t units_of(double size) noexcept nogil:
     return <int64_t> (size * SIZE_UNITS + 0.5)
-
-
-cdef Py_ssize_t true_context(const Chain *chain, const int32_t[::1] labels,
-                             Py_ssize_t t) noexcept nogil:
-    """Return the context of the true labels before position t."""
-    cdef Py_ssize_t lag, power = 1, context = 0
-    if chain.shape.width == 1:
-        return 0
-    for lag in range(1, min(t, chain.shape.order) + 1):
-        context += power * labels[chain.start + t - lag]
-        power *= chain.shape.n_labels
-    return context
 
 
 # Examples of a table of residuals.

@@ -4,8 +4,7 @@ from libc.math cimport INFINITY, fabs, fmin
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-cdef extern from "chains/rounding.h" nogil:
-    double rounded(double x)
+from treecrf.utils._vector_math cimport rounded
 
 
 def restricted(const double[:, :, ::1] scores, const int64_t[::1] positions,
@@ -26,7 +25,7 @@ def restricted(const double[:, :, ::1] scores, const int64_t[::1] positions,
 
 
 def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
-             const int64_t[::1] positions, const double[:, :, ::1] given):
+             const int64_t[::1] positions, const double[:, :, ::1] conditional):
     """Subtract the residuals of the codes given the known labels, at some positions.
 
     ``curvature``, unless it is None, is multiplied by the fraction that
@@ -48,7 +47,7 @@ def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
                         size = fmin(size, 1.0 - size)
                         if size > 0.0:
                             bounds[c] = rounded(
-                                bounds[c] * (fmin(fabs(row[c] - given[v, i, c]), size) / size)
+                                bounds[c] * (fmin(fabs(row[c] - conditional[v, i, c]), size) / size)
                             )
                 for c in range(n):
-                    row[c] -= given[v, i, c]
+                    row[c] -= conditional[v, i, c]

@@ -38,10 +38,8 @@ TREECRF_TEMPLATE double sum_of_changes(const double *restrict a, const double *r
         sum += fabs(change);
         rest += change > 0.0 ? -x[i] : x[i];
     }
-    *slope = (((slopes[0] + slopes[4]) + (slopes[2] + slopes[6])) +
-              ((slopes[1] + slopes[5]) + (slopes[3] + slopes[7]))) + rest;
-    return (((sums[0] + sums[4]) + (sums[2] + sums[6])) +
-            ((sums[1] + sums[5]) + (sums[3] + sums[7]))) + sum;
+    *slope = sum_lanes(slopes) + rest;
+    return sum_lanes(sums) + sum;
 }
 
 /* Influence of an event that lies before or after contexts with n `values`: `row` holds their

@@ -217,28 +217,18 @@ class LogLikelihood(ChainObjective):
         return self.mean(self.likelihoods)
 
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
-        self.threads.map(lambda part: self._compute_likelihood(scores, weights, *part), self.parts)
+        self.threads.map(
+            lambda part: _inference.residuals(
+                scores, self.chains, self.codes, *part, self._residuals, self._curvature,
+                self.likelihoods, self.bound_share or 0.0, weights,
+            ),
+            self.parts,
+        )  # fmt: skip
         if self._unknown is not None:
             self._unknown.subtract_residuals(
                 scores, self._residuals, self._curvature, self.likelihoods
             )
         return self._value()
-
-    def _compute_likelihood(
-        self, scores: np.ndarray, weights: np.ndarray | None, first: int, last: int
-    ) -> None:
-        _inference.residuals(
-            scores,
-            self.chains,
-            self.codes,
-            first,
-            last,
-            self._residuals,
-            self._curvature,
-            self.likelihoods,
-            self.bound_share or 0.0,
-            weights,
-        )
 
 
 class ExponentialLoss(LogLikelihood):
@@ -312,10 +302,7 @@ class HammingLogLikelihood(ChainObjective):
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
-        self.threads.map(
-            lambda part: self._true_labels.update(scores, *part),
-            self.parts,
-        )
+        self.threads.map(lambda part: self._true_labels.update(scores, *part), self.parts)
         return self._value()
 
     def _value(self) -> float:
@@ -323,7 +310,7 @@ class HammingLogLikelihood(ChainObjective):
 
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
         self.threads.map(
-            lambda part: self._true_labels.residuals(scores, *part, self._residuals), self.parts
+            lambda part: self._true_labels.update(scores, *part, self._residuals), self.parts
         )
         value = self._value()
         self._balance()

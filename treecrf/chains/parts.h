@@ -156,10 +156,11 @@ static inline ptrdiff_t chunk_size(const chain_shape *shape)
     return shape->width > PARTS_CHUNK ? shape->width : PARTS_CHUNK;
 }
 
-/* As `load_factors`, from parts. `sums` has the size of a chunk. */
-TREECRF_WIDEST static int load_part_factors(const chain_shape *shape, const score_source *source,
-                                            ptrdiff_t start, ptrdiff_t t, ptrdiff_t count,
-                                            double level, int32_t *sums, double *rows)
+/* As `load_factors`, or without a level as `load_scores`, from parts. `sums` has the size of a
+ * chunk. */
+TREECRF_WIDEST static int load_parts(const chain_shape *shape, const score_source *source,
+                                     ptrdiff_t start, ptrdiff_t t, ptrdiff_t count,
+                                     const double *level, int32_t *sums, double *rows)
 {
     ptrdiff_t v, c, j, m, width = shape->width;
     int near = 1;
@@ -168,27 +169,29 @@ TREECRF_WIDEST static int load_part_factors(const chain_shape *shape, const scor
             ptrdiff_t n = contexts_at(shape, t + j);
             m = chunk_length(shape, t + j, count - j);
             sum_parts(shape, source, v, start, t + j, m, n, sums);
-            near &= factors_of_sums(sums, m * n, level, rows + j * width);
+            if (level)
+                near &= factors_of_sums(sums, m * n, *level, rows + j * width);
+            else
+                scores_of_sums(sums, m * n, rows + j * width);
             for (c = n; c < width; c++)
-                rows[j * width + c] = 0.0;
+                rows[j * width + c] = level ? 0.0 : -HUGE_VAL;
         }
     return near;
 }
 
-/* As `load_scores`, from parts. */
-TREECRF_WIDEST static void load_part_scores(const chain_shape *shape, const score_source *source,
-                                            ptrdiff_t start, ptrdiff_t t, ptrdiff_t count,
-                                            int32_t *sums, double *rows)
+/* Load the factors, or without a level the scores, of the `count` positions from t on. */
+static inline int load_rows(const chain_shape *shape, const score_source *source, ptrdiff_t start,
+                            ptrdiff_t t, ptrdiff_t count, const double *level, int32_t *sums,
+                            double *rows)
 {
-    ptrdiff_t v, c, j, m, width = shape->width;
-    for (v = 0; v < shape->n_labels; v++, rows += count * width)
-        for (j = 0; j < count; j += m) {
-            ptrdiff_t n = contexts_at(shape, t + j);
-            m = chunk_length(shape, t + j, count - j);
-            sum_parts(shape, source, v, start, t + j, m, n, sums);
-            scores_of_sums(sums, m * n, rows + j * width);
-            for (c = n; c < width; c++)
-                rows[j * width + c] = -HUGE_VAL;
-        }
+    const double *scores;
+    ptrdiff_t stride = source->n_positions * shape->width;
+    if (!source->table)
+        return load_parts(shape, source, start, t, count, level, sums, rows);
+    scores = source->table + (start + t) * shape->width;
+    if (level)
+        return load_factors(shape, scores, stride, t, count, *level, rows);
+    load_scores(shape, scores, stride, t, count, rows);
+    return 1;
 }
 #endif

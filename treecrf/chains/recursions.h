@@ -12,7 +12,6 @@
 #ifndef TREECRF_RECURSIONS_H
 #define TREECRF_RECURSIONS_H
 
-#include "chains/rounding.h"
 #include "utils/vector_math.h"
 
 /* A sum of products of weights and factors stays in the range of doubles if weights are at least
@@ -127,7 +126,7 @@ TREECRF_TEMPLATE double dot_lanes(const double *restrict a, const double *restri
     }
     for (; i < n; i++)
         rest += a[i] * b[i];
-    return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;
+    return sum_lanes(x) + rest;
 }
 
 /* Weights of the contexts after a position, from those before it and the factors. */

@@ -29,8 +29,8 @@ KEEP_NONE = 1e100
 PROBABLE_DECREASE, SLOWEST_DECREASE = 0.7, 0.95
 # In first order, the size of an example without a residual, relative to mu, is at most this one.
 FLOOR = 1 / 16
-# In first order, the most examples that are kept for their weight alone, relative to the number
-# that may be kept for their residuals.
+# In first order, the maximum number of examples that are kept only for their weight, relative to
+# the number that may be kept for their residuals.
 WEIGHT_FRACTION = 1 / 4
 # Maximum sum of the absolute residuals of a position of weight 1.
 MAX_RESIDUALS = 2.0

@@ -90,8 +90,8 @@ TREECRF_TEMPLATE double multiply_row_n(double *restrict row, ptrdiff_t n,
         row[c] = p * (before[c] + after);
     }
     if (n > FEW_LABELS) {
-        mean += ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-        total += ((y[0] + y[4]) + (y[2] + y[6])) + ((y[1] + y[5]) + (y[3] + y[7]));
+        mean += sum_lanes(x);
+        total += sum_lanes(y);
     }
     return total > 0.0 ? mean / total : 0.0;
 }
@@ -165,7 +165,7 @@ TREECRF_TEMPLATE double size_of(const double *values, ptrdiff_t n)
             x[k] += fabs(values[i + k]);
     for (; i < n; i++)
         rest += fabs(values[i]);
-    return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;
+    return sum_lanes(x) + rest;
 }
 
 /* target[i] = values[i] * factor, rounded by `rounding`. Adds to size[j] the absolute values of the

@@ -77,6 +77,21 @@ static inline double log_of(double x)
     return x > 0.0 ? n * 0.693147180369123816490 + f : -HUGE_VAL;
 }
 
+/* 1.5 * 2^20: a sum with this number has no digits below 2^-32. */
+#define SHIFT_TO_INTEGER 1572864.0
+
+/* The multiple of 2^-32 nearest to x; sums of such numbers are exact. */
+static inline double rounded(double x)
+{
+    return (x + SHIFT_TO_INTEGER) - SHIFT_TO_INTEGER;
+}
+
+/* Sum of eight lanes, in the same order on every machine. */
+static inline double sum_lanes(const double *x)
+{
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
 /* values[i] = exp(values[i] - highest), where no value exceeds highest. */
 TREECRF_WIDEST static void exp_below(double *values, ptrdiff_t n, double highest)
 {

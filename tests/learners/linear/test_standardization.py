@@ -8,7 +8,7 @@ import treecrf
 from treecrf import TreeCRF
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.reading import as_sequences
-from treecrf.learners.linear.standardization import Standardization
+from treecrf.learners.linear.attributes import Standardization
 from treecrf.utils.fleet import LocalFleet
 
 

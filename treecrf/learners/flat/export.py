@@ -19,7 +19,7 @@ from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 
 class FlatTables:
-    """The conjunctions, contexts and weights of a flat forest, as text and arrays."""
+    """The conjunctions, contexts and weights of a flat forest, as text."""
 
     def __init__(
         self, flat: WeightedConjunctions, encoder: Encoder, classes: np.ndarray, backward: bool
@@ -29,8 +29,6 @@ class FlatTables:
         self.classes = classes
         # Offsets are reversed if the chain starts at the end of the sequences.
         self.side = -1 if backward else 1
-
-    # Names
 
     @cached_property
     def names(self) -> list[str]:
@@ -61,44 +59,6 @@ class FlatTables:
             if not labels.all()
         ]
         return " and ".join(conditions) or "anything"
-
-    # Arrays
-
-    def weights(self) -> np.ndarray:
-        """Return weights of shape (n_conjunctions, n_labels + 1, n_labels), for orders 0 and 1."""
-        n = len(self.classes)
-        return self.sparse_weights().toarray().reshape(len(self.flat), n + 1, n)
-
-    def sparse_weights(self) -> sparse.csr_array:
-        """Return weights (n_conjunctions, (n_labels + 1) * n_labels), by previous label first."""
-        flat, n = self.flat, len(self.classes)
-        previous = self._previous()[flat.sets]
-        entry, u = np.nonzero(previous)
-        indices = flat.conjunctions[entry], u * n + flat.labels[entry]
-        shape = (len(flat), (n + 1) * n)
-        return sparse.csr_array(sparse.coo_array((flat.weights[entry], indices), shape=shape))
-
-    def _previous(self) -> np.ndarray:
-        """Return the previous labels in each set of contexts, the last for none, as a mask."""
-        masks = self.flat.masks
-        if masks.shape[1] > 1:
-            raise ValueError(
-                f"the model is of order {masks.shape[1]}; weights of pairs of labels need order 0 "
-                "or 1"
-            )
-        return masks[:, 0] if masks.shape[1] else np.ones((len(masks), masks.shape[2]), dtype=bool)
-
-    # Tables
-
-    def columns(self) -> dict[str, list]:
-        """Return the columns with one row per weight: conjunction, context, label, weight."""
-        flat = self.flat
-        return {
-            "conjunction": [self.names[k] for k in flat.conjunctions],
-            "context": [self.contexts[k] for k in flat.sets],
-            "label": self.classes[flat.labels].tolist(),
-            "weight": flat.weights.tolist(),
-        }
 
     def plain(self) -> dict[str, Any]:
         """Return all contents as values that JSON supports."""
@@ -175,8 +135,8 @@ class WeightExports:
         >>> flat.weights().shape
         (2, 3, 2)
         """
-        check_is_fitted(self, "classes_")
-        return self._tables.weights()
+        weights, n = self.sparse_weights(), len(self.classes_)
+        return weights.toarray().reshape(self.n_conjunctions_, n + 1, n)
 
     def sparse_weights(self) -> sparse.csr_array:
         """Return the weights of the conjunctions as a sparse array.
@@ -199,7 +159,18 @@ class WeightExports:
         (2, 6)
         """
         check_is_fitted(self, "classes_")
-        return self._tables.sparse_weights()
+        flat, n = self._flat, len(self.classes_)
+        # The previous labels in each set of contexts, the last for none.
+        masks = flat.masks
+        if masks.shape[1] > 1:
+            raise ValueError(
+                f"the model is of order {masks.shape[1]}; weights of pairs of labels need order 0 "
+                "or 1"
+            )
+        entry, u = np.nonzero(masks[flat.sets].all(axis=1))
+        indices = flat.conjunctions[entry], u * n + flat.labels[entry]
+        shape = (len(flat), (n + 1) * n)
+        return sparse.csr_array(sparse.coo_array((flat.weights[entry], indices), shape=shape))
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return all weights as a data frame.
@@ -231,8 +202,15 @@ class WeightExports:
         check_is_fitted(self, "classes_")
         import narwhals.stable.v2 as narwhals
 
+        flat, tables = self._flat, self._tables
+        columns = {
+            "conjunction": [tables.names[k] for k in flat.conjunctions],
+            "context": [tables.contexts[k] for k in flat.sets],
+            "label": self.classes_[flat.labels].tolist(),
+            "weight": flat.weights.tolist(),
+        }
         try:
-            return narwhals.from_dict(self._tables.columns(), backend=backend).to_native()
+            return narwhals.from_dict(columns, backend=backend).to_native()
         except ModuleNotFoundError as error:
             name = error.name
             raise ImportError(f"backend={backend!r} needs {name}: pip install {name}") from error

@@ -8,6 +8,8 @@ from treecrf.utils.exact import UNIT
 
 # Gradients that are larger, as with huge learning rates, count as this.
 MAX_VALUE = 2.0**30
+# Larger scores do not change the probability of an instance noticeably.
+MAX_SCORE = 30.0
 DIRECTIONS = ("future", "past", "both")
 
 
@@ -34,6 +36,12 @@ class Bags:
     def sum_holders(self, values: np.ndarray) -> np.ndarray:
         """Sum, for each position, of the values of the bags that contain it."""
         return _sums(values, self._holders)
+
+
+def bag_probabilities(bags: Bags, score: np.ndarray) -> np.ndarray:
+    """Compute the probability that each bag is positive from the scores of the instances."""
+    score = np.clip(score, -MAX_SCORE, MAX_SCORE)
+    return -np.expm1(bags.sum_members(-np.log1p(np.exp(score))))
 
 
 def _sums(values: np.ndarray, ranges: tuple) -> np.ndarray:

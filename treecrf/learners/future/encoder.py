@@ -13,8 +13,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import CODES, MAX_CODES, Plan
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.future.bags import DIRECTIONS, Bags
-from treecrf.learners.future.discovery import bag_probabilities
+from treecrf.learners.future.bags import DIRECTIONS, Bags, bag_probabilities
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads

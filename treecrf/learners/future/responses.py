@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
@@ -19,22 +17,6 @@ FACTOR_TOLERANCE = 1e-3
 # Limit of the logits, which are infinite if a label is forbidden or the only one allowed. Its
 # exponential is finite.
 MAX_LOGIT = 600.0
-
-
-class Response(Protocol):
-    """The likelihood of the labels as a function of a feature and its effect on their scores."""
-
-    def start(self, slope: float) -> np.ndarray:
-        """Return the initial effect."""
-
-    def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Compute the mean log-likelihood per position."""
-
-    def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Compute the derivative of the log-likelihood by the feature, at each position."""
-
-    def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Find the effect with the greatest likelihood; the search starts at ``effect``."""
 
 
 class OneLabel:
@@ -155,6 +137,10 @@ class Sloped:
         )
         better = np.array([search.x])
         return better if -search.fun > self.value(effect, feature) else effect
+
+
+# The likelihood of the labels as a function of a feature and its effect on their scores.
+Response = OneLabel | Sloped
 
 
 def log_sum_exp(scores: np.ndarray) -> np.ndarray:

@@ -10,11 +10,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from treecrf.chains._memory cimport longest_of
-
-cdef extern from "utils/vector_math.h" nogil:
-    void exp_below(double *values, Py_ssize_t n, double highest)
-    void log_in_place(double *values, Py_ssize_t n)
-    double largest(const double *values, Py_ssize_t n)
+from treecrf.utils._vector_math cimport exp_below, largest, log_in_place
 
 cdef extern from "learners/linear/linear_chain.h" nogil:
     double MAX_SPREAD

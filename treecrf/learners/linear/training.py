@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.inputs.offsets import runs
 from treecrf.learners.iterations import Callbacks, IterationInfo
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.weights import Weights
@@ -19,6 +20,9 @@ from treecrf.utils.progress import Progress
 
 # Convergence is judged over this many iterations, because a single one may gain little.
 PERIOD = 10
+
+# Kernels take this many positions at a time; between two calls, training can be interrupted.
+BURST_POSITIONS = 1 << 16
 
 # Approximate curvature of the loss that an indicator adds at each position where it is 1.
 CURVATURE_OF_A_POSITION = 0.1
@@ -103,6 +107,13 @@ class Run:
 
     def _refuse_model(self) -> None:
         raise ValueError(f"{self.estimator} has no model before its first iteration")
+
+
+def bursts(offsets: np.ndarray, order: np.ndarray) -> Iterator[np.ndarray]:
+    """Cut an order of sequences into parts that kernels process without interruption."""
+    lengths = np.append(0, np.cumsum(np.diff(offsets)[order]))
+    for first, last in runs(lengths, BURST_POSITIONS):
+        yield order[first:last]
 
 
 def scale_of(data: TrainingData, l2: float) -> np.ndarray:

@@ -28,12 +28,15 @@ cdef extern from "learners/structured/best_path.h" nogil:
 
 
 cdef class AttributeRows:
-    """Attributes of the rows of all sequences."""
+    """Attributes of the rows of all sequences, which may be cut into pieces.
 
-    def __init__(self, by_row, window, first_rows, Py_ssize_t width):
-        self.starts, self.attributes, self.values = by_row
-        self.left, self.right = window
-        self.first_rows = first_rows
+    ``table`` is a `treecrf.learners.linear.scores.AttributeMatrix`.
+    """
+
+    def __init__(self, table, Py_ssize_t width, first_rows=None):
+        self.starts, self.attributes, self.values = table.by_row
+        self.left, self.right = table.window
+        self.first_rows = table.first_rows if first_rows is None else first_rows
         self.width = width
 
     cdef void score(self, Py_ssize_t i, Py_ssize_t length, const double *weights,
@@ -67,18 +70,19 @@ cdef class AttributeRows:
 cdef class LabeledChains:
     """True labels of sequences, and the constraints on all other label sequences.
 
-    ``before`` holds the known label before each sequence, ``n_labels`` for none; by default none
-    has one.
+    ``data`` is a `treecrf.learners.linear.training.TrainingData`. Its sequences may be cut into
+    pieces, with their own ``offsets``. ``before`` holds the known label before each piece,
+    ``n_labels`` for none; by default none has one.
     """
 
-    def __init__(self, offsets, labels, Py_ssize_t n_labels, follows, allowed, before=None):
-        self.offsets = offsets
-        self.labels = labels
+    def __init__(self, data, offsets=None, before=None):
+        self.offsets = data.offsets if offsets is None else offsets
+        self.labels = data.codes
         self.before = before
-        self.n_labels = n_labels
-        self.longest = np.diff(offsets).max()
-        no_penalties = np.zeros((n_labels + 1, n_labels))
-        self.penalties = no_penalties if follows is None else np.where(follows, 0.0, -np.inf)
+        self.n_labels = len(data.classes)
+        self.longest = np.diff(self.offsets).max()
+        self.penalties = data.constraints.limited(np.zeros((self.n_labels + 1, self.n_labels)))
+        allowed = data.constraints.allowed
         self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
 
     cdef Scratch open(self, Py_ssize_t width) except *:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.training import Run, TrainingData
+from treecrf.learners.linear.training import Run, TrainingData, bursts
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
+from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured._perceptron import Updates
-from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
 from treecrf.utils import checks
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -251,8 +251,8 @@ class AveragedWeights:
         # The updates of the weights, each times the number of sequences seen before it.
         self._late = data.layout.weights()
         self._n_seen = 0
-        rows = attribute_rows(data.table, data.layout.width)
-        self._updates = Updates(rows, labeled_chains(data), start, self._late)
+        rows = AttributeRows(data.table, data.layout.width)
+        self._updates = Updates(rows, LabeledChains(data), start, self._late)
 
     def run(self, order: np.ndarray) -> float:
         """Pass over the sequences once; returns the fraction of labels predicted correctly."""

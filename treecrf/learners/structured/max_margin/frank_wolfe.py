@@ -9,13 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treecrf.learners.linear.training import TrainingData
+from treecrf.learners.linear.training import TrainingData, bursts
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.examples import (
-    attribute_rows,
-    bursts,
-    labeled_chains,
-)
+from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured.max_margin._max_margin import (
     DualState,
     KernelDualState,
@@ -58,12 +54,11 @@ class Value(NamedTuple):
 class Problem(ABC):
     """The optimization problem; subclasses define the scores."""
 
-    width: int
-
-    def __init__(self, data: TrainingData, costs: np.ndarray):
+    def __init__(self, data: TrainingData, costs: np.ndarray, width: int):
         self.data = data
+        self.width = width
         self.costs = costs  # of the hinge loss of each sequence
-        self.chains = labeled_chains(data)
+        self.chains = LabeledChains(data)
 
     @abstractmethod
     def state(self, dual: Dual) -> DualState:
@@ -86,16 +81,14 @@ class LinearProblem(Problem):
     """Problem whose scores are sums of attributes times weights."""
 
     def __init__(self, data: TrainingData, costs: np.ndarray):
-        super().__init__(data, costs)
-        self.width = data.layout.width
-        self._rows = attribute_rows(data.scores.table, self.width)
+        super().__init__(data, costs, data.layout.width)
+        self._rows = AttributeRows(data.table, self.width)
 
     def weights(self, dual: Dual) -> Weights:
         """Return the weights of the dual variables."""
-        scores = self.data.scores
-        rows = scores.new_rows()
-        rows[scores.table.window[1] + scores.table.layout.rows] = dual.deltas
-        return scores.gradient_of_rows(rows, dual.pairs)
+        table, rows = self.data.table, self.data.scores.new_rows()
+        rows[table.window[1] + table.layout.rows] = dual.deltas
+        return self.data.scores.gradient_of_rows(rows, dual.pairs)
 
     def state(self, dual: Dual) -> LinearDualState:
         """Make a state from dual variables, with their weights; steps change these in place."""
@@ -117,8 +110,7 @@ class KernelProblem(Problem):
         kernel: Kernel,
         max_bytes: float,
     ):
-        super().__init__(data, costs)
-        self.width = len(data.classes)
+        super().__init__(data, costs, len(data.classes))
         self._inputs = inputs
         self._kernel = kernel
         self._gram = gram_of(kernel, inputs, max_bytes)

@@ -7,7 +7,6 @@ for the true one.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.examples import attribute_rows
+from treecrf.learners.structured._examples import AttributeRows
 from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
 from treecrf.learners.structured.sequence_boosting.loss import SequenceExponentialLoss
@@ -128,31 +127,12 @@ def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
     return EntryBounds(starts, entries, pieces, lows, highs, residuals)
 
 
-class Chooser(ABC):
-    """Chooser of the feature with the smallest bound, with the expectations of all features."""
+class UnionBound:
+    """Bounds with one interval for all pieces: equation 20 of Altun et al."""
 
     def __init__(self, loss: SequenceExponentialLoss, max_step: float):
         self.loss = loss
         self.max_step = max_step
-
-    @abstractmethod
-    def reset(self) -> None:
-        """Prepare for an update of all pieces."""
-
-    @abstractmethod
-    def update(self, chosen: np.ndarray) -> None:
-        """Process the latest inference of the loss, for some of the pieces."""
-
-    @abstractmethod
-    def choose(self) -> FeatureStep:
-        """Return the feature with the smallest bound; ties go to the first."""
-
-
-class UnionBound(Chooser):
-    """Bounds with one interval for all pieces: equation 20 of Altun et al."""
-
-    def __init__(self, loss: SequenceExponentialLoss, max_step: float):
-        super().__init__(loss, max_step)
         layout = loss.data.layout
         self.lows, self.highs = layout.weights(), layout.weights()
         for first, last in runs(loss.pieces.offsets, RUN_POSITIONS):
@@ -164,7 +144,7 @@ class UnionBound(Chooser):
         self.lows.transitions[:], self.highs.transitions[:] = lows.min(axis=0), highs.max(axis=0)
         self._sums = layout.weights()
         first_rows = loss.rows[loss.pieces.offsets[:-1]]
-        self._rows = attribute_rows(loss.data.table, layout.width, first_rows)
+        self._rows = AttributeRows(loss.data.table, layout.width, first_rows)
         self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
         self._parts = list(runs(np.arange(layout.size + 1), PART_FEATURES))
 
@@ -200,11 +180,12 @@ class UnionBound(Chooser):
         return FeatureStep(best, float(self._steps[best]), float(self._bounds[best]))
 
 
-class SequenceBound(Chooser):
+class SequenceBound:
     """Bounds with an interval for each piece: equation 17, minimized by Newton's method."""
 
     def __init__(self, loss: SequenceExponentialLoss, max_step: float):
-        super().__init__(loss, max_step)
+        self.loss = loss
+        self.max_step = max_step
         layout, n_pieces = loss.data.layout, len(loss.pieces.before)
         self._entries = entries = CellEntries.of(loss, 0, n_pieces)
         lows, highs = entries.intervals(loss)
@@ -250,3 +231,7 @@ class SequenceBound(Chooser):
         )  # fmt: skip
         best = int(np.argmin(self._bounds.vector))
         return FeatureStep(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
+
+
+# Chooser of the feature with the smallest bound, with the expectations of all features.
+Chooser = UnionBound | SequenceBound

@@ -11,7 +11,7 @@ from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.examples import labeled_chains
+from treecrf.learners.structured._examples import LabeledChains
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
     Expectations,
     PieceLosses,
@@ -71,7 +71,7 @@ class SequenceLosses:
         self._piece_of = self.pieces.of_positions
         self._position_of = np.full(data.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
-        self.chains = labeled_chains(data, self.pieces.offsets, self.pieces.before)
+        self.chains = LabeledChains(data, self.pieces.offsets, self.pieces.before)
         self._inference = PieceLosses(self.chains, self.scores, self.transitions)
         self.update(self.all_pieces)
 

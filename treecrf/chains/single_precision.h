@@ -1,41 +1,41 @@
 /* Forward-backward in single precision over short chains of many labels, for samples of examples.
  *
  * All numbers of a chain of order 1 stay in the processor's cache: for every position, a row of
- * contexts for each label, padded to a multiple of NARROW_LANES with zeros. Factors are relative to
+ * contexts for each label, padded to a multiple of SINGLE_LANES with zeros. Factors are relative to
  * the largest one of their position, and forward weights sum to 1. A factor has a relative error of
  * at most 2^-21, less than a change of the score by its unit 2^-20; sums add at most 2^-20, so that
  * the probability of a sequence of n positions has a relative error below about n * 2^-19. Chains
  * whose weights could leave the range of single precision are refused.
  *
- * Sums have NARROW_LANES lanes, so that their order is the same on every machine.
+ * Sums have SINGLE_LANES lanes, so that their order is the same on every machine.
  */
-#ifndef TREECRF_NARROW_H
-#define TREECRF_NARROW_H
+#ifndef TREECRF_SINGLE_PRECISION_H
+#define TREECRF_SINGLE_PRECISION_H
 
 #include "chains/parts.h"
 #include "chains/sampling.h"
 
-#define NARROW_LANES 8
+#define SINGLE_LANES 8
 
 /* Number of factors that are computed at a time. */
-#define NARROW_BLOCK 16
+#define SINGLE_BLOCK 16
 
 /* Compilers turn such loops into single instructions. */
 #if defined(_MSC_VER)
-#define NARROW_LOOP(k, n) for (int k = 0; k < n; k++)
+#define SINGLE_LOOP(k, n) for (int k = 0; k < n; k++)
 #else
-#define NARROW_LOOP(k, n) _Pragma("omp simd") for (int k = 0; k < n; k++)
+#define SINGLE_LOOP(k, n) _Pragma("omp simd") for (int k = 0; k < n; k++)
 #endif
 
 /* Forward weights, sums of a position's weights and logarithms of factors are at least these. With
  * factors of at most 1, backward weights are then below 1e37. */
-#define NARROW_WEIGHT 1e-25f
-#define NARROW_TOTAL 1e-12f
-#define NARROW_LOG (-80)
+#define SINGLE_WEIGHT 1e-25f
+#define SINGLE_TOTAL 1e-12f
+#define SINGLE_LOG (-80)
 
 typedef struct {
     ptrdiff_t n_labels, width; /* width: contexts of a row, with the padding */
-    ptrdiff_t size;            /* numbers of a position, a multiple of NARROW_BLOCK */
+    ptrdiff_t size;            /* numbers of a position, a multiple of SINGLE_BLOCK */
     ptrdiff_t start, length;
     const int32_t *transitions; /* those of `score_source` for depths 0 and 1, in padded rows */
     double log_z, path_score;
@@ -46,24 +46,24 @@ typedef struct {
     float *past;    /* [position, context]: influence on earlier positions */
     float *inverse; /* [position]: inverse sum of the weights after it */
     float *rows;    /* three rows: backward weights, those after a position, and work */
-} narrow_chain;
+} single_chain;
 
-static inline float narrow_sum(const float *x)
+static inline float single_sum(const float *x)
 {
     return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
-TREECRF_TEMPLATE float narrow_dot(const float *restrict a, const float *restrict b, ptrdiff_t width)
+TREECRF_TEMPLATE float single_dot(const float *restrict a, const float *restrict b, ptrdiff_t width)
 {
-    float x[NARROW_LANES] = {0.0f};
-    for (ptrdiff_t i = 0; i < width; i += NARROW_LANES)
-        NARROW_LOOP(k, NARROW_LANES) x[k] += a[i + k] * b[i + k];
-    return narrow_sum(x);
+    float x[SINGLE_LANES] = {0.0f};
+    for (ptrdiff_t i = 0; i < width; i += SINGLE_LANES)
+        SINGLE_LOOP(k, SINGLE_LANES) x[k] += a[i + k] * b[i + k];
+    return single_sum(x);
 }
 
-/* exp(units * 2^-20) for units between NARROW_LOG * 2^20 and 0. The range is reduced with integers,
+/* exp(units * 2^-20) for units between SINGLE_LOG * 2^20 and 0. The range is reduced with integers,
  * so that large arguments are as precise as small ones. */
-static inline float narrow_exp(int32_t units)
+static inline float single_exp(int32_t units)
 {
     const float shift = 12582912.0f; /* 1.5 * 2^23 */
     float shifted = (float)units * (1.4426950408889634f * 0x1p-20f) + shift;
@@ -84,7 +84,7 @@ static inline float narrow_exp(int32_t units)
 }
 
 /* Mark forbidden sums of label v at position t. */
-static inline void narrow_forbid(const score_source *source, const narrow_chain *chain,
+static inline void single_forbid(const score_source *source, const single_chain *chain,
                                  ptrdiff_t v, ptrdiff_t t, int32_t *restrict sums)
 {
     ptrdiff_t c, k = chain->n_labels;
@@ -99,7 +99,7 @@ static inline void narrow_forbid(const score_source *source, const narrow_chain 
 
 /* Sums of the parts of label v at position t; FORBIDDEN in the padding. Raises the `highest` sum of
  * each lane. */
-TREECRF_TEMPLATE void narrow_sums(const score_source *source, const narrow_chain *chain,
+TREECRF_TEMPLATE void single_sums(const score_source *source, const single_chain *chain,
                                   ptrdiff_t v, ptrdiff_t t, int32_t *restrict sums,
                                   int32_t *restrict highest)
 {
@@ -121,59 +121,59 @@ TREECRF_TEMPLATE void narrow_sums(const score_source *source, const narrow_chain
             sums[c] = (int32_t)(state + (uint32_t)transitions[c]);
     }
     if (source->follows || source->allowed)
-        narrow_forbid(source, chain, v, t, sums);
+        single_forbid(source, chain, v, t, sums);
     for (c = t ? k : 1; c < width; c++)
         sums[c] = FORBIDDEN;
-    for (c = 0; c < width; c += NARROW_LANES)
-        NARROW_LOOP(j, NARROW_LANES)
+    for (c = 0; c < width; c += SINGLE_LANES)
+        SINGLE_LOOP(j, SINGLE_LANES)
             highest[j] = sums[c + j] > highest[j] ? sums[c + j] : highest[j];
 }
 
 /* Turn n sums into factors relative to `level`; returns whether none is too small. */
-TREECRF_TEMPLATE int narrow_factors(float *values, ptrdiff_t n, int32_t level)
+TREECRF_TEMPLATE int single_factors(float *values, ptrdiff_t n, int32_t level)
 {
-    int32_t lowest = level + NARROW_LOG * (1 << 20), any[NARROW_BLOCK] = {0};
-    for (ptrdiff_t i = 0; i < n; i += NARROW_BLOCK) {
-        int32_t sums[NARROW_BLOCK];
-        float factors[NARROW_BLOCK];
+    int32_t lowest = level + SINGLE_LOG * (1 << 20), any[SINGLE_BLOCK] = {0};
+    for (ptrdiff_t i = 0; i < n; i += SINGLE_BLOCK) {
+        int32_t sums[SINGLE_BLOCK];
+        float factors[SINGLE_BLOCK];
         memcpy(sums, values + i, sizeof sums);
-        NARROW_LOOP(k, NARROW_BLOCK)
+        SINGLE_LOOP(k, SINGLE_BLOCK)
         {
-            float factor = narrow_exp((sums[k] > lowest ? sums[k] : lowest) - level);
+            float factor = single_exp((sums[k] > lowest ? sums[k] : lowest) - level);
             any[k] |= (sums[k] < lowest) & (sums[k] != FORBIDDEN);
             factors[k] = sums[k] >= lowest ? factor : 0.0f;
         }
         memcpy(values + i, factors, sizeof factors);
     }
-    for (int k = 1; k < NARROW_BLOCK; k++)
+    for (int k = 1; k < SINGLE_BLOCK; k++)
         any[0] |= any[k];
     return !any[0];
 }
 
 /* Load all factors, and the sum of the scores along the labels of the positions; `highest` has
- * NARROW_LANES numbers for each position. */
-TREECRF_WIDEST static int narrow_load(narrow_chain *chain, const score_source *source,
+ * SINGLE_LANES numbers for each position. */
+TREECRF_WIDEST static int single_load(single_chain *chain, const score_source *source,
                                       const int32_t *labels, int32_t *highest)
 {
     ptrdiff_t v, t, i, n = chain->n_labels * chain->width;
     chain->log_z = chain->path_score = 0.0;
     labels += chain->start;
-    for (t = 0; t < chain->length * NARROW_LANES; t++)
+    for (t = 0; t < chain->length * SINGLE_LANES; t++)
         highest[t] = FORBIDDEN;
     for (v = 0; v < chain->n_labels; v++)
         for (t = 0; t < chain->length; t++)
-            narrow_sums(source, chain, v, t,
+            single_sums(source, chain, v, t,
                         (int32_t *)(void *)(chain->pairs + t * chain->size + v * chain->width),
-                        highest + t * NARROW_LANES);
+                        highest + t * SINGLE_LANES);
     for (t = 0; t < chain->length; t++) {
         int32_t level = FORBIDDEN, *sums = (int32_t *)(void *)(chain->pairs + t * chain->size);
         int32_t own = sums[labels[t] * chain->width + (t ? labels[t - 1] : 0)];
         chain->path_score += own == FORBIDDEN ? -HUGE_VAL : own * SCORE_UNIT;
-        for (i = 0; i < NARROW_LANES; i++)
-            level = highest[t * NARROW_LANES + i] > level ? highest[t * NARROW_LANES + i] : level;
+        for (i = 0; i < SINGLE_LANES; i++)
+            level = highest[t * SINGLE_LANES + i] > level ? highest[t * SINGLE_LANES + i] : level;
         for (i = n; i < chain->size; i++)
             sums[i] = FORBIDDEN;
-        if (level < INT32_MIN / 2 || !narrow_factors(chain->pairs + t * chain->size, n, level))
+        if (level < INT32_MIN / 2 || !single_factors(chain->pairs + t * chain->size, n, level))
             return 0;
         chain->log_z += level * SCORE_UNIT;
     }
@@ -181,7 +181,7 @@ TREECRF_WIDEST static int narrow_load(narrow_chain *chain, const score_source *s
 }
 
 /* Forward pass over the factors; returns whether all weights are in range. */
-TREECRF_WIDEST static int narrow_forward(narrow_chain *chain)
+TREECRF_WIDEST static int single_forward(single_chain *chain)
 {
     ptrdiff_t v, c, t, k = chain->n_labels, width = chain->width;
     float *now = chain->weights;
@@ -189,21 +189,21 @@ TREECRF_WIDEST static int narrow_forward(narrow_chain *chain)
         now[c] = c == 0;
     for (t = 0; t < chain->length; t++, now += width) {
         const float *pairs = chain->pairs + t * chain->size;
-        float *after = now + width, lanes[NARROW_LANES] = {0.0f}, total, inverse;
+        float *after = now + width, lanes[SINGLE_LANES] = {0.0f}, total, inverse;
         uint32_t lost = 0;
         for (v = 0; v < k; v++)
-            after[v] = narrow_dot(now, pairs + v * width, width);
+            after[v] = single_dot(now, pairs + v * width, width);
         for (v = k; v < width; v++)
             after[v] = 0.0f;
-        for (c = 0; c < width; c += NARROW_LANES)
-            NARROW_LOOP(j, NARROW_LANES) lanes[j] += after[c + j];
-        total = narrow_sum(lanes);
-        if (!(total >= NARROW_TOTAL))
+        for (c = 0; c < width; c += SINGLE_LANES)
+            SINGLE_LOOP(j, SINGLE_LANES) lanes[j] += after[c + j];
+        total = single_sum(lanes);
+        if (!(total >= SINGLE_TOTAL))
             return 0;
         inverse = 1.0f / total;
         for (c = 0; c < width; c++) {
             after[c] *= inverse;
-            lost |= (uint32_t)((after[c] > 0.0f) & (after[c] < NARROW_WEIGHT));
+            lost |= (uint32_t)((after[c] > 0.0f) & (after[c] < SINGLE_WEIGHT));
         }
         if (lost)
             return 0;
@@ -214,7 +214,7 @@ TREECRF_WIDEST static int narrow_forward(narrow_chain *chain)
 }
 
 /* Begin the backward pass: the backward weights after the last position are 1. */
-static inline void narrow_finish(narrow_chain *chain)
+static inline void single_finish(single_chain *chain)
 {
     ptrdiff_t c, width = chain->width;
     const float *weights = chain->weights + chain->length * width;
@@ -226,7 +226,7 @@ static inline void narrow_finish(narrow_chain *chain)
 }
 
 /* Backward pass over position t, whose factors become probabilities. */
-TREECRF_WIDEST static void narrow_backward(narrow_chain *chain, ptrdiff_t t)
+TREECRF_WIDEST static void single_backward(single_chain *chain, ptrdiff_t t)
 {
     ptrdiff_t v, c, k = chain->n_labels, width = chain->width;
     const float *restrict weights = chain->weights + t * width;
@@ -256,14 +256,14 @@ TREECRF_WIDEST static void narrow_backward(narrow_chain *chain, ptrdiff_t t)
     }
 }
 
-static inline float narrow_inverse(float p) { return p > 1e-37f ? 1.0f / p : 0.0f; }
+static inline float single_inverse(float p) { return p > 1e-37f ? 1.0f / p : 0.0f; }
 
-static inline float narrow_own(float p) { return 2.0f * (1.0f - (p < 1.0f ? p : 1.0f)); }
+static inline float single_own(float p) { return 2.0f * (1.0f - (p < 1.0f ? p : 1.0f)); }
 
-static inline float narrow_least(float a, float b) { return a < b ? a : b; }
+static inline float single_least(float a, float b) { return a < b ? a : b; }
 
 /* Influence of the contexts at position t on the pairs from t on, as in `_curvature`. */
-TREECRF_WIDEST static void narrow_future(narrow_chain *chain, ptrdiff_t t)
+TREECRF_WIDEST static void single_future(single_chain *chain, ptrdiff_t t)
 {
     ptrdiff_t v, c, k = chain->n_labels, width = chain->width;
     const float *restrict contexts = chain->contexts + t * width;
@@ -272,7 +272,7 @@ TREECRF_WIDEST static void narrow_future(narrow_chain *chain, ptrdiff_t t)
     float *restrict here = chain->future + t * width, *restrict inverse = chain->rows + width;
     for (c = 0; c < width; c++) {
         here[c] = 0.0f;
-        inverse[c] = narrow_inverse(contexts[c]);
+        inverse[c] = single_inverse(contexts[c]);
     }
     for (v = 0; v + 2 <= k; v += 2, row += 2 * width)
         for (c = 0; c < width; c++)
@@ -282,13 +282,13 @@ TREECRF_WIDEST static void narrow_future(narrow_chain *chain, ptrdiff_t t)
         for (c = 0; c < width; c++)
             here[c] += fabsf(row[c] * inverse[c] - next[v]) * after[v];
     for (c = 0; c < width; c++) {
-        float own = narrow_own(contexts[c]);
-        here[c] = narrow_least(own + here[c], own * (float)(chain->length - t));
+        float own = single_own(contexts[c]);
+        here[c] = single_least(own + here[c], own * (float)(chain->length - t));
     }
 }
 
 /* The same for the pairs before t + 1. */
-TREECRF_WIDEST static void narrow_past(narrow_chain *chain, ptrdiff_t t)
+TREECRF_WIDEST static void single_past(single_chain *chain, ptrdiff_t t)
 {
     ptrdiff_t v, c, k = chain->n_labels, width = chain->width;
     const float *restrict contexts = chain->contexts + t * width;
@@ -299,18 +299,18 @@ TREECRF_WIDEST static void narrow_past(narrow_chain *chain, ptrdiff_t t)
         for (c = 0; c < width; c++)
             chain->past[c] = 0.0f;
     for (v = 0; v < k; v++, row += width) {
-        float lanes[NARROW_LANES] = {0.0f}, p = contexts[width + v], own = narrow_own(p);
-        float inverse = narrow_inverse(p);
-        for (c = 0; c < width; c += NARROW_LANES)
-            NARROW_LOOP(j, NARROW_LANES) lanes[j] += fabsf(row[c + j] * inverse - contexts[c + j]) * here[c + j];
-        after[v] = narrow_least(own + narrow_sum(lanes), own * (float)(t + 1));
+        float lanes[SINGLE_LANES] = {0.0f}, p = contexts[width + v], own = single_own(p);
+        float inverse = single_inverse(p);
+        for (c = 0; c < width; c += SINGLE_LANES)
+            SINGLE_LOOP(j, SINGLE_LANES) lanes[j] += fabsf(row[c + j] * inverse - contexts[c + j]) * here[c + j];
+        after[v] = single_least(own + single_sum(lanes), own * (float)(t + 1));
     }
     for (v = k; v < width; v++)
         after[v] = 0.0f;
 }
 
 /* Curvature of the pair of label v and context c at position t, see `_curvature`. */
-static inline double narrow_curvature(const narrow_chain *chain, ptrdiff_t t, ptrdiff_t v,
+static inline double single_curvature(const single_chain *chain, ptrdiff_t t, ptrdiff_t v,
                                       ptrdiff_t c, double p, double bound_share)
 {
     double own = 2.0 * (1.0 - (p < 1.0 ? p : 1.0));
@@ -319,14 +319,14 @@ static inline double narrow_curvature(const narrow_chain *chain, ptrdiff_t t, pt
     return p * (own > limit ? own : limit);
 }
 
-/* Bit b of marks[j] shows whether the pair b * NARROW_LANES + j might be kept. */
-TREECRF_TEMPLATE void narrow_marks(const float *restrict row, ptrdiff_t width,
+/* Bit b of marks[j] shows whether the pair b * SINGLE_LANES + j might be kept. */
+TREECRF_TEMPLATE void single_marks(const float *restrict row, ptrdiff_t width,
                                    const uint32_t *restrict streams, uint32_t v, float scale,
                                    float background, uint32_t *restrict marks, int with_background)
 {
     uint32_t bit = 1;
-    for (ptrdiff_t i = 0; i < width; i += NARROW_LANES, bit <<= 1)
-        NARROW_LOOP(j, NARROW_LANES)
+    for (ptrdiff_t i = 0; i < width; i += SINGLE_LANES, bit <<= 1)
+        SINGLE_LOOP(j, SINGLE_LANES)
         {
             float chances = fabsf(row[i + j]) * scale;
             if (with_background)
@@ -337,22 +337,22 @@ TREECRF_TEMPLATE void narrow_marks(const float *restrict row, ptrdiff_t width,
 
 /* Numbers of the pairs of label v, in ascending order, that might be kept: the test is rounded.
  * `scale` includes the weight of the position; `background` is as in `chances_of`, but scaled. */
-TREECRF_WIDEST static ptrdiff_t narrow_find(const float *row, ptrdiff_t width,
+TREECRF_WIDEST static ptrdiff_t single_find(const float *row, ptrdiff_t width,
                                             const uint32_t *streams, uint32_t v, float scale,
                                             float background, int32_t *restrict found)
 {
-    uint32_t marks[NARROW_LANES] = {0}, any = 0;
+    uint32_t marks[SINGLE_LANES] = {0}, any = 0;
     ptrdiff_t i, n_found = 0;
     if (background > 0.0f)
-        narrow_marks(row, width, streams, v, scale, background, marks, 1);
+        single_marks(row, width, streams, v, scale, background, marks, 1);
     else
-        narrow_marks(row, width, streams, v, scale, background, marks, 0);
-    for (int j = 0; j < NARROW_LANES; j++)
+        single_marks(row, width, streams, v, scale, background, marks, 0);
+    for (int j = 0; j < SINGLE_LANES; j++)
         any |= marks[j];
-    for (i = 0; any; i += NARROW_LANES, any >>= 1)
-        for (int j = 0; (any & 1) && j < NARROW_LANES; j++) {
+    for (i = 0; any; i += SINGLE_LANES, any >>= 1)
+        for (int j = 0; (any & 1) && j < SINGLE_LANES; j++) {
             found[n_found] = (int32_t)(i + j);
-            n_found += marks[j] >> (i / NARROW_LANES) & 1;
+            n_found += marks[j] >> (i / SINGLE_LANES) & 1;
         }
     return n_found;
 }
