@@ -19,6 +19,7 @@ from support.beams import (
     lattice_of,
 )
 from support.cases import STORAGES, random_sequences
+from support.chains import STEP, Chains, seeds
 from support.forests import PLAIN_GROWTH, Trained
 from support.sweeps import sweep
 
@@ -26,52 +27,43 @@ from treecrf import TreeCRF, _inference
 from treecrf.chains import _beam, _beam_gradients, _decode
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.lattice import chains_of
 from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.reading import as_sequences
-from treecrf.learners.boosted.beam import (
-    Beam,
-    BeamBooster,
-    BeamLattice,
-    BeamObjective,
-    BeamScores,
-)
+from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamLattice, BeamObjective, BeamScores
 from treecrf.learners.boosted.loop import boost
 from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.threads import Threads
 
-STEP = 2.0**-32  # residuals and curvatures are multiples of this
 KINDS = ["moderate", "large", "tied", "forbidden"]
 
 
-def draw_scores(kind, rng, shape):
-    if kind == "large":
-        return rng.choice([-500.0, 500.0], shape) + rng.normal(size=shape)
-    if kind == "tied":  # exact sums: ties do not depend on the order of summation
-        return rng.choice([0.0, -1000.0], shape)
+def draw_scores(kind, rng, n_labels, n_positions, order):
+    """Return scores, and a label sequence that they may forbid."""
+    shape, labels = (
+        (n_labels, n_positions, n_labels**order),
+        rng.integers(n_labels, size=n_positions),
+    )
     scores = rng.normal(size=shape)
+    if kind == "large":
+        scores += rng.choice([-500.0, 500.0], shape)
+    if kind == "tied":  # exact sums: ties do not depend on the order of summation
+        scores = rng.choice([0.0, -1000.0], shape)
     if kind == "forbidden":
         forbidden = rng.random(shape) < 0.3
         forbidden[rng.integers(shape[0], size=shape[1]), np.arange(shape[1])] = False
         scores[forbidden] = -np.inf
-    return scores
+    return scores, labels
 
 
-class Beams:
-    """Several sequences in the arrays that the kernels work on."""
+class Beams(Chains):
+    """Sequences whose inference is restricted to a beam."""
 
     def __init__(self, kind, rng, n_labels, order, lengths, width):
-        self.n_labels, self.order, self.width = n_labels, order, width
-        shapes = [(n_labels, n, n_labels**order) for n in lengths]
-        self.pieces = [draw_scores(kind, rng, shape) for shape in shapes]
-        self.scores = np.ascontiguousarray(np.concatenate(self.pieces, axis=1))
-        self.offsets = np.cumsum([0, *lengths])
-        self.labels = rng.integers(n_labels, size=self.offsets[-1]).astype(np.int32)
-        self.chains = chains_of(self.offsets, order)
-        self.whole = (0, len(self.chains) - 1)
+        super().__init__(kind, rng, n_labels, order, lengths, draw_scores)
+        self.width, self.whole = width, self.everything
 
     def beam(self, forward_only=False):
         return BeamChains(self.known.source, self.chains, self.width, forward_only)
@@ -80,12 +72,8 @@ class Beams:
     def known(self):
         return KnownScores(self.scores, self.offsets, self.order)
 
-    def per_sequence(self, values):
-        """Sum the values of the chains; with order 0 each position is one."""
-        return values if self.order else np.add.reduceat(values, self.offsets[:-1])
-
     def marginals(self, forward_only=False, part=None):
-        out, log_z = np.full((self.offsets[-1], self.n_labels), 7.0), np.full(self.whole[1], 7.0)
+        out, log_z = (np.full((self.offsets[-1], self.n_labels), 7.0), np.full(self.whole[1], 7.0))
         part = part or self.whole
         _beam.marginals(self.beam(forward_only), *part, out, log_z)
         return out, log_z
@@ -131,13 +119,10 @@ class Beams:
 
     def naive(self, labeled):
         """Yield the beam of each sequence, its log Z, scores, labels and slice of positions."""
-        for piece, start, stop in zip(
-            self.pieces, self.offsets[:-1], self.offsets[1:], strict=True
-        ):
-            labels = self.labels[start:stop]
+        for piece, labels, where in self.slices():
             shape = self.n_labels, self.order, self.width
             kept, log_z = naive_beam(piece, *shape, labels if labeled else None)
-            yield kept, log_z, piece, labels, slice(start, stop)
+            yield kept, log_z, piece, labels, where
 
     def paths(self, kept, piece, length=None):
         return paths_in(kept, piece, self.n_labels, self.order, length)
@@ -160,7 +145,6 @@ def shapes_of(n_labels, order):
 
 
 shapes = st.tuples(st.integers(1, 3), st.integers(0, 3)).flatmap(lambda shape: shapes_of(*shape))
-seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 kinds = st.sampled_from(KINDS)
 free_kinds = st.sampled_from(KINDS[:3])
 

@@ -19,7 +19,7 @@ from support.samples import (
     floor_of,
     keys_of,
 )  # fmt: skip
-from support.score_parts import draw_case, lengths_of, rules, scales, shapes
+from support.score_parts import draw_case, lengths_of, rules, scales, shapes, shuffled_case
 
 from treecrf import _inference
 from treecrf.chains._sampling import EXAMPLE, Sample, log_likelihood
@@ -299,14 +299,8 @@ def test_threads_and_parts_change_nothing(n_labels, order, bound_share):
 @pytest.mark.parametrize(("n_labels", "order"), [(3, 0), (3, 1), (3, 2), (11, 1)])
 def test_order_of_sequences_changes_nothing(n_labels, order, bound_share):
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 9, 50)
-    parts, labels = draw_case(rng, n_labels, order, lengths)
-    shuffled = rng.permutation(50)
-    old = np.concatenate([np.arange(*parts.offsets[i : i + 2]) for i in shuffled])
-    moved, _ = draw_case(rng, n_labels, order, lengths[shuffled])
-    moved.state[:] = parts.state[:, old]
-    moved.rest[:] = parts.rest[:, old]
-    moved.transitions[:] = parts.transitions
+    parts, labels = draw_case(rng, n_labels, order, rng.integers(1, 9, 50))
+    shuffled, old, moved = shuffled_case(rng, parts)
     keys = keys_of(parts.offsets)
     before = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share)
     after = LikelihoodSampler(moved.offsets, labels[old], order, ONE, keys[shuffled], bound_share)

@@ -21,7 +21,7 @@ from support.samples import (
     floor_of,
     keys_of,
 )  # fmt: skip
-from support.score_parts import draw_case, lengths_of, rules, scales
+from support.score_parts import draw_case, lengths_of, rules, scales, shuffled_case
 from support.score_parts import shapes as shapes_of_parts
 
 from treecrf.chains import _tables
@@ -274,13 +274,7 @@ def test_all_examples_are_the_tables_of_the_exact_engine(
 def check_all_examples(parts, labels, candidates, bound_share):
     """Compare a draw of all examples with the tables of the exact engine."""
     sampler = LikelihoodSampler(
-        parts.offsets,
-        labels,
-        parts.order,
-        ONE,
-        keys_of(parts.offsets),
-        bound_share,
-        candidates,
+        parts.offsets, labels, parts.order, ONE, keys_of(parts.offsets), bound_share, candidates
     )
     floor = float(bound_share is None)
     raw = RawDraw(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
@@ -360,11 +354,7 @@ def test_threads_and_order_change_no_sample(n_labels, order, bound_share):
         other, other_value = drawn(threads, parts, labels, keys, candidates)
     check_same(one.lists, other.lists)
     assert (one.size, value) == (other.size, other_value)
-    shuffled = rng.permutation(51)
-    old = np.concatenate([np.arange(*parts.offsets[i : i + 2]) for i in shuffled])
-    moved, _ = draw_case(rng, n_labels, order, np.array(lengths)[shuffled])
-    moved.state[:], moved.rest[:] = parts.state[:, old], parts.rest[:, old]
-    moved.transitions[:] = parts.transitions
+    shuffled, old, moved = shuffled_case(rng, parts)
     other, other_value = drawn(ONE, moved, labels[old], keys[shuffled], candidates[old])
     assert (one.size, value) == (other.size, other_value)
     before, after = (

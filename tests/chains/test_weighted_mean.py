@@ -20,8 +20,7 @@ def test_sums_of_parts_give_the_mean_of_all(weighted):
         for chosen in np.array_split(rng.permutation(50), n_parts):
             positions = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen])
             of_part = WeightedMean(
-                weights[positions] if weighted else None,
-                np.append(0, np.cumsum(lengths[chosen])),
+                weights[positions] if weighted else None, np.append(0, np.cumsum(lengths[chosen]))
             ).of_part(weights.max() if weighted else None)
             sums.append(of_part.sums(values[chosen]))
         total = sums[0]

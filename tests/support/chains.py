@@ -39,9 +39,9 @@ def draw_scores(kind, rng, n_labels, n_positions, order):
 class Chains:
     """Several sequences in the arrays that the kernels work on."""
 
-    def __init__(self, kind, rng, n_labels, order, lengths):
+    def __init__(self, kind, rng, n_labels, order, lengths, draw=draw_scores):
         self.n_labels, self.order = n_labels, order
-        drawn = [draw_scores(kind, rng, n_labels, n, order) for n in lengths]
+        drawn = [draw(kind, rng, n_labels, n, order) for n in lengths]
         self.pieces = [scores for scores, _ in drawn]
         self.scores = np.ascontiguousarray(np.concatenate(self.pieces, axis=1))
         self.labels = np.concatenate([labels for _, labels in drawn]).astype(np.int32)

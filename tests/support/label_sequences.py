@@ -16,7 +16,7 @@ class Enumerated:
     Parameters
     ----------
     X, y : list of str
-    window : (int, int)
+    window : int or (int, int)
     pairs : bool
         Whether symbols also form features with pairs of labels.
     may : callable, optional
@@ -67,7 +67,7 @@ def counts(word, labels, window=(0, 0), pairs=False):
     def add(name, value=1.0):
         found[name] = found.get(name, 0.0) + value
 
-    left, right = window
+    left, right = (window, window) if isinstance(window, int) else window
     for t, label in enumerate(labels):
         previous = labels[t - 1] if t else None
         add((previous, label))

@@ -45,6 +45,17 @@ def draw_case(rng, n_labels, order, lengths, scale="moderate", rest=True, constr
     return draw_parts(rng, n_labels, order, lengths, scale, rest, rules), labels
 
 
+def shuffled_case(rng, parts):
+    """Return an order of the sequences, their old positions in it, and the parts in this order."""
+    shuffled = rng.permutation(len(parts.offsets) - 1)
+    old = np.concatenate([np.arange(*parts.offsets[i : i + 2]) for i in shuffled])
+    lengths = np.diff(parts.offsets)[shuffled]
+    moved = draw_parts(rng, parts.n_labels, parts.order, lengths)
+    moved.state[:], moved.rest[:] = parts.state[:, old], parts.rest[:, old]
+    moved.transitions[:] = parts.transitions
+    return shuffled, old, moved
+
+
 shapes = st.tuples(st.integers(1, 9), st.integers(0, 3)).filter(lambda s: s[0] ** s[1] <= 81)
 lengths_of = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 scales = st.sampled_from(list(SCALES))

@@ -14,17 +14,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
+from treecrf.chains._heap cimport Candidate, make_heap, sift_down_candidate
 from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles, take_zeros
-
-cdef extern from "chains/heap.h" nogil:
-    ctypedef struct Candidate "candidate":
-        double score
-        double added
-        Py_ssize_t step        # orders ties
-        Py_ssize_t source
-        Py_ssize_t rank
-
-    void sift_down_candidate(Candidate *heap, Py_ssize_t n, Py_ssize_t i)
 
 cdef extern from "chains/recursions.h" nogil:
     void log_softmax(double *columns, Py_ssize_t n_rows, Py_ssize_t stride, Py_ssize_t n)
@@ -234,8 +225,7 @@ cdef void advance(Beam *beam, Py_ssize_t t) noexcept nogil:
     cdef Py_ssize_t k, size = 0, n = find_candidates(beam)
     cdef Py_ssize_t order = beam.order
     cdef Candidate *best = beam.candidates
-    for k in range(n // 2 - 1, -1, -1):
-        sift_down_candidate(best, n, k)
+    make_heap(best, n)
     beam.parents[t * beam.width] = beam.labels[t * beam.width] = 0
     while n and size < beam.width:
         beam.parents[t * beam.width + size] = <int32_t> (best.step // beam.n_labels)

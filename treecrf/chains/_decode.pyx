@@ -13,17 +13,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from treecrf.chains._chain cimport chain_shape, contexts_at, shape_of, tile_of
+from treecrf.chains._heap cimport Candidate, make_heap, sift_down_candidate
 from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles
-
-cdef extern from "chains/heap.h" nogil:
-    ctypedef struct Candidate "candidate":
-        double score           # of the best label sequence that a list still offers
-        double added           # by the step from the list's context
-        Py_ssize_t step        # orders ties
-        Py_ssize_t source      # the list
-        Py_ssize_t rank        # of the label sequence in the list
-
-    void sift_down_candidate(Candidate *heap, Py_ssize_t n, Py_ssize_t i)
 
 cdef extern from "chains/recursions.h" nogil:
     void best_tile(const chain_shape *shape, const double *scores, Py_ssize_t stride,
@@ -223,10 +214,9 @@ cdef inline Py_ssize_t offer(Search *search, Py_ssize_t size, Py_ssize_t step, P
 cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
                     int64_t *origin) noexcept nogil:
     """Merge the candidates for a list after the position."""
-    cdef Py_ssize_t i, found = 0
+    cdef Py_ssize_t found = 0
     cdef Candidate *top = search.heap
-    for i in range(size // 2 - 1, -1, -1):
-        sift_down_candidate(search.heap, size, i)
+    make_heap(search.heap, size)
     while size and found < search.n_best:
         search.after.scores[target * search.n_best + found] = top.score
         origin[found] = top.step * search.n_best + top.rank

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -64,10 +65,7 @@ class Lattice:
         chains = self.chains
         out = np.zeros((self.n_positions, self.n_labels))
         log_z = np.zeros(len(chains) - 1)
-        self.threads.map(
-            lambda part: _inference.marginals(self.scores, chains, *part, out, log_z),
-            self.threads.parts(chains),
-        )
+        self._in_parts(chains, _inference.marginals, out, log_z)
         return out
 
     def pairwise(self) -> np.ndarray:
@@ -79,10 +77,7 @@ class Lattice:
             pairs[self.offsets[:-1]] = 0.0
             return pairs
         out = np.zeros((n, self.n_labels, self.n_labels))
-        self.threads.map(
-            lambda part: _inference.pairwise(self.scores, self.offsets, *part, out),
-            self.threads.parts(self.offsets),
-        )
+        self._in_parts(self.offsets, _inference.pairwise, out)
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
@@ -105,10 +100,7 @@ class Lattice:
         chains = self.chains
         codes = np.zeros(self.n_positions, dtype=np.int32)
         best = np.zeros(len(chains) - 1)
-        self.threads.map(
-            lambda part: _decode.viterbi(self.scores, chains, *part, codes, best),
-            self.threads.parts(chains),
-        )
+        self._in_parts(chains, _decode.viterbi, codes, best)
         return codes
 
     def searched(self, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -118,12 +110,7 @@ class Lattice:
         """
         codes = np.zeros(self.n_positions, dtype=np.int32)
         values = np.zeros(len(self.offsets) - 1)
-        self.threads.map(
-            lambda part: _beam_search.search_table(
-                self.scores, self.offsets, *part, self.order, width, codes, values
-            ),
-            self.threads.parts(self.offsets),
-        )
+        self._in_parts(self.offsets, _beam_search.search_table, self.order, width, codes, values)
         return codes, values
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
@@ -138,10 +125,7 @@ class Lattice:
             raise MemoryError(
                 f"no memory for the {n} best label sequences of {self.n_positions} positions"
             ) from None
-        self.threads.map(
-            lambda part: _decode.n_best(self.scores, self.offsets, *part, codes, values),
-            self.threads.parts(self.offsets),
-        )
+        self._in_parts(self.offsets, _decode.n_best, codes, values)
         best = self.log_likelihoods(codes[0])
         # Scores differ from log-probabilities by a constant for each sequence.
         values += (best - values[:, 0])[:, None]
@@ -150,6 +134,12 @@ class Lattice:
             exist = values[i] > -np.inf
             results.append((list(codes[exist, start:stop]), values[i][exist]))
         return results
+
+    def _in_parts(self, chains: np.ndarray, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run a kernel on all chains, some of them in each thread."""
+        self.threads.map(
+            lambda part: kernel(self.scores, chains, *part, *arguments), self.threads.parts(chains)
+        )
 
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
         """Return the sums over the chains of each sequence."""

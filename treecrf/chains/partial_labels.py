@@ -42,7 +42,11 @@ def completed(
     Returns the codes, and the candidates unless only one label is possible at each position.
     """
     if allowed is not None:
-        _check_overlap(candidates, allowed, classes, offsets)
+        empty = ~(candidates & allowed).any(axis=1)
+        if empty.any():
+            p = int(np.argmax(empty))
+            labels = " or ".join(map(repr, classes[candidates[p]].tolist()))
+            raise ValueError(f"{position_name(p, offsets)}: {labels} is forbidden by allowed")
         candidates = candidates & allowed
     codes, exists = label_paths(candidates, transitions, offsets)
     if not exists.all():
@@ -50,16 +54,6 @@ def completed(
             f"sequence {int(np.argmin(exists))}: the known labels are forbidden by transitions"
         )
     return codes, candidates if unknown_labels(candidates).any() else None
-
-
-def _check_overlap(
-    candidates: np.ndarray, allowed: np.ndarray, classes: np.ndarray, offsets: np.ndarray
-) -> None:
-    empty = ~(candidates & allowed).any(axis=1)
-    if empty.any():
-        p = int(np.argmax(empty))
-        labels = " or ".join(map(repr, classes[candidates[p]].tolist()))
-        raise ValueError(f"{position_name(p, offsets)}: {labels} is forbidden by allowed")
 
 
 def label_paths(

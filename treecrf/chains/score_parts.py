@@ -29,11 +29,7 @@ class ScoreParts:
     """
 
     def __init__(
-        self,
-        n_labels: int,
-        order: int,
-        offsets: np.ndarray,
-        constraints: Constraints | None = None,
+        self, n_labels: int, order: int, offsets: np.ndarray, constraints: Constraints | None = None
     ):
         self.n_labels = n_labels
         self.order = order

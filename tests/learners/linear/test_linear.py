@@ -10,11 +10,12 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from support.training import loss_of
 
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.objectives import ChainLabels, make_objective
-from treecrf.learners.linear.likelihood import Loss, ScoreLikelihood
+from treecrf.learners.linear.likelihood import ScoreLikelihood
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
 WORDS = ["abca", "b", "ca", "bbcab", "ac"]
@@ -27,25 +28,6 @@ VARIANTS = {
     "weighted pairs": {"transition_features": True, "class_weight": "balanced"},
     "rules": {"window": 1, "transitions": [[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 1]]},
 }
-
-
-class Stopped(Exception):
-    """Raised in place of training."""
-
-
-def loss_of(model, X, y, **given):
-    """The loss that training would minimize, as a function of the vector of weights."""
-    caught = []
-
-    class Catching(LinearCRF):
-        def _learn(self, training, held_out, start, run):
-            caught.append(Loss(self._likelihood(training), self.l2_regularization))
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        Catching(**model.get_params()).fit(X, y, **given)
-    (loss,) = caught
-    return loss, loss.likelihood.data
 
 
 def enumerated_loss(data, vector, l2):

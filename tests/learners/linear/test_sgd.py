@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from support.training import loss_of
 
 import treecrf
 from treecrf import LinearCRF
@@ -22,24 +23,6 @@ TAGS = ["xyzx", "y", "zx", "yyzxy", "xz"]
 # The labels that may follow each label, and those that may come first.
 RULES = [[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 1]]
 SGD = LinearCRF(window=1, solver="sgd", max_iter=10, random_state=0)
-
-
-class Stopped(Exception):
-    """Raised in place of training."""
-
-
-def data_of(model, X, y, **given):
-    """Training data and the loss of L-BFGS as a function of the vector of weights."""
-    caught = []
-
-    class Catching(LinearCRF):
-        def _learn(self, training, held_out, start, run):
-            caught.append((training, Loss(self._likelihood(training), self.l2_regularization)))
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        Catching(**model.get_params()).fit(X, y, **given)
-    return caught[0]
 
 
 def steps_of(data, vector, rates=None):
@@ -83,7 +66,7 @@ def test_a_step_follows_the_slope_of_the_loss(scale, window, class_weight, const
         given["allowed"][0][1] = [False, True, True]
         given["allowed"][3][2:4] = [False, False, True], [True, False, True]
     for i in range(len(WORDS)):
-        data, _ = data_of(model, WORDS, TAGS, **given)
+        _, data = loss_of(model, WORDS, TAGS, **given)
         vector = np.random.default_rng(i).normal(size=data.layout.size) * scale
         vector = vector.astype(np.float32).astype(float)
         moved, found = change(data, vector, [i], 1.0)
@@ -97,7 +80,7 @@ def test_a_step_follows_the_slope_of_the_loss(scale, window, class_weight, const
 
 
 def test_steps_shrink_all_weights():
-    data, _ = data_of(LinearCRF(window=1), WORDS, TAGS)
+    _, data = loss_of(LinearCRF(window=1), WORDS, TAGS)
     vector = np.random.default_rng(0).normal(size=data.layout.size).astype(np.float32)
     order = [0, 3, 1, 0, 2, 4]
     moved, _ = change(data, vector.astype(float), order, 0.1, decay=0.5)
@@ -115,7 +98,7 @@ def test_steps_shrink_all_weights():
 
 
 def test_small_residuals_are_sampled_without_bias():
-    data, _ = data_of(LinearCRF(window=1), WORDS, TAGS)
+    _, data = loss_of(LinearCRF(window=1), WORDS, TAGS)
     vector = np.random.default_rng(0).normal(size=data.layout.size)
     vector = vector.astype(np.float32).astype(float)
     exact, _ = change(data, vector, [3], 1e-3)
@@ -141,7 +124,7 @@ def test_many_epochs_reach_the_optimum(l2, class_weight, transitions, letters):
     found.fit(*letters)
     assert best.loss_ * (1 - 1e-9) < found.loss_ < best.loss_ * 1.0005
     np.testing.assert_allclose(found.state_weights_, best.state_weights_, atol=0.06)
-    _, loss = data_of(LinearCRF(**settings), *letters)
+    loss, _ = loss_of(LinearCRF(**settings), *letters)
     assert found.loss_ == pytest.approx(loss(found._weights.vector)[0])
     n = sum(map(len, letters[1]))
     log_p = found.predict_log_likelihood(*letters).sum() / n

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from support.label_sequences import Enumerated, named_weights, parsed
+from support.training import training_of
 
 from treecrf import SequenceBoostingClassifier
 from treecrf.learners.structured.sequence_boosting.rounds import Rounds
@@ -22,27 +23,15 @@ VARIANTS = {
 BOUNDS = ("union", "sequence")
 
 
-class Stopped(Exception):
-    """Raised in place of training."""
-
-
 def rounds_of(model, X, y):
     """The rounds before training, and a trained model that names their features."""
-    caught = []
-
-    class Catching(SequenceBoostingClassifier):
-        def _learn(self, training, held_out, start, run):
-            caught.append(Rounds(training, start, self._bound(), self.max_step, self.piece_length))
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        Catching(**model.get_params()).fit(X, y)
-    return caught[0], clone(model).set_params(max_iter=1).fit(X, y)
+    copied, data, start = training_of(model, X, y)
+    rounds = Rounds(data, start, copied._bound(), model.max_step, model.piece_length)
+    return rounds, clone(model).set_params(max_iter=1).fit(X, y)
 
 
 def enumerated(model, X, y):
-    window = (model.window,) * 2 if isinstance(model.window, int) else model.window
-    return Enumerated(X, y, window, model.transition_features)
+    return Enumerated(X, y, model.window, model.transition_features)
 
 
 def names_of(model):
@@ -322,13 +311,3 @@ def test_training_ends_when_no_loss_is_left():
     no_bound = SequenceBoostingClassifier(tol=0.9).fit(["ab", "ba"], ["xy", "yx"])
     assert no_bound.n_iter_ == 0
     assert no_bound.get_chosen_features() == []
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"max_iter": 0}, {"bound": "tight"}, {"line_search": "yes"}, {"max_step": 0},
-     {"piece_length": 0}, {"tol": -1.0}],
-)  # fmt: skip
-def test_bad_parameters(given, letters):
-    with pytest.raises(ValueError, match=f"'{next(iter(given))}' parameter of SequenceBoosting"):
-        SequenceBoostingClassifier(**given).fit(*letters)

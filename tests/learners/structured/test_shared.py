@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -16,6 +17,17 @@ LEARNERS = {
     "sequence boosting": SequenceBoostingClassifier(max_iter=50),
 }
 every = pytest.mark.parametrize("name", LEARNERS)
+BAD = {
+    "max margin": [
+        {"C": 0}, {"kernel": "sigmoid"}, {"gamma": -1.0}, {"gamma": "wide"}, {"degree": 0},
+        {"coef0": np.inf}, {"tol": -1}, {"max_iter": 0}, {"average": "no"}, {"cache_size": 0},
+    ],
+    "perceptron": [{"max_iter": 0}, {"average": "yes"}, {"shuffle": 2}],
+    "sequence boosting": [
+        {"max_iter": 0}, {"bound": "tight"}, {"line_search": "yes"}, {"max_step": 0},
+        {"piece_length": 0}, {"tol": -1.0},
+    ],
+}  # fmt: skip
 
 
 @every
@@ -24,6 +36,14 @@ def test_transitions_are_learned_without_attributes(name):
     model = clone(LEARNERS[name]).set_params(min_count=3).fit(X, y)
     assert model.state_weights_.shape == (0, 2)
     assert model.score(X, y) == 1
+
+
+@pytest.mark.parametrize(("name", "given"), [(n, given) for n in BAD for given in BAD[n]])
+def test_bad_parameters(name, given, letters):
+    model = clone(LEARNERS[name]).set_params(**given)
+    message = f"'{next(iter(given))}' parameter of {type(model).__name__}"
+    with pytest.raises(ValueError, match=message):
+        model.fit(*letters)
 
 
 @every

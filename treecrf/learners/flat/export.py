@@ -249,12 +249,7 @@ class WeightExports:
         return json.dumps(self._tables.plain(), allow_nan=False)
 
     def to_npz(
-        self,
-        file: Any,
-        X: SequencesLike,
-        *,
-        lengths: LengthsLike = None,
-        groups: GroupsLike = None,
+        self, file: Any, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> None:
         """Write the conjunctions of some sequences, and all weights, to a NumPy archive.
 

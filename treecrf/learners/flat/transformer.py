@@ -24,11 +24,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
     _tables: FlatTables
 
     def transform(
-        self,
-        X: SequencesLike,
-        *,
-        lengths: LengthsLike = None,
-        groups: GroupsLike = None,
+        self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> Any:
         """Find the conjunctions that hold at each position.
 
@@ -66,11 +62,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         return [matrix[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
     def matrix(
-        self,
-        X: SequencesLike,
-        *,
-        lengths: LengthsLike = None,
-        groups: GroupsLike = None,
+        self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> sparse.csr_array:
         """Find the conjunctions that hold at the positions of all sequences, in one array.
 
@@ -112,11 +104,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         return matrix[reversed_positions(offsets)] if self._trained_backward else matrix
 
     def attributes(
-        self,
-        X: SequencesLike,
-        *,
-        lengths: LengthsLike = None,
-        groups: GroupsLike = None,
+        self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> list:
         """Name the conjunctions that hold, in the format of CRFsuite and similar programs.
 

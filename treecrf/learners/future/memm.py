@@ -392,11 +392,7 @@ class FutureFeatureMEMM(LocalClassifier):
         return future_features(self._encoder, self._forest, self.classes_)
 
     def future_values(
-        self,
-        X: SequencesLike,
-        *,
-        lengths: LengthsLike = None,
-        groups: GroupsLike = None,
+        self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> Any:
         """Compute the discovered features of sequences.
 

@@ -133,11 +133,7 @@ class FutureFeatures(
         return self.estimator_.future_features_
 
     def transform(
-        self,
-        X: SequencesLike,
-        *,
-        lengths: LengthsLike = None,
-        groups: GroupsLike = None,
+        self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> Any:
         """Compute the features of sequences.
 

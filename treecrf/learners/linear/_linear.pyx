@@ -10,15 +10,6 @@ attributes or sequences, so that threads can share the work.
 
 from libc.stdint cimport int32_t, int64_t
 
-cdef extern from "learners/linear/linear.h" nogil:
-    void add_block(double *target, const double *source, double x, Py_ssize_t n)
-    void add_rows(const int64_t *starts, const int32_t *attributes, const double *values,
-                  Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
-                  const double *weights, Py_ssize_t first, Py_ssize_t last, double *target)
-    void add_columns(const int64_t *starts, const int32_t *rows, const double *values,
-                     Py_ssize_t n_offsets, Py_ssize_t width, const double *deltas,
-                     Py_ssize_t first, Py_ssize_t last, double *gradient)
-
 
 def score_rows(by_row, window, const double[:, :, ::1] weights, Py_ssize_t first, Py_ssize_t last,
                double[:, ::1] out):

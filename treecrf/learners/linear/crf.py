@@ -21,13 +21,7 @@ from treecrf.chains.partial_labels import completed
 from treecrf.encoding.layout import rows_of_positions, widest
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.evaluation import (
-    NEG_LOG_LOSS,
-    SCORINGS,
-    TrueLabels,
-    metric_of,
-    scoring_of,
-)
+from treecrf.learners.evaluation import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.lbfgs import Descent

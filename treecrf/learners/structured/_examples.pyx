@@ -10,16 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-cdef extern from "learners/linear/linear.h" nogil:
-    void add_rows(const int64_t *starts, const int32_t *attributes, const double *values,
-                  Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
-                  const double *weights, Py_ssize_t first, Py_ssize_t last, double *target)
-    void collect_rows(const int64_t *starts, const int32_t *attributes, const double *values,
-                      Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
-                      const double *deltas, Py_ssize_t first, Py_ssize_t last, double *weights)
-    void move_blocks(const int64_t *starts, const int32_t *attributes, Py_ssize_t n_rows,
-                     Py_ssize_t left, Py_ssize_t right, Py_ssize_t width, double factor,
-                     Py_ssize_t first, Py_ssize_t last, double *source, double *target)
+from treecrf.learners.linear._linear cimport add_rows, collect_rows, move_blocks
 
 cdef extern from "learners/structured/best_path.h" nogil:
     double best_path(const double *rows, Py_ssize_t length, Py_ssize_t width,

@@ -12,14 +12,12 @@ deltas.
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
+from treecrf.learners.linear._linear cimport add_block
 from treecrf.learners.structured._examples cimport (
     AttributeRows, LabeledChains, Scratch, weights_at,
 )
 
 import numpy as np
-
-cdef extern from "learners/linear/linear.h" nogil:
-    void add_block(double *target, const double *source, double x, Py_ssize_t n)
 
 
 cdef struct Violation:

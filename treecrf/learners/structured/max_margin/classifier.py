@@ -18,11 +18,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.scores import AttributeMatrix, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.max_margin.frank_wolfe import (
-    KernelProblem,
-    LinearProblem,
-    solve,
-)
+from treecrf.learners.structured.max_margin.frank_wolfe import KernelProblem, LinearProblem, solve
 from treecrf.learners.structured.max_margin.kernels import (
     KERNELS,
     Inputs,
@@ -299,7 +295,12 @@ class StructuredSVM(LinearSequenceClassifier):
                 f"the objective is not finite with C={self.C}; standardize the features, or lower C"
             )
         if value.gap > max_gap:
-            self._warn_of_gap(value.gap / at_start)
+            warn(
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes: the "
+                f"objective may be {value.gap / at_start:.1e} above its minimum, more than "
+                f"tol={self.tol}; raise max_iter or lower C",
+                ConvergenceWarning,
+            )
         weights, support = problem.solution(dual)
         return weights, {
             "n_iter_": n_iter,
@@ -307,14 +308,6 @@ class StructuredSVM(LinearSequenceClassifier):
             "dual_gap_": float(value.gap),
             "_support": support,
         }
-
-    def _warn_of_gap(self, gap: float) -> None:
-        warn(
-            f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes: the "
-            f"objective may be {gap:.1e} above its minimum, more than tol={self.tol}; raise "
-            "max_iter or lower C",
-            ConvergenceWarning,
-        )
 
     def _problem(self, data: TrainingData) -> LinearProblem | KernelProblem:
         costs = self.C * data.weights

@@ -7,10 +7,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from treecrf.learners.linear._linear cimport add_block
 from treecrf.learners.structured._examples cimport AttributeRows, LabeledChains, weights_at
-
-cdef extern from "learners/linear/linear.h" nogil:
-    void add_block(double *target, const double *source, double x, Py_ssize_t n)
 
 cdef extern from "learners/structured/sequence_boosting/log_chain.h" nogil:
     double log_forward(const double *rows, Py_ssize_t length, Py_ssize_t width,
