@@ -100,6 +100,7 @@ cdef class TreeGrower:
     cdef Histograms histograms
     cdef ChosenBins of_tree                 # the bins of the current tree
     cdef ChosenBins of_node                 # the bins of a node that chooses its own
+    cdef ChosenBins of_search               # the bins that other nodes search
     cdef ContextHistograms of_contexts      # None where nodes are always summed separately
     cdef bint are_summed                    # whether the current tree has them
     cdef bint sums_rows                     # whether all nodes have histograms of their own
@@ -203,8 +204,12 @@ cdef class TreeGrower:
         self.has_curvature = curvature is not None
         self.splits.choose(chosen, label)
         # Surrogates may test any feature.
-        self.of_tree.choose_all(chosen if self.search is None else None)
-        self.of_tree.is_exact &= self.search is None or chosen is None
+        self.features.choose_bins(self.of_tree, chosen if self.search is None else None,
+                                  targets.shape[0])
+        self.of_search = self.of_tree
+        if chosen is not None and self.of_tree.is_all:
+            self.of_search = self.of_node
+            self.of_search.choose_all(chosen)
         self.seed = seed
         with nogil:
             self.members.begin(targets, curvature, position_weights)
@@ -323,7 +328,7 @@ cdef class TreeGrower:
             self.of_node.choose(&self.splits.features[0], self.splits.choose_features(node))
             is_open = self._search(node, self.of_node)
         else:
-            is_open = self._search(node, self.of_tree)
+            is_open = self._search(node, self.of_search)
         if is_open:
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
@@ -345,7 +350,7 @@ cdef class TreeGrower:
             self._gather(node)
             histogram = self.histograms.build_own(node, chosen, self.members)
             bins = Bins(chosen.n_bins, 0, histogram.bins, histogram.counts, &chosen.bins[0])
-        best = self.splits.find(node, &bins, chosen.is_exact)
+        best = self.splits.find(node, &bins, chosen.end_of_shared)
         is_open = self.splits.decide(node, self.context_splits.find(node, histogram.contexts, best))
         if is_open and not self.has_curvature:
             node.share = self.splits.share(node, &bins, False)

@@ -17,12 +17,15 @@ cdef class ChosenBins:
     cdef const int64_t[::1] window_code_bins, joint_bins
     cdef bint with_lists                    # whether rows list ids
     # The chosen bins.
-    cdef bint is_all, is_exact              # whether they include no other features
-    cdef Py_ssize_t n_bins, n_units
-    cdef int32_t[::1] units
+    cdef bint is_all
+    cdef Py_ssize_t n_bins
+    cdef int64_t end_of_shared              # of the bins that may be of other features as well
     cdef int32_t[::1] bins                  # number of each among all
-    cdef int32_t[::1] places                # of all bins among the chosen ones; -1 for others
-    cdef int64_t[::1] firsts                # first place of each chosen unit
+    cdef int32_t[::1] places                # of the bins of a tree among these; undefined for others
+    # Places of the chosen bins that the window of each row lists, unless all bins are chosen.
+    cdef int64_t[::1] row_starts
+    cdef int32_t *row_places
+    cdef Py_ssize_t room
     # Where the values of a row are added.
     cdef Py_ssize_t n_stretches, n_pairs, n_joint, n_unpaired, n_bytes
     cdef int64_t[::1] stretches             # (first, end) of neighboring codes
@@ -35,12 +38,14 @@ cdef class ChosenBins:
     cdef int32_t[::1] numbers
 
     cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil
-    cdef void _add(self, int32_t unit) noexcept nogil
+    cdef void _add_shared(self, int32_t unit, Py_ssize_t n_chosen) noexcept nogil
+    cdef void _add_listed(self, const int32_t *features, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t _add_bins(self, int32_t unit, Py_ssize_t n_bins) noexcept nogil
     cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil
     cdef Bins own(self, bint with_counts) noexcept nogil
     cdef Bins select(self, const Bins *histogram, ChosenBins of_tree,
                      const uint8_t *marks) noexcept nogil
-    cdef Bins _pick_units(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
+    cdef Bins _pick_places(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
     cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree,
                            const uint8_t *marks) noexcept nogil
     cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,

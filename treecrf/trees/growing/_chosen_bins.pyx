@@ -8,6 +8,7 @@ nothing else.
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
 
 from treecrf.trees.growing._bins cimport Bins
 
@@ -38,69 +39,92 @@ cdef class ChosenBins:
         self.unit_codes, self.unit_pairs = units.codes, units.pairs
         self.window_code_bins, self.joint_bins = tests.code_bins, tests.pairs.bins
         self.with_lists = tests.list_bins[tests.width] > tests.list_bins[0]
-        self.units, self.bins, self.places, self.numbers = (
-            np.full(n_bins + 1, -1, dtype=np.int32) for _ in range(4))
-        self.firsts = np.zeros(len(self.starts), dtype=np.int64)
+        self.bins, self.places, self.numbers = np.zeros((3, n_bins + 1), dtype=np.int32)
         self.stretches = np.zeros(2 * n_codes + 2, dtype=np.int64)
         (self.code_bins, self.pairs, self.pair_codes, self.pair_bins,
          self.unpaired) = np.zeros((5, n_codes + 1), dtype=np.int64)
         self.byte_columns, self.byte_bins = np.zeros((2, self.n_byte_units + 1), dtype=np.int64)
         self.pair_sums, self.counts = np.zeros(2 * n_bins + 2), np.zeros(with_counts * n_bins + 1)
+        self.row_starts = np.zeros(1, dtype=np.int64)
         self.choose_all()
+
+    def __dealloc__(self):
+        free(self.row_places)
 
     def choose_all(self, chosen=None):
         """Choose features: a uint8 array (n_features,), or None for all."""
         cdef const int32_t[::1] features
+        cdef Py_ssize_t i
+        if self.is_all and chosen is None:
+            return
         every = np.ones(len(self.units_of_features)) if chosen is None else chosen
         features = np.append(np.flatnonzero(every), 0).astype(np.int32)
         self.choose(&features[0], features.shape[0] - 1)
         self.is_all = chosen is None
+        for i in range(self.n_bins):
+            self.places[self.bins[i]] = <int32_t> i
+
+    def make_room(self, Py_ssize_t n_places):
+        """Make room for the places of all rows."""
+        if n_places > self.room:
+            free(self.row_places)
+            self.room = n_places
+            self.row_places = <int32_t *> malloc(n_places * sizeof(int32_t))
+            if self.row_places == NULL:
+                self.room = 0
+                raise MemoryError(f"no memory for lists of {n_places} bins")
 
     cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
         """Choose some features, ascending."""
-        cdef Py_ssize_t i, a = 0, n_in_unit = 0
-        cdef int32_t unit, last = -1
-        for i in range(self.n_bins):
-            self.places[self.bins[i]] = -1
-        self.n_bins = self.n_units = self.n_bytes = 0
+        cdef Py_ssize_t i = 0, first
+        cdef int32_t unit
+        self.n_bins = self.n_bytes = 0
         self.n_stretches = self.n_pairs = self.n_joint = self.n_unpaired = 0
-        self.is_all, self.is_exact = False, True
-        for i in range(n):
-            unit = self.units_of_features[features[i]]
-            if unit == last:
-                n_in_unit += 1
-                continue
-            if last >= 0 and n_in_unit < self.n_features_in[last]:
-                self.is_exact = False
-            while self.always[a] < unit:
-                self._add(self.always[a])
-                a += 1
-            self._add(unit)
-            last, n_in_unit = unit, 1
-        if last >= 0 and n_in_unit < self.n_features_in[last]:
-            self.is_exact = False
-        for a in range(a, self.always.shape[0] - 1):
-            self._add(self.always[a])
+        self.is_all = False
+        self.end_of_shared = 0
+        while i < n:
+            unit, first = self.units_of_features[features[i]], i
+            if unit >= self.n_code_units + self.n_byte_units:
+                break
+            while i < n and self.units_of_features[features[i]] == unit:
+                i += 1
+            self._add_shared(unit, i - first)
+        self._add_listed(features + i, n - i)
 
-    cdef inline void _add(self, int32_t unit) noexcept nogil:
-        """Add the bins of a unit after all others."""
-        cdef int64_t start = self.starts[unit], end = self.starts[unit + 1], b
-        cdef int64_t shift = self.n_bins - start
-        cdef int32_t *bins = &self.bins[0]
-        cdef int32_t *places = &self.places[0]
-        for b in range(start, end):
-            bins[b + shift] = <int32_t> b
-            places[b] = <int32_t> (b + shift)
-        self.firsts[unit] = self.n_bins
-        self.units[self.n_units] = unit
-        self.n_units += 1
+    cdef void _add_shared(self, int32_t unit, Py_ssize_t n_chosen) noexcept nogil:
+        """Add a unit of codes or bits with some chosen features."""
         if unit < self.n_code_units:
-            self._add_codes(unit, shift)
-        elif unit < self.n_code_units + self.n_byte_units:
+            self._add_codes(unit, self.n_bins - self.starts[unit])
+        else:
             self.byte_columns[self.n_bytes] = unit - self.n_code_units
             self.byte_bins[self.n_bytes] = self.n_bins
             self.n_bytes += 1
-        self.n_bins += end - start
+        if n_chosen < self.n_features_in[unit]:
+            self.end_of_shared = self.starts[unit + 1]
+        self.n_bins = self._add_bins(unit, self.n_bins)
+
+    cdef void _add_listed(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
+        """Add the units of some features in lists, and those of every choice."""
+        cdef Py_ssize_t i, a = 0, n_bins = self.n_bins
+        cdef int32_t unit
+        for i in range(n):
+            unit = self.units_of_features[features[i]]
+            while self.always[a] < unit:
+                n_bins = self._add_bins(self.always[a], n_bins)
+                a += 1
+            n_bins = self._add_bins(unit, n_bins)
+        for a in range(a, self.always.shape[0] - 1):
+            n_bins = self._add_bins(self.always[a], n_bins)
+        self.n_bins = n_bins
+
+    cdef inline Py_ssize_t _add_bins(self, int32_t unit, Py_ssize_t n_bins) noexcept nogil:
+        """Add the bins of a unit; return the number of bins with them."""
+        cdef int64_t start = self.starts[unit], n = self.starts[unit + 1] - start, b
+        cdef int32_t *bins = &self.bins[n_bins]
+        bins[0] = <int32_t> start
+        for b in range(1, n):  # most units have one bin
+            bins[b] = <int32_t> (start + b)
+        return n_bins + n
 
     cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil:
         """Add the code of a unit, or its pair of codes."""
@@ -143,21 +167,19 @@ cdef class ChosenBins:
             return self._pick_listed(histogram, of_tree, marks)
         if self is of_tree:
             return Bins(self.n_bins, 0, histogram.pairs, histogram.counts, &self.bins[0])
-        return self._pick_units(histogram, of_tree)
+        return self._pick_places(histogram, of_tree)
 
-    cdef Bins _pick_units(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
-        """Copy the bins of chosen units from a histogram of all bins of the tree."""
+    cdef Bins _pick_places(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
+        """Copy the chosen bins from a histogram of all bins of the tree."""
         cdef Bins own = self.own(histogram.counts != NULL)
-        cdef Py_ssize_t i, k, n
-        cdef int64_t source, target = 0
-        for i in range(self.n_units):
-            n = self.starts[self.units[i] + 1] - self.starts[self.units[i]]
-            source = of_tree.firsts[self.units[i]]
-            for k in range(2 * n):
-                own.pairs[2 * target + k] = histogram.pairs[2 * source + k]
-            for k in range(n if own.counts != NULL else 0):
-                own.counts[target + k] = histogram.counts[source + k]
-            target += n
+        cdef Py_ssize_t i, place
+        cdef const int32_t *places = &of_tree.places[0]
+        for i in range(own.n):
+            place = places[own.bins[i]]
+            own.pairs[2 * i] = histogram.pairs[2 * place]
+            own.pairs[2 * i + 1] = histogram.pairs[2 * place + 1]
+            if own.counts != NULL:
+                own.counts[i] = histogram.counts[place]
         return own
 
     cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree,
@@ -168,7 +190,7 @@ cdef class ChosenBins:
         cdef int32_t b
         own.n, own.bins = 0, &self.numbers[0]
         for i in range(histogram.n):
-            b = of_tree.bins[histogram.bins[i]]
+            b = histogram.bins[i] if of_tree.is_all else of_tree.bins[histogram.bins[i]]
             own.bins[own.n] = b
             own.pairs[2 * own.n] = histogram.pairs[2 * i]
             own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
@@ -183,7 +205,7 @@ cdef class ChosenBins:
 
         Otherwise the smaller child sums up all features of the tree (these bins), and the sums of
         the other one are the difference from those of the parent, which has ``n_bins``, or 0 if it
-        has none. That is always better if rows list ids: to find the chosen ids, all must be read.
+        has none. That is always better if rows list ids: to find the chosen ones, all must be read.
         """
         cdef double counted = self.n_pairs + self.n_unpaired + self.n_bytes
         cdef double by_rows = (share * (n_both * counted + 2 * self.n_bins)

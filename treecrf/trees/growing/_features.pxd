@@ -22,6 +22,9 @@ cdef class Features:
     cdef const uint8_t[::1] test_kinds
     cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs, test_missing
 
+    cdef bint _prefers_places(self, double share, Py_ssize_t n_examples) noexcept
+    cdef void _list_places(self, ChosenBins of_tree)
+    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends, int32_t *places) noexcept nogil
     cdef void add_windows(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                           const double *values, double *bins, int stride) noexcept nogil
     cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
@@ -34,8 +37,10 @@ cdef class Features:
     cdef void _split_pairs(self, ChosenBins chosen, double *bins) noexcept nogil
     cdef void _add_bits(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *values, double *bins, int stride) noexcept nogil
-    cdef void _add_lists(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
-                         const double *values, double *bins, int stride) noexcept nogil
+    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                         double *bins, int stride) noexcept nogil
+    cdef void _add_places(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                          const double *values, double *bins, int stride) noexcept nogil
     cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil
     cdef bint find_missing(self, int64_t test, uint64_t *missing) noexcept nogil
     cdef void _find_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t start,

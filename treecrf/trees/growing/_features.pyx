@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memset
 
 from treecrf.trees.growing._chosen_bins cimport ChosenBins
-from treecrf.trees.growing._search cimport lists_any
+from treecrf.trees.growing._search cimport lists_any, lower_bound
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
 
 cdef extern from "utils/bitsets.h" nogil:
@@ -36,10 +36,11 @@ cdef extern from "utils/histograms.h" nogil:
 cdef Py_ssize_t MANY_POSITIONS = 96
 # How many examples ahead the lists of a window are fetched from memory.
 cdef Py_ssize_t AHEAD = 4
-
-cdef enum:
-    # Chosen ids that are added at a time.
-    PICKED = 64
+# Listing a chosen bin of a row takes about as long as a tree takes for this many bins of an example,
+# which its nodes add and compare.
+cdef double SAVED = 2.0
+# Maximum number of chosen bins in lists for each id that a row lists, which limits memory.
+cdef double MAX_PLACES = 4.0
 
 
 cdef class Features:
@@ -86,6 +87,57 @@ cdef class Features:
         return (self.codes.shape[1] > 0 and not self.bit_columns.shape[0]
                 and self.list_bins[self.width] == self.list_bins[0])
 
+    def choose_bins(self, ChosenBins of_tree, chosen, Py_ssize_t n_examples):
+        """Choose the bins of a tree: those of its features, or all if that takes less time.
+
+        ``chosen`` is a uint8 array (n_features,), or None for all.
+        """
+        if chosen is None or not of_tree.with_lists:
+            of_tree.choose_all(chosen)
+        elif self._prefers_places(float(np.mean(chosen)), n_examples):
+            of_tree.choose_all(chosen)
+            self._list_places(of_tree)
+        else:
+            of_tree.choose_all()
+
+    cdef bint _prefers_places(self, double share, Py_ssize_t n_examples) noexcept:
+        """Return whether to make lists of the chosen bins of all rows, once for all nodes."""
+        cdef double n_rows = self.list_starts.shape[0] - 1
+        return (share * self.width < MAX_PLACES
+                and share * n_rows < SAVED * (1 - share) * n_examples)
+
+    cdef void _list_places(self, ChosenBins of_tree):
+        """List the chosen bins of each row's window, by counting them first."""
+        cdef Py_ssize_t row, n_rows = self.list_starts.shape[0] + self.width
+        cdef int64_t *ends
+        if of_tree.row_starts.shape[0] != n_rows:
+            of_tree.row_starts = np.zeros(n_rows, dtype=np.int64)
+        ends = &of_tree.row_starts[1]
+        memset(&of_tree.row_starts[0], 0, n_rows * sizeof(int64_t))
+        with nogil:
+            self._visit_places(of_tree, ends + 1, NULL)
+            for row in range(n_rows - 2):
+                ends[row + 1] += ends[row]
+        of_tree.make_room(ends[n_rows - 2])
+        with nogil:
+            self._visit_places(of_tree, ends, of_tree.row_places)
+
+    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends, int32_t *places) noexcept nogil:
+        """Advance the end of each row by the chosen bins of its window, and write them if asked."""
+        cdef const int32_t *bins = &of_tree.bins[0]
+        cdef Py_ssize_t j, i = lower_bound(bins, 0, of_tree.n_bins, self.list_bins[0])
+        cdef int64_t *end
+        cdef int64_t id, e
+        for j in range(self.width):
+            while i < of_tree.n_bins and bins[i] < self.list_bins[j + 1]:
+                id = bins[i] - self.list_bins[j]
+                for e in range(self.posting_starts[id], self.posting_starts[id + 1]):
+                    end = ends + self.postings[e] + self.width - 1 - j
+                    if places != NULL:
+                        places[end[0]] = <int32_t> i
+                    end[0] += 1
+                i += 1
+
     cdef void add_windows(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                           const double *values, double *bins, int stride) noexcept nogil:
         """Add the values of some rows to the chosen bins of their windows.
@@ -97,8 +149,10 @@ cdef class Features:
             self._add_codes(chosen, rows, n, values, bins, stride)
         if chosen.n_bytes:
             self._add_bits(chosen, rows, n, values, bins, stride)
-        if self.list_bins[self.width] > self.list_bins[0]:
-            self._add_lists(chosen, rows, n, values, bins, stride)
+        if chosen.with_lists and chosen.is_all:
+            self._add_lists(rows, n, values, bins, stride)
+        elif chosen.with_lists:
+            self._add_places(chosen, rows, n, values, bins, stride)
 
     cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *lanes, Py_ssize_t n_lanes, double *bins,
@@ -180,40 +234,36 @@ cdef class Features:
             else:
                 add_bytes(rows, n, column, values, bins + stride * chosen.byte_bins[i], stride)
 
-    cdef void _add_lists(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
-                         const double *values, double *bins, int stride) noexcept nogil:
+    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                         double *bins, int stride) noexcept nogil:
         """Add the ids that windows list; they come from memory in random order."""
-        cdef Py_ssize_t i, j, n_picked, width = self.width
-        cdef int32_t picked[PICKED]
+        cdef Py_ssize_t i, j, width = self.width
         cdef const int64_t *starts = &self.list_starts[0]
         cdef const int32_t *ids = &self.list_ids[0]
         cdef const int64_t *list_bins = &self.list_bins[0]
-        cdef const int32_t *places = &chosen.places[0]
         cdef const int64_t *window
-        cdef int64_t e
-        cdef bint filtered = not chosen.is_all
         for i in range(n):
             if i + AHEAD < n:
                 window = starts + rows[i + AHEAD]
-                e = window[0]
-                while e < window[width]:
-                    prefetch(ids + e)
-                    e += 16
+                prefetch_run(ids, window[0], window[width])
             window = starts + rows[i]
             for j in range(width):
-                n_picked = 0
-                for e in range(window[j], window[j + 1] if filtered else window[j]):
-                    # Which ids are chosen cannot be predicted, so no branch depends on it.
-                    picked[n_picked] = places[list_bins[j] + ids[e]]
-                    n_picked += picked[n_picked] >= 0
-                    if n_picked == PICKED:
-                        add_to_bins(picked, n_picked, 0, values + 2 * i, bins, stride)
-                        n_picked = 0
-                if filtered:
-                    add_to_bins(picked, n_picked, 0, values + 2 * i, bins, stride)
-                else:
-                    add_to_bins(ids + window[j], window[j + 1] - window[j], list_bins[j],
-                                values + 2 * i, bins, stride)
+                add_to_bins(ids + window[j], window[j + 1] - window[j], list_bins[j],
+                            values + 2 * i, bins, stride)
+
+    cdef void _add_places(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
+                          const double *values, double *bins, int stride) noexcept nogil:
+        """Add the chosen bins that windows list."""
+        cdef Py_ssize_t i
+        cdef const int64_t *starts = &chosen.row_starts[self.width - 1]
+        cdef const int64_t *row
+        for i in range(n):
+            if i + AHEAD < n:
+                row = starts + rows[i + AHEAD]
+                prefetch_run(chosen.row_places, row[0], row[1])
+            row = starts + rows[i]
+            add_to_bins(chosen.row_places + row[0], row[1] - row[0], 0, values + 2 * i, bins,
+                        stride)
 
     cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil:
         """Find which rows pass a test: a bit for each row."""
@@ -306,6 +356,12 @@ cdef class Features:
                 out[i] = 0
         if by_marks:
             self._mark(low, high, 0)
+
+
+cdef inline void prefetch_run(const int32_t *values, int64_t e, int64_t end) noexcept nogil:
+    while e < end:
+        prefetch(values + e)
+        e += 16
 
 
 cdef inline void add_to_bins(const int32_t *numbers, Py_ssize_t n, Py_ssize_t first,

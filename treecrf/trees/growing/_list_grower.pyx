@@ -90,6 +90,7 @@ cdef class ListGrower:
     cdef ExampleLists lists
     cdef ChosenBins every, of_tree          # all bins, and the bins of the current tree
     cdef ChosenBins of_node                 # the bins of a node that chooses its own
+    cdef ChosenBins of_search               # the bins that other nodes search
     cdef SparseHistograms histograms
     cdef SplitSearch splits
     cdef SurrogateSearch search             # None where missing values divide an example instead
@@ -191,7 +192,12 @@ cdef class ListGrower:
         self._free_nodes()
         self.lists.failed = self.splits.failed = False
         self.splits.choose(chosen, label)
-        self.of_tree.choose_all(chosen)
+        self.features.choose_bins(self.of_tree, chosen, n)
+        self.of_search = self.of_tree
+        if chosen is not None and self.of_tree.is_all:
+            # Histograms that list their bins are filtered by features.
+            self.of_search = self.of_node
+            self.of_search.choose(&self.splits.features[0], 0)
         self.histograms.begin()
         self.lists.allocate(root, n)
         self._make_room(n)
@@ -357,11 +363,10 @@ cdef class ListGrower:
         cdef Py_ssize_t n_chosen
         if self.splits.chooses:
             n_chosen = self.splits.choose_features(node)
-            # A histogram that lists its bins takes less time to filter by their features.
             self.of_node.choose(&self.splits.features[0], n_chosen if self.sums_rows else 0)
             is_open = self._search(node_id, self.of_node)
         else:
-            is_open = self._search(node_id, self.of_tree)
+            is_open = self._search(node_id, self.of_search)
         if not is_open:
             free_histogram(histogram)
             free_list(&self.examples[node_id])
@@ -387,7 +392,7 @@ cdef class ListGrower:
                 bins.counts = self.histograms.first.counts
         else:
             bins = chosen.select(&self.sums[node_id], self.of_tree, &self.splits.chosen[0])
-        is_open = self.splits.decide(node, self.splits.find(node, &bins, chosen.is_exact))
+        is_open = self.splits.decide(node, self.splits.find(node, &bins, chosen.end_of_shared))
         if is_open and not self._shares_follow_lists():
             node.share = self.splits.share(node, &bins, self.has_curvature)
         if self.sums_rows:

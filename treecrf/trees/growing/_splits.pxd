@@ -34,10 +34,10 @@ cdef class SplitSearch:
     cdef int32_t[::1] ranks
     cdef uint8_t[::1] chosen                # whether the node may test each feature
     cdef uint8_t[::1] on_path, allowed      # input features tested above a node, and allowed in it
-    cdef const uint8_t[::1] of_tree         # whether the tree may test each feature
+    cdef uint8_t[::1] of_tree               # whether the tree may test each feature
 
     cdef Py_ssize_t choose_features(self, const Node *node) noexcept nogil
-    cdef double find(self, Node *node, const Bins *histogram, bint is_exact) noexcept nogil
+    cdef double find(self, Node *node, const Bins *histogram, int64_t end_of_shared) noexcept nogil
     cdef bint decide(self, Node *node, double best) noexcept nogil
     cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
                         Py_ssize_t *last) noexcept nogil
@@ -55,9 +55,9 @@ cdef class SplitSearch:
                             Py_ssize_t n_chosen) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
-                           Py_ssize_t first, Py_ssize_t last, bint is_exact,
+                           Py_ssize_t first, Py_ssize_t last, int64_t end_of_shared,
                            double best) noexcept nogil
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
                              double examples) noexcept nogil
-    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first,
-                                Py_ssize_t n) noexcept nogil
+    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
+                                int64_t end_of_shared) noexcept nogil

@@ -62,8 +62,7 @@ cdef class SplitSearch:
         self.every = np.arange(tests.n_features + 1, dtype=np.int32)
         self.features, self.ranks = np.zeros((2, tests.n_features + 1), dtype=np.int32)
         # Labels follow the features.
-        self.chosen = np.ones(tests.n_features + 1, dtype=np.uint8)
-        self.of_tree = None
+        self.chosen, self.of_tree = np.ones((2, tests.n_features + 1), dtype=np.uint8)
         self.penalty = growth.l2_regularization
         self.min_gain = growth.min_gain
         self.min_examples = growth.min_examples
@@ -90,19 +89,20 @@ cdef class SplitSearch:
         free(self.running)
         free(self.running_counts)
 
-    def choose(self, of_tree, Py_ssize_t label):
+    def choose(self, chosen, Py_ssize_t label):
         """Set the label of the next tree, which has its own constraints, and its features.
 
-        ``of_tree`` is a uint8 array (n_features,), or None for all.
+        ``chosen`` is a uint8 array (n_features,), or None for all.
         """
-        self.of_tree = of_tree
+        np.asarray(self.of_tree)[:self.n_features] = 1 if chosen is None else chosen
         self.label = label
-        np.asarray(self.chosen)[:self.n_features] = 1 if of_tree is None else of_tree
+        self.chosen[:] = self.of_tree
 
-    cdef double find(self, Node *node, const Bins *histogram, bint is_exact) noexcept nogil:
+    cdef double find(self, Node *node, const Bins *histogram,
+                     int64_t end_of_shared) noexcept nogil:
         """Find the best test of a node, and return its score, or with missing values its gain.
 
-        Unless the histogram ``is_exact``, it has bins of features that the node may not test.
+        The bins before ``end_of_shared`` may be of features that the node may not test.
         """
         cdef Py_ssize_t r, first = 0, last = 0
         cdef double best = -1.0
@@ -114,7 +114,8 @@ cdef class SplitSearch:
             for r in range(self.run_starts.shape[0]):
                 self._find_run(histogram, r, &first, &last)
                 if last > first:
-                    best = self._score_run(node, histogram, r, first, last, is_exact, best)
+                    best = self._score_run(node, histogram, r, first, last, end_of_shared,
+                                           best)
         return best
 
     cdef bint decide(self, Node *node, double best) noexcept nogil:
@@ -130,11 +131,8 @@ cdef class SplitSearch:
         if histogram.bins == NULL:
             first[0], last[0] = self.run_starts[r], end
             return
-        while first[0] < histogram.n and histogram.bins[first[0]] < self.run_starts[r]:
-            first[0] += 1
-        last[0] = first[0]
-        while last[0] < histogram.n and histogram.bins[last[0]] < end:
-            last[0] += 1
+        first[0] = next_bin(histogram, first[0], self.run_starts[r])
+        last[0] = next_bin(histogram, first[0], end)
 
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil:
         """Return the bin of rows that lack the value of a node's test; -1 where no row does."""
@@ -196,7 +194,7 @@ cdef class SplitSearch:
         return -sign if kind == PREFIX else sign
 
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
-                           Py_ssize_t first, Py_ssize_t last, bint is_exact,
+                           Py_ssize_t first, Py_ssize_t last, int64_t end_of_shared,
                            double best) noexcept nogil:
         """Find the best test of a run of bins, if it is better than all so far."""
         cdef Py_ssize_t e, n = last - first, missing = position_of(histogram, self.run_missing[r])
@@ -213,7 +211,7 @@ cdef class SplitSearch:
         cdef const double *pairs = histogram.pairs + 2 * first
         cdef const double *counts = NULL
         # All bins of a run of thresholds belong to one feature.
-        if (not is_exact and kind != EACH
+        if (self.run_starts[r] < end_of_shared and kind != EACH
                 and not self.chosen[feature_of(self.feature_starts, self.run_starts[r])]):
             return best
         if missing >= 0:
@@ -233,8 +231,8 @@ cdef class SplitSearch:
         self.split_scores(node, pairs, n, total, weight, smallest, self.scores)
         if self.with_counts:
             self._exclude_small(counts, n, examples)
-        if not is_exact and kind == EACH:
-            self._exclude_features(histogram, first, n)
+        if self.run_starts[r] < end_of_shared and kind == EACH:
+            self._exclude_features(histogram, first, n, end_of_shared)
         if self.by_gain:
             unsplit = self.score(node, total, weight)
         for e in range(n):
@@ -278,22 +276,21 @@ cdef class SplitSearch:
                             Py_ssize_t n_chosen) noexcept nogil:
         """Choose some of ``n`` features, in order (Knuth's selection sampling)."""
         cdef Py_ssize_t i, n_listed = 0
-        cdef int32_t f, left = <int32_t> n_chosen
+        cdef int32_t f, takes, left = <int32_t> n_chosen
         cdef int32_t *ranks = &self.ranks[0]
         cdef int32_t *features = &self.features[0]
         cdef uint8_t *chosen = &self.chosen[0]
-        cdef bint takes
+        cdef const uint8_t *of_tree = &self.of_tree[0]
         memset(chosen, 0, self.n_features)
         draw_ranks(seed, candidates, n, ranks)
         for i in range(n):
             f = candidates[i]
             takes = ranks[i] < left
             left -= takes
-            if self.of_tree is not None:
-                takes &= self.of_tree[f]
-            chosen[f] = takes
             features[n_listed] = f
-            n_listed += takes
+            n_listed += takes & of_tree[f]
+        for i in range(n_listed):
+            chosen[features[i]] = 1
         return n_listed
 
     cdef void _find_allowed(self, const Node *node) noexcept nogil:
@@ -331,14 +328,17 @@ cdef class SplitSearch:
             if counts[e] < self.min_examples or examples - counts[e] < self.min_examples:
                 self.scores[e] = -INFINITY
 
-    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first,
-                                Py_ssize_t n) noexcept nogil:
+    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
+                                int64_t end_of_shared) noexcept nogil:
         """Exclude the tests of features that the tree or the node may not test."""
         cdef Py_ssize_t e, f
+        cdef int64_t b
         f = feature_of(self.feature_starts, bin_at(histogram, first))
         for e in range(n):
-            while (f < self.n_features
-                    and self.feature_starts[f + 1] <= bin_at(histogram, first + e)):
+            b = bin_at(histogram, first + e)
+            if b >= end_of_shared:
+                return
+            while f < self.n_features and self.feature_starts[f + 1] <= b:
                 f += 1
             if not self.chosen[f]:
                 self.scores[e] = -INFINITY
@@ -351,6 +351,15 @@ cdef inline bint is_bounded(const Node *node) noexcept nogil:
 cdef inline int64_t bin_at(const Bins *histogram, Py_ssize_t e) noexcept nogil:
     """Return the number of the e-th bin of a histogram."""
     return e if histogram.bins == NULL else histogram.bins[e]
+
+
+cdef Py_ssize_t next_bin(const Bins *histogram, Py_ssize_t e, int64_t b) noexcept nogil:
+    """Return the index of the first bin from b on, which may be near the e-th bin, or far away."""
+    cdef Py_ssize_t step = 1
+    while e + step < histogram.n and histogram.bins[e + step] < b:
+        e += step
+        step *= 2
+    return lower_bound(histogram.bins, e, min(e + step, histogram.n), b)
 
 
 cdef Py_ssize_t feature_of(const int64_t[::1] starts, int64_t b) noexcept nogil:
