@@ -16,7 +16,6 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
@@ -70,16 +69,12 @@ class WindowClassifier(LocalClassifier):
         if self.estimator is None:
             return super()._train(arguments)
         self._check_unused(arguments)
-        raw = arguments.raw
-        sequences, labels = raw.read(None, self.categorical_features)
-        self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
-        classes = find_classes(labels)
-        self._check_size(len(classes), self.order, sequences.n_positions)
-        weights = raw.weights(sequences.offsets)
-        training = self._labeled(sequences, labels, classes, weights=weights)
+        data = self._prepare(arguments)
+        training, classes = data.training, data.classes
+        self._check_size(len(classes), self.order, len(training.codes))
         encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(training.sequences)
-        is_weighted = raw.sample_weight is not None
+        is_weighted = arguments.raw.sample_weight is not None
         return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
