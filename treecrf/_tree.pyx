@@ -23,9 +23,8 @@ exact, so they do not depend on the order of summation, and histograms can be su
 
 The parts are in ``treecrf.trees.growing``: ``_context_sets`` and ``_row_sets`` hold the contexts
 and the rows of all nodes. ``_members`` lists the members of one node, and everything else sees
-examples through this list. ``_features``, ``_histograms`` and ``_context_histograms`` sum them up;
-``_splits``, ``_context_splits`` and ``_surrogates`` find the tests. This module holds the queue of
-best-first growth, and splits nodes.
+examples through this list. ``_features`` and ``_histograms`` sum them up; ``_splits`` and
+``_surrogates`` find the tests. This module holds the queue of best-first growth, and splits nodes.
 """
 
 import numpy as np
@@ -34,13 +33,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._chosen_bins cimport ChosenBins
-from treecrf.trees.growing._context_histograms cimport ContextHistograms
+from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
-from treecrf.trees.growing._context_splits cimport ContextSplitSearch
 from treecrf.trees.growing._features cimport Features
-from treecrf.trees.growing._histograms cimport Histogram, Histograms
+from treecrf.trees.growing._histograms cimport ContextHistograms, Histogram, Histograms
 from treecrf.trees.growing._members cimport Members
 from treecrf.trees.growing._nodes cimport (
     LeafRule,
@@ -48,13 +44,14 @@ from treecrf.trees.growing._nodes cimport (
     describe,
     leaf_rule,
     leaf_value,
+    set_difference,
     start_child,
     start_root,
     subtract_sums,
     take_best_leaf,
 )
 from treecrf.trees.growing._row_sets cimport RowSet, RowSets
-from treecrf.trees.growing._splits cimport SplitSearch
+from treecrf.trees.growing._splits cimport ContextSplitSearch, SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, SurrogateSearch
 
 cdef extern from "utils/bitsets.h" nogil:
@@ -132,7 +129,8 @@ cdef class TreeGrower:
         self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
         self.contexts = ContextSets(n_labels, 0 if n_planes else order, 2 * self.max_leaves)
         if n_planes:
-            position_of_row, depth = self._lay_out_planes()
+            position_of_row = np.arange(n_planes * self.n_rows, dtype=np.int32)
+            depth = np.zeros(len(position_of_row), dtype=np.uint8)
         else:
             position_of_row, depth = self._lay_out_product(encoded, order)
         self.row_sets = RowSets(self.n_words, self.max_leaves + N_SCRATCH_SETS, position_of_row,
@@ -178,10 +176,6 @@ cdef class TreeGrower:
         self.rows_of_depth = pack(exists)
         self.n_rows_of_depth = exists.sum(axis=1)
         return position_of_row, depth
-
-    def _lay_out_planes(self):
-        n = self.n_planes * self.n_rows
-        return np.arange(n, dtype=np.int32), np.zeros(n, dtype=np.uint8)
 
     def set_examples(self, labels, exists):
         """Set which examples in planes exist, and the label at each lag before them.
@@ -374,8 +368,7 @@ cdef class TreeGrower:
         true_node.total = parent.true_total
         true_node.weight = parent.true_weight
         true_node.examples = parent.true_examples
-        copy_sums(false_node, parent)
-        subtract_sums(false_node, true_node)
+        set_difference(false_node, parent, true_node)
         if self._is_failed():
             return
         if (self.search is not None and parent.test < self.n_window_bins
@@ -583,8 +576,7 @@ cdef class TreeGrower:
 
     cdef void _sum_both(self, const Node *parent, Node *small, Node *large) noexcept nogil:
         self.members.sum_into(small)
-        copy_sums(large, parent)
-        subtract_sums(large, small)
+        set_difference(large, parent, small)
 
     cdef void _build_both(self, Node *parent, Node *small, Node *large) noexcept nogil:
         """Build both histograms: the larger child's is the parent's less the smaller child's."""
@@ -653,12 +645,6 @@ cdef class TreeGrower:
     cdef void _add_leaf(self, const Node *node, double[:, ::1] scores) noexcept nogil:
         self.members.add_leaf(self._rows_of(node), self._contexts_of(node),
                               leaf_value(node, &self.leaves), scores)
-
-
-cdef inline void copy_sums(Node *target, const Node *source) noexcept nogil:
-    target.total = source.total
-    target.weight = source.weight
-    target.examples = source.examples
 
 
 cdef pack(exists):

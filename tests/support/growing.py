@@ -19,8 +19,7 @@ from support.tree_oracle import (
 from treecrf import _tree
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import Encoder
-from treecrf.trees.growing.growth import Growth
-from treecrf.trees.growing.tree_constraints import TreeConstraints
+from treecrf.trees.growing.growth import Growth, TreeConstraints
 from treecrf.trees.growing.window_tests import number_tests
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]

@@ -12,8 +12,7 @@ from support.sweeps import sweep
 
 from treecrf.chains import contexts
 from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.scoring.context_groups import groups_of, passing_contexts
-from treecrf.trees.scoring.scorer import Scoring
+from treecrf.trees.scoring.scorer import Scoring, groups_of, passing_contexts
 from treecrf.utils.threads import Threads
 
 BORDERS = [4097, 4095, 4096, 8193, 8196]  # blocks are of 4096 or of 8192 positions

@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import INPUT, Encoder
 from treecrf.encoding.names import feature_name
-from treecrf.trees.growing.tree_constraints import TreeConstraints
+from treecrf.trees.growing.growth import TreeConstraints
 
 SIGNS = (-1, 0, 1)
 # Maximum number of features in a branch.

@@ -1,7 +1,13 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from treecrf.trees.growing._bins cimport Bins
+
+cdef struct Bins:
+    # The bins of a node's histogram, ascending: all of them, or those that hold anything.
+    Py_ssize_t n, room
+    double *pairs           # sum of residuals, sum of weights
+    double *counts          # number of examples; NULL if these are the weights
+    int32_t *bins           # numbers of the bins; NULL for all
 
 
 @cython.final
@@ -21,11 +27,10 @@ cdef class ChosenBins:
     cdef Py_ssize_t n_bins
     cdef int64_t end_of_shared              # of the bins that may be of other features as well
     cdef int32_t[::1] bins                  # number of each among all
-    cdef int32_t[::1] places                # of the bins of a tree among these; undefined for others
+    cdef int32_t[::1] places                # of each of a tree's bins among them
     # Places of the chosen bins that the window of each row lists, unless all bins are chosen.
     cdef int64_t[::1] row_starts
-    cdef int32_t *row_places
-    cdef Py_ssize_t room
+    cdef int32_t[::1] row_places
     # Where the values of a row are added.
     cdef Py_ssize_t n_stretches, n_pairs, n_joint, n_unpaired, n_bytes
     cdef int64_t[::1] stretches             # (first, end) of neighboring codes

@@ -8,9 +8,6 @@ nothing else.
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc
-
-from treecrf.trees.growing._bins cimport Bins
 
 # Listing a row takes about as long as adding to this many bins.
 cdef double LISTING = 8.0
@@ -45,11 +42,8 @@ cdef class ChosenBins:
          self.unpaired) = np.zeros((5, n_codes + 1), dtype=np.int64)
         self.byte_columns, self.byte_bins = np.zeros((2, self.n_byte_units + 1), dtype=np.int64)
         self.pair_sums, self.counts = np.zeros(2 * n_bins + 2), np.zeros(with_counts * n_bins + 1)
-        self.row_starts = np.zeros(1, dtype=np.int64)
+        self.row_starts, self.row_places = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int32)
         self.choose_all()
-
-    def __dealloc__(self):
-        free(self.row_places)
 
     def choose_all(self, chosen=None):
         """Choose features: a uint8 array (n_features,), or None for all."""
@@ -63,16 +57,6 @@ cdef class ChosenBins:
         self.is_all = chosen is None
         for i in range(self.n_bins):
             self.places[self.bins[i]] = <int32_t> i
-
-    def make_room(self, Py_ssize_t n_places):
-        """Make room for the places of all rows."""
-        if n_places > self.room:
-            free(self.row_places)
-            self.room = n_places
-            self.row_places = <int32_t *> malloc(n_places * sizeof(int32_t))
-            if self.row_places == NULL:
-                self.room = 0
-                raise MemoryError(f"no memory for lists of {n_places} bins")
 
     cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
         """Choose some features, ascending."""

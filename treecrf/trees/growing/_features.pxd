@@ -24,7 +24,8 @@ cdef class Features:
 
     cdef bint _prefers_places(self, double share, Py_ssize_t n_examples) noexcept
     cdef void _list_places(self, ChosenBins of_tree)
-    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends, int32_t *places) noexcept nogil
+    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends,
+                            int32_t *places) noexcept nogil
     cdef void add_windows(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                           const double *values, double *bins, int stride) noexcept nogil
     cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,

@@ -36,8 +36,8 @@ cdef extern from "utils/histograms.h" nogil:
 cdef Py_ssize_t MANY_POSITIONS = 96
 # How many examples ahead the lists of a window are fetched from memory.
 cdef Py_ssize_t AHEAD = 4
-# Listing a chosen bin of a row takes about as long as a tree takes for this many bins of an example,
-# which its nodes add and compare.
+# Listing a chosen bin of a row takes about as long as a tree takes to add and compare this many
+# bins of an example.
 cdef double SAVED = 2.0
 # Maximum number of chosen bins in lists for each id that a row lists, which limits memory.
 cdef double MAX_PLACES = 4.0
@@ -82,11 +82,6 @@ cdef class Features:
         per_row = self.codes.shape[1] + self.bit_columns.shape[0] + len(self.list_ids) / n_rows
         return int(per_row * self.width)
 
-    def has_codes_only(self):
-        """Return whether there are features, all with codes."""
-        return (self.codes.shape[1] > 0 and not self.bit_columns.shape[0]
-                and self.list_bins[self.width] == self.list_bins[0])
-
     def choose_bins(self, ChosenBins of_tree, chosen, Py_ssize_t n_examples):
         """Choose the bins of a tree: those of its features, or all if that takes less time.
 
@@ -118,11 +113,13 @@ cdef class Features:
             self._visit_places(of_tree, ends + 1, NULL)
             for row in range(n_rows - 2):
                 ends[row + 1] += ends[row]
-        of_tree.make_room(ends[n_rows - 2])
+        if of_tree.row_places.shape[0] < ends[n_rows - 2]:
+            of_tree.row_places = np.empty(ends[n_rows - 2], dtype=np.int32)
         with nogil:
-            self._visit_places(of_tree, ends, of_tree.row_places)
+            self._visit_places(of_tree, ends, &of_tree.row_places[0])
 
-    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends, int32_t *places) noexcept nogil:
+    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends,
+                            int32_t *places) noexcept nogil:
         """Advance the end of each row by the chosen bins of its window, and write them if asked."""
         cdef const int32_t *bins = &of_tree.bins[0]
         cdef Py_ssize_t j, i = lower_bound(bins, 0, of_tree.n_bins, self.list_bins[0])
@@ -257,12 +254,13 @@ cdef class Features:
         cdef Py_ssize_t i
         cdef const int64_t *starts = &chosen.row_starts[self.width - 1]
         cdef const int64_t *row
+        cdef const int32_t *places = &chosen.row_places[0]
         for i in range(n):
             if i + AHEAD < n:
                 row = starts + rows[i + AHEAD]
-                prefetch_run(chosen.row_places, row[0], row[1])
+                prefetch_run(places, row[0], row[1])
             row = starts + rows[i]
-            add_to_bins(chosen.row_places + row[0], row[1] - row[0], 0, values + 2 * i, bins,
+            add_to_bins(places + row[0], row[1] - row[0], 0, values + 2 * i, bins,
                         stride)
 
     cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil:

@@ -36,13 +36,12 @@ from treecrf.trees.growing._nodes cimport (
     Node,
     describe,
     leaf_rule,
+    set_difference,
     start_child,
     start_root,
-    subtract_sums,
     take_best_leaf,
 )
-from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._chosen_bins cimport ChosenBins
+from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
 from treecrf.trees.growing._row_sets cimport WHOLE
 from treecrf.trees.growing._sparse_histograms cimport (
     DenseHistogram,
@@ -474,8 +473,8 @@ cdef class ListGrower:
             self._copy_true_side(parent, small)
         else:
             self._copy_true_side(parent, large)
-            copy_difference(&self.nodes[small], parent, &self.nodes[large])
-        copy_difference(&self.nodes[large], parent, &self.nodes[small])
+            set_difference(&self.nodes[small], parent, &self.nodes[large])
+        set_difference(&self.nodes[large], parent, &self.nodes[small])
         if self._shares_follow_lists():
             parent.share = (self._count(&self.examples[parent.true_child])
                             / self._count(&self.examples[parent_id]))
@@ -644,10 +643,3 @@ cdef class ListGrower:
 cdef inline int32_t sibling(int32_t node) noexcept nogil:
     """Return the other child of a node's parent; children are numbered in pairs from 1 on."""
     return node + 1 if node % 2 else node - 1
-
-
-cdef inline void copy_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:
-    target.total = whole.total
-    target.weight = whole.weight
-    target.examples = whole.examples
-    subtract_sums(target, part)

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 
+from treecrf.chains._memory cimport Memory
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._row_sets cimport RowSet
@@ -21,6 +22,7 @@ cdef class Members:
     cdef const RowSet *row_set
     cdef const ContextSet *context_set
     cdef Py_ssize_t n, n_whole
+    cdef Memory memory
     cdef int32_t *rows
     cdef int32_t *positions
     cdef double *values                     # (residual, weight) of each

@@ -5,10 +5,10 @@ residuals, weights and numbers of examples summed over the contexts of the set.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from treecrf.chains._contexts cimport add_to_contexts, n_contexts_at
+from treecrf.chains._memory cimport Memory, release, take, take_doubles, take_zeros
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, RowSet, value_of_fraction
@@ -33,36 +33,28 @@ cdef class Members:
 
     def __cinit__(self, ContextSets contexts, position_of_row, depth, Py_ssize_t n_rows,
                   Py_ssize_t n_planes, bint separate_counts):
-        cdef Py_ssize_t n = len(depth)
+        cdef Py_ssize_t n = len(depth), n_words = len(position_of_row) // 64
+        cdef Memory *memory = &self.memory
         self.contexts = contexts
         self.position_of_row = position_of_row
         self.depth = depth
         self.n_rows = n_rows
         self.n_planes = n_planes
         self.separate_counts = separate_counts
-        self.rows = <int32_t *> malloc((n + LISTING_SLACK) * sizeof(int32_t))
-        self.positions = <int32_t *> malloc(n * sizeof(int32_t))
-        self.values = <double *> malloc(2 * n * sizeof(double))
-        self.counts = <double *> malloc(2 * (n * separate_counts + 1) * sizeof(double))
-        self.numbers = <uint8_t *> calloc(len(position_of_row), 1)
+        self.rows = <int32_t *> take(memory, (n + LISTING_SLACK) * sizeof(int32_t))
+        self.positions = <int32_t *> take(memory, n * sizeof(int32_t))
+        self.values = take_doubles(memory, 2 * n)
+        self.counts = take_doubles(memory, 2 * (n * separate_counts + 1))
+        self.numbers = <uint8_t *> take_zeros(memory, 64 * n_words)
         self.numbered, self.weighted, self.listed = (
-            <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t)),
-            <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t)),
-            <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t)))
-        if (self.rows == NULL or self.positions == NULL or self.values == NULL
-                or self.counts == NULL or self.numbers == NULL or self.numbered == NULL
-                or self.weighted == NULL or self.listed == NULL):
+            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)),
+            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)),
+            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)))
+        if memory.failed:
             raise MemoryError(f"no memory to grow trees on {n} positions")
 
     def __dealloc__(self):
-        free(self.rows)
-        free(self.positions)
-        free(self.values)
-        free(self.counts)
-        free(self.numbers)
-        free(self.numbered)
-        free(self.weighted)
-        free(self.listed)
+        release(&self.memory)
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil:

@@ -49,6 +49,13 @@ cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:
     node.examples -= part.examples
 
 
+cdef inline void set_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:
+    """Set the sums of a node to those of a whole less those of a part."""
+    target.total = whole.total - part.total
+    target.weight = whole.weight - part.weight
+    target.examples = whole.examples - part.examples
+
+
 cdef inline double bounded_value(const Node *node, double total, double weight) noexcept nogil:
     """Return the value of examples of a node, given the sums of residuals and weights."""
     return min(max(total / weight if weight > 0 else 0.0, node.lower), node.upper)

@@ -1,7 +1,6 @@
 from libc.stdint cimport int32_t
 
-from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._chosen_bins cimport ChosenBins
+from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
 from treecrf.trees.growing._example_lists cimport ExampleList
 from treecrf.trees.growing._features cimport Features
 

@@ -12,8 +12,7 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._chosen_bins cimport ChosenBins
+from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
 from treecrf.trees.growing._row_sets cimport WHOLE
 
 

@@ -1,7 +1,8 @@
 cimport cython
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
-from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._chosen_bins cimport Bins
+from treecrf.trees.growing._context_sets cimport ContextSets
 from treecrf.trees.growing._nodes cimport Node
 
 
@@ -61,3 +62,14 @@ cdef class SplitSearch:
                              double examples) noexcept nogil
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
                                 int64_t end_of_shared) noexcept nogil
+
+
+@cython.final
+cdef class ContextSplitSearch:
+    cdef SplitSearch splits
+    cdef ContextSets contexts
+    cdef Py_ssize_t n_window_bins           # the number of the first test of a previous label
+    cdef double[::1] lag_sums               # working memory
+
+    cdef double find(self, Node *node, const double *sums, double best) noexcept nogil
+    cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil

@@ -1,33 +1,21 @@
 """Scoring encoded positions with trees, by the fastest evaluator.
 
 All evaluators give the same scores to the last bit: leaf values are multiples of 2**-20, so their
-sums are exact in any order. They differ in speed:
+sums are exact in any order. This module chooses among three that fill tables of scores:
 
-`_evaluate.Evaluator`
-    Splits bit sets of positions down each tree, for all contexts at once. It handles everything,
-    including positions with missing values, and has no setup cost. Used for forests of fewer than
-    ``MIN_TREES`` trees, for more than ``MAX_CONTEXTS`` contexts, for positions with missing values,
-    and for all positions if more than ``MAX_MISSING`` of them have missing values.
-`_lookup.LookupEvaluator`
-    Computes the leaf numbers of thousands of positions, bit by bit, for each group of contexts that
-    a tree does not distinguish, and looks up the values of the leaves. The fastest for many
-    positions. Used for positions without missing values, if there are at least ``MIN_POSITIONS`` of
-    the same depth. The trees must have values and numbers of leaves in the range that
-    `_programs.can_run` defines, which nearly all have.
-`_walk.Walker`
-    Takes one position at a time down each tree, in all contexts at once. Used instead of
-    `LookupEvaluator` for fewer positions than that: a few positions would take it as long as
-    hundreds.
-`_route.PartsEvaluator`
-    Splits bit sets like `Evaluator`, of positions that are stored column by column. It adds trees
-    to scores in parts, in training; see `Router`.
-`treecrf.learners.flat._flat.FlatEvaluator`
-    Evaluates conjunctions instead of trees. Used for flat models with few conjunctions.
-`treecrf.trees._tree_scores.TreeScores`
-    Takes single contexts of a position down each tree. Used for beam search, where an array over
-    all contexts would be too large.
+- `_evaluate.Evaluator` splits bit sets of positions down each tree, for all contexts at once. It
+  handles everything and has no setup cost. Used for forests of fewer than ``MIN_TREES`` trees, for
+  more than ``MAX_CONTEXTS`` contexts, for positions with missing values, and for all positions if
+  more than ``MAX_MISSING`` of them have missing values.
+- `_lookup.LookupEvaluator` computes the leaf numbers of thousands of positions, bit by bit, and
+  looks up the values of the leaves. Used for at least ``MIN_POSITIONS`` positions of the same
+  depth, with trees that `_programs.can_run` accepts, as nearly all are.
+- `_walk.Walker` takes one position at a time down each tree, in all contexts at once. Used for
+  fewer positions, which would take `LookupEvaluator` as long as hundreds.
 
-This module chooses among the first three, which fill tables of scores.
+Elsewhere, `_route.PartsEvaluator` adds trees to scores in parts, in training (see `Router`),
+`treecrf.trees._tree_scores.TreeScores` takes single contexts down each tree, in beam search, and
+`treecrf.learners.flat._flat.FlatEvaluator` evaluates conjunctions instead of trees.
 """
 
 from __future__ import annotations
@@ -48,7 +36,6 @@ from treecrf.trees.scoring._lookup import LookupEvaluator
 from treecrf.trees.scoring._programs import can_run, has_permutes
 from treecrf.trees.scoring._route import PartsEvaluator
 from treecrf.trees.scoring._walk import Walker
-from treecrf.trees.scoring.context_groups import Groups, groups_of, passing_contexts
 from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
@@ -306,3 +293,78 @@ class Router:
             lambda part: evaluator.add(parts, self._rows, self._depth, *part),
             threads.even_parts(n, PART) if n else [],
         )
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of contexts with the same outcomes of all tests of previous labels in some trees.
+
+    Each tree of a class divides the contexts into groups. A group that several trees have in common
+    is stored once. The groups are ordered by class.
+    """
+
+    # uint8 (n_contexts, order * (n_labels + 1) + 1): whether each context passes the tests of
+    # previous labels; the last column is unused.
+    outcomes: np.ndarray
+    classes: np.ndarray
+    members: np.ndarray  # uint8 (n_groups, n_contexts)
+    starts: np.ndarray  # first of the trees of each group
+    trees: np.ndarray  # that have each group
+
+
+def groups_of(
+    classes: np.ndarray,
+    tree_of: np.ndarray,
+    label_tests: np.ndarray,
+    symbols: np.ndarray,
+    n_labels: int,
+) -> Groups:
+    """Group contexts, given tests of previous labels and, ascending, the trees they are in.
+
+    A test is ``lag * (n_labels + 1) + symbol``, where lag 0 is the label before. ``symbols`` holds
+    the label at each lag of each context.
+    """
+    outcomes = outcomes_of(symbols, n_labels)
+    cuts = np.searchsorted(tree_of, np.arange(len(classes) + 1)).tolist()
+    found: dict[tuple[int, bytes], list[int]] = {}
+    parted: dict[bytes, list[bytes]] = {}
+    for tree, class_ in enumerate(classes.tolist()):
+        tests = np.unique(label_tests[cuts[tree] : cuts[tree + 1]])
+        key = tests.tobytes()
+        if key not in parted:
+            parted[key] = _parts(outcomes[:, tests])
+        for members in parted[key]:
+            found.setdefault((class_, members), []).append(tree)
+    ordered = sorted(found)
+    members = np.frombuffer(b"".join(group for _, group in ordered), dtype=np.uint8)
+    return Groups(
+        outcomes=np.ascontiguousarray(np.pad(outcomes, [(0, 0), (0, 1)]), dtype=np.uint8),
+        classes=np.array([class_ for class_, _ in ordered], dtype=np.int32),
+        members=members.reshape(len(ordered), len(symbols)),
+        starts=np.cumsum([0, *(len(found[group]) for group in ordered)]).astype(np.int32),
+        trees=np.array([tree for group in ordered for tree in found[group]], dtype=np.int32),
+    )
+
+
+def outcomes_of(symbols: np.ndarray, n_labels: int) -> np.ndarray:
+    """Mark the contexts that pass each test of previous labels; (n_contexts, n_tests)."""
+    lag, symbol = np.divmod(np.arange(symbols.shape[1] * (n_labels + 1)), n_labels + 1)
+    return symbols[:, lag] == symbol
+
+
+def passing_contexts(symbols: np.ndarray, n_labels: int) -> np.ndarray:
+    """Return the contexts (at most 64) that pass each test, as bits; uint64 array (n_tests,)."""
+    bits = np.packbits(outcomes_of(symbols, n_labels), axis=0, bitorder="little").T
+    words = np.zeros((len(bits), 8), dtype=np.uint8)
+    words[:, : bits.shape[1]] = bits
+    return words.view("<u8")[:, 0].astype(np.uint64)
+
+
+def _parts(outcomes: np.ndarray) -> list[bytes]:
+    """Return the sets of equal rows, as masks of all rows."""
+    found: dict[bytes, np.ndarray] = {}
+    # A dict takes a fraction of the time of np.unique.
+    for context, row in enumerate(np.packbits(outcomes, axis=1)):
+        members = found.setdefault(row.tobytes(), np.zeros(len(outcomes), dtype=np.uint8))
+        members[context] = 1
+    return [members.tobytes() for members in found.values()]
