@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, random_with_missing
-from support.growing import LENGTHS, WINDOWS, Positions, Setting, random_positions
+from support.growing import LENGTHS, Positions, Setting, random_positions
 from support.sweeps import sweep
+from test_tree import random_settings
 
 from treecrf.chains.contexts import extended_contexts
 from treecrf.trees.growing._features import Features
@@ -88,23 +89,7 @@ def grow(grower, examples, others=(), seed=0, chosen=None):
 @pytest.mark.parametrize("kind", STORAGES)
 def test_random_cases(kind, seed):
     rng = np.random.default_rng(seed)
-    positions = random_positions(
-        kind,
-        rng,
-        lengths=LENGTHS[seed % 5 if kind == "words" else seed % 6],
-        n_labels=int(rng.integers(2, 5)),
-        order=int(rng.integers(3)),
-        window=WINDOWS[seed % 4],
-        max_leaf_nodes=int(rng.choice([2, 3, 8, 20])),
-        max_depth=rng.choice([None, None, 1, 2, 4]),
-        l2=float(rng.choice([0.0, 1.0, 40.0])),
-        min_gain=float(rng.choice([0.0, 0.0, 0.3])),
-        min_samples_leaf=int(rng.choice([1, 3, 10])),
-        learning_rate=float(rng.choice([1.0, 0.1])),
-        second_order=bool(rng.random() < 0.4),
-        weighted=bool(rng.random() < 0.4),
-        coarse=bool(rng.random() < 0.3),
-    )
+    positions = random_positions(kind, rng, **random_settings(kind, seed, rng))
     assert_same_trees(positions, rng, n_parts=1 + seed % 3, n_trees=2)
 
 

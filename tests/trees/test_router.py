@@ -11,8 +11,9 @@ from support.cases import (
     random_sequences,
     random_with_missing,
 )
-from support.forests import LENGTHS, Trained
+from support.forests import Trained
 from support.sweeps import sweep
+from test_scorer import grown_with_missing
 
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.trees.forest import LABEL
@@ -58,11 +59,8 @@ def test_parts_equal_scores(kind, order, few_codes):
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_missing_values(kind, order, missing):
-    rng = np.random.default_rng(2)
-    trained = Trained.__new__(Trained)
-    sequences = random_with_missing(kind, rng, LENGTHS, 0.1)
-    options = {"missing": missing, "n_labels": 3, "order": order, "window": (1, 1)}
-    trained.grow(sequences, rng, 3, max_leaf_nodes=25, **options)
+    options = {"n_labels": 3, "order": order, "window": (1, 1), "max_leaf_nodes": 25}
+    trained, rng = grown_with_missing(kind, 2, 0.1, missing=missing, **options)
     check_scores(trained)
     for rate in (0.0, 0.02, 0.3, 1.0):
         new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)
@@ -95,13 +93,12 @@ def test_many_contexts_and_label_tests():
 
 def test_trees_without_label_tests_need_no_scores_of_contexts():
     trained = Trained("floats", 0, order=1)
-    for tree in trained.forest.trees:
-        tree["offset"] = np.where(tree["column"] == LABEL, 0, tree["offset"])
-        tree["value"] = np.where(tree["column"] == LABEL, 0, tree["value"])
-        tree["column"] = np.where(tree["column"] == LABEL, 0, tree["column"])
-    assert check_scores(trained).rest is None
-    trained = Trained("floats", 0, order=1)
     assert check_scores(trained).rest is not None
+    for tree in trained.forest.trees:
+        on_label = tree["column"] == LABEL
+        tree |= {name: np.where(on_label, 0, tree[name]) for name in ("offset", "value", "column")}
+    trained.forest._scorers.clear()
+    assert check_scores(trained).rest is None
 
 
 def test_trees_of_one_leaf_and_no_trees():

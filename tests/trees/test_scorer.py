@@ -15,7 +15,19 @@ from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.scoring.scorer import Scoring, groups_of, passing_contexts
 from treecrf.utils.threads import Threads
 
-BORDERS = [4097, 4095, 4096, 8193, 8196]  # blocks are of 4096 or of 8192 positions
+BORDERS = [8193, 4097, 4095, 4096, 8192, 8196, 16400]  # blocks are of 4096 or of 8192 positions
+
+
+def grown(sequences, rng, seed, **options):
+    """A forest grown on noise, on some sequences."""
+    trained = Trained.__new__(Trained)
+    trained.grow(sequences, rng, seed, **options)
+    return trained
+
+
+def grown_with_missing(kind, seed, rate, **options):
+    rng = np.random.default_rng(seed)
+    return grown(random_with_missing(kind, rng, LENGTHS, rate), rng, seed, **options), rng
 
 
 @pytest.mark.parametrize("window", sweep([(2, 1), (0, 0), (1, 1), (2, 0), (0, 3)], 1))
@@ -34,17 +46,6 @@ def test_new_sequences(kind, seed, few_codes):
     trained = Trained(kind, seed, n_labels=3, window=(2, 1), max_features=0.5)
     new = random_sequences(kind, np.random.default_rng(seed + 100), [1, 30, 2, 50], new=True)
     np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
-
-
-@pytest.mark.parametrize("length", sweep(BORDERS, 1))
-@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
-def test_blocks_and_threads(kind, length):
-    trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
-    sequences = random_sequences(kind, np.random.default_rng(length), [length - 7, 7])
-    scores = trained.scores(sequences)
-    np.testing.assert_array_equal(scores, trained.walked(sequences))
-    for n_threads in (2, 4):
-        np.testing.assert_array_equal(trained.scores(sequences, n_threads), scores)
 
 
 def test_each_length_of_a_block_rest():
@@ -117,22 +118,6 @@ def test_gains_of_columns():
     assert gains[-1] == 0  # a constant column
 
 
-@pytest.mark.parametrize("order", sweep([2, 0, 1, 3], 1))
-@pytest.mark.parametrize("kind", STORAGES)
-def test_given_labels_are_scored_as_their_context(kind, order):
-    trained = Trained(kind, 4, n_labels=3, order=order)
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, (order, trained.encoded.n_positions)).astype(np.uint8)
-    depth = trained.encoded.depth_of(order)
-    lags = np.arange(order)[:, np.newaxis]
-    given = np.where(lags < depth, labels, 3).astype(np.uint8)
-    contexts = (np.where(lags < depth, labels, 0) * 3**lags).sum(axis=0)
-    expected = trained.scores()[:, np.arange(len(depth)), contexts]
-    for n_threads in (1, 2):
-        scored = trained.scores(given=given, n_threads=n_threads)
-        np.testing.assert_array_equal(scored[:, :, 0], expected)
-
-
 # Each evaluator
 
 EVALUATORS = {
@@ -169,14 +154,16 @@ def test_every_evaluator_gives_the_same_scores(evaluator, kind, order, few_codes
     given = np.where(lags < depth, labels, 3).astype(np.uint8)
     contexts = (np.where(lags < depth, labels, 0) * 3**lags).sum(axis=0)
     expected = trained.scores()[:, np.arange(len(depth)), contexts]
-    np.testing.assert_array_equal(trained.scores(given=given)[:, :, 0], expected)
+    for n_threads in (1, 2):
+        scored = trained.scores(given=given, n_threads=n_threads)
+        np.testing.assert_array_equal(scored[:, :, 0], expected)
 
 
 def test_every_evaluator_takes_trees_of_many_leaves(evaluator):
     """A byte distinguishes 255 leaves; there are more, and trees without any test."""
-    trained, rng = Trained.__new__(Trained), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     text = random_sequences("letters", rng, [2000])
-    trained.grow(text, rng, 3, n_iter=1, max_leaf_nodes=700, window=(4, 4))
+    trained = grown(text, rng, 3, n_iter=1, max_leaf_nodes=700, window=(4, 4))
     leaves = [(tree["true_child"] < 0).sum() for tree in trained.forest.trees]
     assert max(leaves) > 2 * 255
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
@@ -188,10 +175,10 @@ def test_every_evaluator_takes_trees_of_many_leaves(evaluator):
 @pytest.mark.parametrize("max_leaf_nodes", sweep([3, 20, 64, 65, 100, 129, 255, 256, 257], 4))
 def test_every_evaluator_takes_trees_of_any_size(evaluator, max_leaf_nodes):
     """Leaf numbers have up to 8 bits; groups of contexts share subtrees."""
-    trained, rng = Trained.__new__(Trained), np.random.default_rng(max_leaf_nodes)
+    rng = np.random.default_rng(max_leaf_nodes)
     text = random_sequences("letters", rng, [900, 1, 2])
     options = {"n_labels": 3, "order": 1, "n_iter": 2, "window": (3, 3)}
-    trained.grow(text, rng, 5, max_leaf_nodes=max_leaf_nodes, **options)
+    trained = grown(text, rng, 5, max_leaf_nodes=max_leaf_nodes, **options)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
 
 
@@ -239,12 +226,12 @@ def test_every_evaluator_takes_many_contexts(evaluator, n_labels, order):
 
 
 @pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
-@pytest.mark.parametrize("length", sweep([8193, 4095, 8192, 16400], 1))
+@pytest.mark.parametrize("length", sweep(BORDERS, 1))
 def test_every_evaluator_in_blocks_and_threads(evaluator, kind, length):
     trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
-    sequences = random_sequences(kind, np.random.default_rng(length), [length - 6, 7])
+    sequences = random_sequences(kind, np.random.default_rng(length), [length - 7, 7])
     expected = trained.walked(sequences)
-    for n_threads in (1, 2):
+    for n_threads in (1, 2, 4):
         np.testing.assert_array_equal(trained.scores(sequences, n_threads), expected)
 
 
@@ -275,10 +262,7 @@ def test_the_evaluator_depends_on_model_and_data(monkeypatch):
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_positions_with_missing_values_are_scored_separately(evaluator, kind, missing):
-    rng = np.random.default_rng(2)
-    trained = Trained.__new__(Trained)
-    sequences = random_with_missing(kind, rng, LENGTHS, 0.1)
-    trained.grow(sequences, rng, 3, missing=missing, n_labels=3, order=2)
+    trained, rng = grown_with_missing(kind, 2, 0.1, missing=missing, n_labels=3, order=2)
     for rate in (0.0, 0.01, 0.2):
         new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)
         np.testing.assert_array_equal(trained.scores(new), trained.walked(new))

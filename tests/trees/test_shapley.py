@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.cases import STORAGES, STORAGES_WITH_MISSING, dense, pack, random_with_missing
-from support.forests import LENGTHS, Trained
+from support.cases import STORAGES, STORAGES_WITH_MISSING, dense, pack
+from support.forests import Trained
 from support.shapley_oracle import TreeGame, shapley_values
+from test_scorer import grown, grown_with_missing
 
 import treecrf.trees.shapley
 from treecrf.chains.contexts import previous_labels
@@ -56,14 +57,6 @@ class Explained:
         return base, values
 
 
-def grown_with_missing(kind, seed, missing, **options):
-    rng = np.random.default_rng(seed)
-    sequences = random_with_missing(kind, rng, LENGTHS, 0.2)
-    trained = Trained.__new__(Trained)
-    trained.grow(sequences, rng, seed, missing=missing, **options)
-    return trained
-
-
 SMALL = {"max_leaf_nodes": 8, "n_iter": 2, "window": (1, 1)}
 POSITIONS = [0, 9, 24, 60, 86]
 
@@ -83,7 +76,7 @@ def test_contributions_are_shapley_values(kind, order):
 @pytest.mark.parametrize("missing", METHODS)
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_missing_values(kind, missing):
-    trained = grown_with_missing(kind, 1, missing, **SMALL)
+    trained, _ = grown_with_missing(kind, 1, 0.2, missing=missing, **SMALL)
     explained = Explained(trained)
     prepared = trained.encoder.prepared(trained.sequences)
     items = [prepared.rows(i, i + 1) for i in range(prepared.n_sequences)]
@@ -98,7 +91,7 @@ def test_missing_values(kind, missing):
 
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_a_missing_value_contributes_nothing(kind):
-    trained = grown_with_missing(kind, 2, "weighting", n_iter=4)
+    trained, _ = grown_with_missing(kind, 2, 0.2, n_iter=4)
     explained, n_found = Explained(trained), 0
     table = np.concatenate(dense(trained.sequences))
     for (feature, offset), values in zip(
@@ -116,8 +109,7 @@ def test_large_trees_add_up():
     """Paths have many players, and some of them return."""
     rng = np.random.default_rng(0)
     sequences = [rng.random((n, 40)) < 0.5 for n in (300, 200)]
-    trained = Trained.__new__(Trained)
-    trained.grow(sequences, rng, 0, max_leaf_nodes=200, window=(1, 1), n_labels=2, order=1)
+    trained = grown(sequences, rng, 0, max_leaf_nodes=200, window=(1, 1), n_labels=2, order=1)
     explained = Explained(trained)
     total = explained.base + explained.values.sum(axis=2)
     np.testing.assert_allclose(total, explained.scores, atol=1e-10)
@@ -138,10 +130,10 @@ def test_chains_of_tests(n_players):
 
 def chain_of_tests(n):
     """A tree with value 1 where all booleans are true; absent ones are false."""
-    trained = Trained.__new__(Trained)
     rng = np.random.default_rng(0)
     tables = [rng.random((50, n)) < 0.5, np.ones((1, n), dtype=bool)]
-    trained.grow(tables, rng, 0, order=0, n_labels=1, n_iter=1, window=(0, 0), max_leaf_nodes=2)
+    options = {"order": 0, "n_labels": 1, "n_iter": 1, "window": (0, 0)}
+    trained = grown(tables, rng, 0, max_leaf_nodes=2, **options)
     inner = 2 * np.arange(n)
     tree = {name: np.zeros(2 * n + 1) for name in ("leaf", "gain", "weight", "share")}
     for name in ("column", "offset", "value", "n_surrogates", "true_child", "false_child"):
@@ -156,7 +148,7 @@ def chain_of_tests(n):
 
 
 def test_covers_are_shares_and_in_early_models_weights_of_label_tests():
-    trained = grown_with_missing("mixture", 3, "weighting", order=1, n_labels=3)
+    trained, _ = grown_with_missing("mixture", 3, 0.2, order=1, n_labels=3)
     packed = trained.forest.pack()
     on_label = packed["column"] == LABEL
     assert on_label.any()

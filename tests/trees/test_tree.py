@@ -14,6 +14,25 @@ from treecrf import TreeCRF
 from treecrf.encoding import thresholds
 
 
+def random_settings(kind, seed, rng):
+    """Lengths of sequences, and settings of growth."""
+    return {
+        "lengths": LENGTHS[seed % 5 if kind == "words" else seed % 6],
+        "n_labels": int(rng.integers(2, 6)),
+        "order": int(rng.integers(3)),
+        "window": WINDOWS[seed % 4],
+        "max_leaf_nodes": int(rng.choice([2, 3, 8, 20])),
+        "max_depth": rng.choice([None, None, 1, 2, 4]),
+        "l2": float(rng.choice([0.0, 1.0, 40.0])),
+        "min_gain": float(rng.choice([0.0, 0.0, 0.3])),
+        "min_samples_leaf": int(rng.choice([1, 3, 10])),
+        "learning_rate": float(rng.choice([1.0, 0.1])),
+        "second_order": bool(rng.random() < 0.4),
+        "weighted": bool(rng.random() < 0.4),
+        "coarse": bool(rng.random() < 0.4),
+    }
+
+
 def check_case(kind, seed, n_trees=1, **options):
     rng = np.random.default_rng(seed)
     positions = random_positions(kind, rng, **options)
@@ -22,40 +41,27 @@ def check_case(kind, seed, n_trees=1, **options):
         positions.check(grower, rng)
 
 
+CONSTRAINTS = [{"monotonic": True}, {"interactions": "sets"}]
+
+
 @pytest.mark.parametrize("seed", sweep(range(12), 3))
 @pytest.mark.parametrize("kind", STORAGES)
 @pytest.mark.parametrize("n_planes", [1, 3])
 def test_examples_in_planes(n_planes, kind, seed):
     rng = np.random.default_rng(seed)
-    positions = random_positions(
-        kind,
-        rng,
-        lengths=LENGTHS[seed % 5 if kind == "words" else seed % 6],
-        n_labels=int(rng.integers(2, 6)),
-        order=int(rng.integers(4)),
-        window=WINDOWS[seed % 4],
-        max_leaf_nodes=int(rng.choice([2, 8, 20])),
-        max_depth=rng.choice([None, 3]),
-        min_samples_leaf=int(rng.choice([1, 3])),
-        second_order=bool(rng.random() < 0.4),
-        weighted=bool(rng.random() < 0.4),
-    )
+    settings = random_settings(kind, seed, rng) | {"order": int(rng.integers(4)), "min_gain": 0.0}
+    positions = random_positions(kind, rng, **settings)
     planes = Planes(positions, n_planes, rng)
     for _ in range(2):
         planes.check(rng)
 
 
 @pytest.mark.parametrize("seed", sweep(range(12), 3))
-@pytest.mark.parametrize("constraints", [{"monotonic": True}, {"interactions": "sets"}])
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
 @pytest.mark.parametrize("kind", STORAGES)
 def test_constraints_in_planes(kind, constraints, seed):
     rng = np.random.default_rng(seed)
-    settings = {
-        "order": 1 + seed % 2,
-        "max_leaf_nodes": 20,
-        "l2": 0.0,
-        "second_order": seed % 2 > 0,
-    }
+    settings = {"order": 1 + seed % 2, "second_order": seed % 2 > 0, "max_leaf_nodes": 20, "l2": 0}
     positions = random_positions(kind, rng, lengths=LENGTHS[seed % 5], **settings, **constraints)
     Planes(positions, 2, rng).check(rng)
 
@@ -64,25 +70,9 @@ def test_constraints_in_planes(kind, constraints, seed):
 @pytest.mark.parametrize("kind", STORAGES)
 def test_random_cases(kind, seed, few_codes):
     rng = np.random.default_rng(seed)
-    check_case(
-        kind,
-        seed,
-        n_labels=int(rng.integers(2, 5)),
-        order=int(rng.integers(3)),
-        window=WINDOWS[seed % 4],
-        max_leaf_nodes=int(rng.choice([2, 3, 8, 20])),
-        max_depth=rng.choice([None, None, 1, 2, 4]),
-        l2=float(rng.choice([0.0, 1.0, 40.0])),
-        min_gain=float(rng.choice([0.0, 0.0, 0.3])),
-        min_samples_leaf=int(rng.choice([1, 3, 10])),
-        learning_rate=float(rng.choice([1.0, 0.1])),
-        second_order=bool(rng.random() < 0.4),
-        max_leaf_value=float(rng.choice([np.inf, 0.05])),
-        weighted=bool(rng.random() < 0.4),
-        max_features=float(rng.choice([1.0, 0.3])),
-        coarse=bool(rng.random() < 0.5),
-        lengths=LENGTHS[seed % 5 if kind == "words" else seed % 6],
-    )
+    settings = random_settings(kind, seed, rng)
+    max_features, max_leaf_value = float(rng.choice([1.0, 0.3])), float(rng.choice([np.inf, 0.05]))
+    check_case(kind, seed, max_features=max_features, max_leaf_value=max_leaf_value, **settings)
 
 
 @pytest.mark.parametrize("weights", ["counted", "weighted", "second order", "both"])
@@ -107,12 +97,7 @@ def test_label_contexts_and_windows(window, order, n_labels):
 
 @pytest.mark.parametrize("seed", sweep(range(12), 3))
 @pytest.mark.parametrize(
-    "constraints",
-    [
-        {"monotonic": True},
-        {"interactions": "sets"},
-        {"monotonic": True, "interactions": "pairwise"},
-    ],
+    "constraints", [*CONSTRAINTS, {"monotonic": True, "interactions": "pairwise"}]
 )
 @pytest.mark.parametrize("kind", STORAGES)
 def test_constraints(kind, constraints, seed):
