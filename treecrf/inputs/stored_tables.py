@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.columns import CHUNK, CategoryEncoder, ColumnValues, table_of
+from treecrf.inputs.columns import CategoryEncoder, ColumnValues, table_of
 from treecrf.inputs.csv_types import AS_BOOLEAN, AS_NUMBER, AS_TEXT, AS_WHOLE, ArrowConverter
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import CATEGORY, KINDS
-from treecrf.inputs.sequences import LongSequences
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
 from treecrf.inputs.tables import GroupBoundaries
 from treecrf.inputs.values import refuse_infinite, string_array
@@ -26,7 +26,7 @@ EXPECTED = {AS_NUMBER: "a number", AS_BOOLEAN: "true, false, 0 or 1", AS_WHOLE: 
 class StoredTable:
     """The sequences of a table, None without rows, their labels, and the names of their groups."""
 
-    sequences: LongSequences | None
+    sequences: Sequences | None
     labels: list[np.ndarray] | None  # None where a label is missing
     groups: list[str] | None
     missing_label: str | None = None  # the place of the first
@@ -62,7 +62,8 @@ def read_stored(
             boundaries.check(dict(zip(offsets.tolist(), groups, strict=False)).__getitem__)
         values = [column.finish(data) for column, data in zip(columns, rows.columns(), strict=True)]
         labels = None if label is None else values.pop()
-        sequences = table_of(values, offsets, tuple(features))
+        coded = table_of(values, offsets, tuple(features))
+        sequences = coded.with_categories({j: np.sort(v) for j, v in coded.categories.items()})
     if labels is None:
         return StoredTable(sequences, None, groups)
     is_whole = labels.data.all()
@@ -139,16 +140,12 @@ class _Column:
         return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
 
     def finish(self, data: np.ndarray) -> ColumnValues:
-        """Make a column of all values that were read; codes become ranks in place."""
+        """Make a column of all values that were read; categories are in the order of the codes."""
         if not self.is_category:
             return ColumnValues(KINDS.index(self._kind), data)
-        values, ranks = self._encoder.ranks()
-        for start in range(0, len(data), CHUNK):
-            data[start : start + CHUNK] = ranks[data[start : start + CHUNK]]
-        whole = self._kind == AS_WHOLE
-        return ColumnValues(
-            CATEGORY, data, np.array(values, np.int64) if whole else string_array(values)
-        )
+        values, is_whole = self._encoder.values, self._kind == AS_WHOLE
+        array = np.array(values, dtype=np.int64) if is_whole else string_array(values)
+        return ColumnValues(CATEGORY, data, array)
 
 
 class RowFile:
@@ -172,5 +169,5 @@ class RowFile:
 
     def columns(self) -> list[np.ndarray]:
         """Return all columns, which are mapped into memory; there must be rows."""
-        mapped = np.memmap(self._file, self.dtype, "r+")
+        mapped = np.memmap(self._file, self.dtype, "r")
         return [np.asarray(mapped[name]) for name in self.dtype.names]
