@@ -517,7 +517,7 @@ def test_files_of_rows_return_the_written_columns(sizes):
         rows.append(list(part.T))
     assert rows.n_rows == len(table)
     if len(table):
-        columns = rows.columns()
+        columns = list(rows)
         del rows  # The columns remain.
         assert [column.dtype for column in columns] == [np.float64, np.int32]
         np.testing.assert_array_equal(np.column_stack(columns), table)

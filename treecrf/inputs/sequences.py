@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -228,7 +228,7 @@ class ListedSequences(Sequences):
 class ColumnTable:
     """A table stored as columns of numbers, booleans, or codes; its rows are read as floats."""
 
-    def __init__(self, columns: list[np.ndarray], is_category: np.ndarray):
+    def __init__(self, columns: Iterable[np.ndarray], is_category: np.ndarray):
         self.columns = columns
         self.is_category = is_category
 

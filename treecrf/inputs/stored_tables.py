@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.columns import CategoryEncoder, ColumnValues, table_of
+from treecrf.inputs.columns import CategoryEncoder, ColumnValues
 from treecrf.inputs.csv_types import AS_BOOLEAN, AS_NUMBER, AS_TEXT, AS_WHOLE, ArrowConverter
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import CATEGORY, KINDS
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import ColumnTable, LongSequences, Sequences
 from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
 from treecrf.inputs.tables import GroupBoundaries
 from treecrf.inputs.values import refuse_infinite, string_array
@@ -41,16 +41,19 @@ def read_stored(
     group: str | None,
 ) -> StoredTable:
     """Read a file, given the kinds of its columns; without groups, all rows are one sequence."""
-    names = [*features] if label is None else [*features, label]
-    columns = [_Column(converter, kinds[name], name) for name in names]
-    rows = RowFile([column.dtype for column in columns])
+    columns = [_Column(converter, kinds[name], name) for name in features]
+    labels = None if label is None else _Column(converter, kinds[label], label)
+    codes = [np.zeros(0, dtype=np.int32)]
     boundaries, groups = None, None
     if group is not None:
         boundaries, groups = GroupBoundaries(converter, group, partial(_row_name, file)), []
-    needed = dict.fromkeys(names if group is None else [*names, group])
+    rows = RowFile([column.dtype for column in columns])
+    needed = dict.fromkeys([*features, *(name for name in (label, group) if name is not None)])
     for batch in file.batches(list(needed)):
         row = rows.n_rows + file.first_row
         with naming(file.name):
+            if labels:
+                codes.append(labels.read(batch.column(label), row))
             if boundaries:
                 groups += boundaries.add(converter.text(batch.column(group)))
             rows.append([column.read(batch.column(column.name), row) for column in columns])
@@ -60,16 +63,29 @@ def read_stored(
     with naming(file.name):
         if boundaries:
             boundaries.check(dict(zip(offsets.tolist(), groups, strict=False)).__getitem__)
-        values = [column.finish(data) for column, data in zip(columns, rows.columns(), strict=True)]
-        labels = None if label is None else values.pop()
-        coded = table_of(values, offsets, tuple(features))
-        sequences = coded.with_categories({j: np.sort(v) for j, v in coded.categories.items()})
-    if labels is None:
-        return StoredTable(sequences, None, groups)
-    is_whole = labels.data.all()
-    place = f"{_row_name(file, int(np.argmin(labels.data)))}, column {label!r}"
-    of_sequences = split_sequences(labels.decoded(), offsets)
-    return StoredTable(sequences, of_sequences, groups, None if is_whole else place)
+        sequences = _sequences(rows, columns, offsets)
+        if labels is None:
+            return StoredTable(sequences, None, groups)
+        found = ColumnValues(CATEGORY, np.concatenate(codes), labels.values())
+    place = f"{_row_name(file, int(np.argmin(found.data)))}, column {label!r}"
+    of_sequences = split_sequences(found.decoded(), offsets)
+    return StoredTable(sequences, of_sequences, groups, None if found.data.all() else place)
+
+
+def _sequences(rows: RowFile, columns: list[_Column], offsets: np.ndarray) -> Sequences:
+    """Return the sequences of rows, whose categories are recoded while they are read."""
+    categories = {j: column.values() for j, column in enumerate(columns) if column.is_category}
+    coded = LongSequences.of(
+        ColumnTable(rows, np.array([column.is_category for column in columns])),
+        offsets,
+        form="dense",
+        n_features=len(columns),
+        dtype=np.dtype(np.float64),
+        names=tuple(column.name for column in columns),
+        kinds=np.array([column.kind for column in columns], dtype=np.uint8),
+        categories=categories,
+    )
+    return coded.with_categories({j: np.sort(values) for j, values in categories.items()})
 
 
 def _row_name(file: TableFile, i: int) -> str:
@@ -91,6 +107,7 @@ class _Column:
     def __init__(self, converter: ArrowConverter, kind: str, name: str):
         self.name = name
         self.is_category = kind in (AS_WHOLE, AS_TEXT)
+        self.kind = CATEGORY if self.is_category else KINDS.index(kind)
         # Half floats can represent 0, 1 and NaN.
         types = {AS_BOOLEAN: np.float16, AS_NUMBER: np.float64}
         self.dtype = np.dtype(types.get(kind, np.int32))
@@ -139,17 +156,14 @@ class _Column:
             problem = "larger than 64 bits"
         return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
 
-    def finish(self, data: np.ndarray) -> ColumnValues:
-        """Make a column of all values that were read; categories are in the order of the codes."""
-        if not self.is_category:
-            return ColumnValues(KINDS.index(self._kind), data)
+    def values(self) -> np.ndarray:
+        """Return the values of a category in the order of their codes."""
         values, is_whole = self._encoder.values, self._kind == AS_WHOLE
-        array = np.array(values, dtype=np.int64) if is_whole else string_array(values)
-        return ColumnValues(CATEGORY, data, array)
+        return np.array(values, dtype=np.int64) if is_whole else string_array(values)
 
 
 class RowFile:
-    """Rows of columns of several types in a temporary file."""
+    """Rows of columns of several types in a temporary file; iterated, it yields the columns."""
 
     def __init__(self, types: Sequence[np.dtype]):
         self.dtype = np.dtype([(f"column{j}", kind) for j, kind in enumerate(types)])
@@ -167,7 +181,7 @@ class RowFile:
             self._file.flush()
         self.n_rows += len(records)
 
-    def columns(self) -> list[np.ndarray]:
-        """Return all columns, which are mapped into memory; there must be rows."""
+    def __iter__(self) -> Iterator[np.ndarray]:
+        # The file is mapped into memory only while its columns are in use.
         mapped = np.memmap(self._file, self.dtype, "r")
-        return [np.asarray(mapped[name]) for name in self.dtype.names]
+        return iter([np.asarray(mapped[name]) for name in self.dtype.names])
