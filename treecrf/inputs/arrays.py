@@ -399,7 +399,9 @@ def read_symbols(
     if segmentation.is_long:
         table = characters(items[0]) if isinstance(items[0], str) else items[0]
         return LongSequences.of(table, **description)
-    return ListedSequences(items=segmentation.in_places(_unified(items)), **description)
+    if not all(isinstance(item, str) for item in items):
+        items = [characters(item) if isinstance(item, str) else item for item in items]
+    return ListedSequences(items=segmentation.in_places(items), **description)
 
 
 def _read_with_missing(
@@ -423,10 +425,3 @@ def _common_type(items: list) -> np.dtype:
     if kinds == {"i"}:
         return np.dtype(np.int64)
     return np.dtype("U1") if all(isinstance(item, str) for item in items) else np.dtype("U")
-
-
-def _unified(items: list) -> list:
-    """Return strings if all sequences are strings, otherwise arrays."""
-    if all(isinstance(item, str) for item in items):
-        return items
-    return [characters(item) if isinstance(item, str) else item for item in items]

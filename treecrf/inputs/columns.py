@@ -94,11 +94,6 @@ class ColumnSpec:
         reason = f"in training the column held {held}"
         return cls(bool(kind == CATEGORY), bool(kind == BOOLEAN), known, reason)
 
-    @property
-    def accepts_anything(self) -> bool:
-        """Whether the training data had no value, so that every value is unseen."""
-        return self.known is not None and len(self.known) == 0
-
 
 @dataclass(frozen=True)
 class ColumnValues:
@@ -159,7 +154,9 @@ class ColumnReader:
         strings = {kind for kind in kinds if issubclass(kind, str)}
         numbers = {kind for kind in kinds if is_number(kind)}
         if kinds - strings - numbers:
-            self._refuse_type(values, kinds - strings - numbers)
+            t, value = _first(values, kinds - strings - numbers)
+            kind = type(value).__name__
+            self._refuse(t, f"{short_repr(value)} is of type {kind}; {_mend(value)}")
         if strings and numbers:
             one, other = (_first(values, some) for some in (strings, numbers))
             self._refuse_mixture((self.n + one[0], one[1]), (self.n + other[0], other[1]))
@@ -185,7 +182,9 @@ class ColumnReader:
     def _add_category(self, values: list) -> None:
         """Add strings or whole numbers, None if missing."""
         t, value = _first(values)
-        if value is not None and not self.spec.accepts_anything:
+        # If the training data had no value, every value is unseen.
+        has_known = self.spec.known is None or len(self.spec.known) > 0
+        if value is not None and has_known:
             self._check_category(t, value)
             if not isinstance(value, str):
                 self._refuse_fractions(values)
@@ -265,10 +264,6 @@ class ColumnReader:
             if bad.any():
                 t = int(np.argmax(bad))
                 self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.spec.reason}")
-
-    def _refuse_type(self, values: list, kinds: set[type]) -> NoReturn:
-        t, value = next((t, v) for t, v in enumerate(values) if type(v) in kinds)
-        self._refuse(t, f"{short_repr(value)} is of type {type(value).__name__}; {_mend(value)}")
 
     def _refuse_mixture(self, one: tuple[int, Any], other: tuple[int, Any]) -> NoReturn:
         """Raise TypeError for a string and a number in one column, given with their positions."""

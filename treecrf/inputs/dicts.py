@@ -67,12 +67,8 @@ def are_empty_rows(items: list) -> bool:
 
 def _first_row(items: list) -> Any:
     """Return the first item of a sequence that is not an empty list."""
-    lists = [item for item in items if isinstance(item, (list, tuple))]
-    return next((row for row in chain.from_iterable(lists) if not _is_empty_row(row)), None)
-
-
-def _is_empty_row(row: Any) -> bool:
-    return isinstance(row, ROWS) and not row
+    rows = chain.from_iterable(item for item in items if isinstance(item, (list, tuple)))
+    return next((row for row in rows if not isinstance(row, ROWS) or row), None)
 
 
 def read_attribute_lists(

@@ -189,25 +189,16 @@ def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> Col
     typed = any(series.dtype in (narwhals.Categorical, narwhals.Enum) for series in parts)
     if typed and reader.spec.is_category is None:
         reader.spec = replace(reader.spec, is_category=True)
+    large = (narwhals.Decimal, narwhals.Int128, narwhals.UInt128)
     for series in parts:
-        if _is_plain(series, narwhals) and not reader.spec.is_category:
-            reader.add_numbers(_numbers_of(series, narwhals))
+        is_full = series.dtype == narwhals.Boolean and series.null_count() == 0
+        if (is_full or series.dtype.is_numeric()) and not reader.spec.is_category:
+            is_large = series.dtype in large
+            reader.add_numbers((series.cast(narwhals.Float64) if is_large else series).to_numpy())
             continue
         for start in range(0, len(series), CHUNK):
             reader.add_objects(series[start : start + CHUNK].to_list())
     return reader.finish()
-
-
-def _is_plain(series: Any, narwhals: ModuleType) -> bool:
-    """Return whether a column holds numbers, or booleans without missing values."""
-    if series.dtype == narwhals.Boolean:
-        return series.null_count() == 0
-    return series.dtype.is_numeric()
-
-
-def _numbers_of(series: Any, narwhals: ModuleType) -> np.ndarray:
-    large = (narwhals.Decimal, narwhals.Int128, narwhals.UInt128)
-    return (series.cast(narwhals.Float64) if series.dtype in large else series).to_numpy()
 
 
 # Grouped frames, and labels that are a column
@@ -220,20 +211,15 @@ def as_groups(items: Any, name: str) -> Any:
         parts = [part for _, part in items]
         if not parts or not is_frame(parts[0]):
             return parts
-        keys = [name for name in _names_of_keys(items) if name in parts[0].columns]
-        return [part.drop(columns=keys) for part in parts]
+        keys = items.keys if isinstance(items.keys, list) else [items.keys]
+        names = {key if isinstance(key, str) else getattr(key, "name", None) for key in keys}
+        return [part.drop(columns=[n for n in names if n in part.columns]) for part in parts]
     if kind.__module__.startswith("polars") and kind.__name__ == "GroupBy":
         raise TypeError(
             f"{name} is a polars GroupBy, whose groups have no fixed order; pass the data frame "
             "sorted by group, and groups= with the name of the column"
         )
     return items
-
-
-def _names_of_keys(grouped: Any) -> list:
-    """Return the names of the columns by which frames are grouped; None for other keys."""
-    keys = grouped.keys if isinstance(grouped.keys, list) else [grouped.keys]
-    return [key if isinstance(key, str) else getattr(key, "name", None) for key in keys]
 
 
 def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
