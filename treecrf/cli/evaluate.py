@@ -105,16 +105,10 @@ def _print_scores(
         print(f"sequence accuracy  {sequence_accuracy_score(*whole_pairs):.{digits}f}")
     print()
     print(token_classification_report(*pairs, digits=digits))
-    if whole and _are_tags([*true, classes]):
+    distinct = set(np.concatenate([*true, classes]).tolist())
+    are_tags = all(isinstance(label, str) and TAG.fullmatch(label) for label in distinct)
+    if whole and are_tags and any(label.startswith("B-") for label in distinct):
         _print_spans(*whole_pairs, digits)
-
-
-def _are_tags(labels: list[np.ndarray]) -> bool:
-    """Return whether labels are tags that mark spans."""
-    distinct = set(np.unique(np.concatenate(labels)).tolist())
-    return all(isinstance(label, str) and TAG.fullmatch(label) for label in distinct) and any(
-        label.startswith("B-") for label in distinct
-    )
 
 
 def _print_spans(true: list[np.ndarray], predicted: list[np.ndarray], digits: int) -> None:

@@ -111,8 +111,10 @@ def run(options: argparse.Namespace) -> int:
     """Train a model and save it."""
     learner = _learner(options)
     check_model_output(options.model, [options.data, options.validation])
-    if are_pieces(options):
-        fit_pieces(learner, options)
+    path = options.data
+    is_pattern = glob.has_magic(path) and not os.path.exists(path)
+    if options.scratch is not None or is_pattern or os.path.isdir(path):
+        _fit_pieces(learner, options)
     else:
         _fit_file(learner, options)
     learner._columns = ColumnNames(options.label, options.group)
@@ -204,14 +206,7 @@ def _window(text: str) -> Any:
 # Tables in pieces
 
 
-def are_pieces(options: argparse.Namespace) -> bool:
-    """Return whether the data are several files, or temporary files hold them."""
-    path = options.data
-    is_pattern = glob.has_magic(path) and not os.path.exists(path)
-    return options.scratch is not None or is_pattern or os.path.isdir(path)
-
-
-def fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> None:
+def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     """Train on the tables of a folder, a pattern or a file, which are read in pieces."""
     if not isinstance(learner, SequenceLearner):
         raise TypeError(f"{type(learner).__name__} does not read tables in pieces; name one file")
