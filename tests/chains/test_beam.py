@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from support.beams import (
 from support.cases import STORAGES, random_sequences
 from support.chains import STEP, Chains, seeds
 from support.forests import PLAIN_GROWTH, Trained
-from support.sweeps import sweep
+from support.sweeps import pairs, sweep
 
 from treecrf import TreeCRF, _inference
 from treecrf.chains import _beam, _beam_gradients, _decode
@@ -326,19 +327,7 @@ def test_only_the_chosen_sequences_are_written(order):
 
 @pytest.mark.parametrize(
     ("kind", "order"),
-    [
-        ("large", 2),
-        *(
-            pytest.param(kind, order, marks=pytest.mark.exhaustive)
-            for kind, order in [
-                ("moderate", 1),
-                ("moderate", 2),
-                ("moderate", 3),
-                ("large", 1),
-                ("large", 3),
-            ]
-        ),
-    ],
+    pairs(product(["moderate", "large"], [1, 2, 3]), lambda *pair: pair == ("large", 2)),
 )
 def test_hundred_thousand_positions(kind, order):
     case = Beams(kind, np.random.default_rng(order), 2, order, [100_000], 2**order)

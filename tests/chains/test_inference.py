@@ -14,6 +14,7 @@ from support.oracles import (
     log_forward_backward,
     sequence_score,
 )
+from support.sweeps import sweep
 
 
 @given(kinds, seeds, shapes)
@@ -259,15 +260,13 @@ PATTERNS = {
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("n_labels", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("n_labels", sweep([2, 3], 1))
 def test_both_recursions_agree_with_plain_logarithms(pattern, order, n_labels):
     agrees_with_plain_logarithms(pattern, order, n_labels, 300)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize(
-    "n_labels", [8, 9, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (4, 5, 6, 7, 12))]
-)
+@pytest.mark.parametrize("n_labels", sweep([8, 9, 4, 5, 6, 7, 12], 2))
 def test_any_number_of_labels(pattern, n_labels):
     """Few labels have specialized loops."""
     agrees_with_plain_logarithms(pattern, 1, n_labels, 300)
@@ -317,9 +316,7 @@ def test_dead_ends(weight):
 
 
 @pytest.mark.parametrize("kind", ["moderate", "large", "forbidden steps", "large, forbidden"])
-@pytest.mark.parametrize(
-    "order", [1, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in (0, 2))]
-)
+@pytest.mark.parametrize("order", sweep([1, 0, 2], 1))
 def test_hundred_thousand_positions(kind, order):
     case = Chains(kind, np.random.default_rng(order), 2, order, [100_000])
     marginals, log_z = case.marginals()

@@ -17,6 +17,7 @@ from support.objectives_oracle import (
 )
 from support.oracles import brute_force, finite_difference_gradient
 from support.settings import PLAIN
+from support.sweeps import sweep
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -31,13 +32,8 @@ OTHERS = [name for name in OBJECTIVES if name != "log"]
 every = pytest.mark.parametrize("name", OBJECTIVES)
 
 
-def rarely(*values):
-    """Parameters for the exhaustive run only."""
-    return [pytest.param(value, marks=pytest.mark.exhaustive) for value in values]
-
-
 # Both Hamming objectives have one kernel.
-others = pytest.mark.parametrize("name", ["exponential", *rarely("hamming_log"), OTHERS[-1]])
+others = pytest.mark.parametrize("name", sweep(["exponential", OTHERS[-1], "hamming_log"], 2))
 
 
 def objective_of(name, case):
@@ -157,9 +153,9 @@ def test_one_label_is_certain(name):
 
 @every
 @pytest.mark.parametrize(
-    "kind", ["large, forbidden", *rarely("moderate", "large", "forbidden steps")]
+    "kind", sweep(["large, forbidden", "moderate", "large", "forbidden steps"], 1)
 )
-@pytest.mark.parametrize("order", [1, *rarely(0, 2)])
+@pytest.mark.parametrize("order", sweep([1, 0, 2], 1))
 def test_hundred_thousand_positions(name, kind, order):
     case = Chains(kind, np.random.default_rng(order), 2, order, [100_000, 50])
     objective = objective_of(name, case)

@@ -129,33 +129,73 @@ TREECRF_TEMPLATE double dot_lanes(const double *restrict a, const double *restri
     return sum_lanes(x) + rest;
 }
 
-/* Weights of the contexts after a position, from those before it and the factors. */
+/* Maximum in each lane. Compilers turn loops over lanes into one instruction. */
+TREECRF_TEMPLATE void larger_lanes(double *lanes, const double *others, int n)
+{
+#pragma omp simd
+    for (int k = 0; k < n; k++)
+        lanes[k] = others[k] > lanes[k] ? others[k] : lanes[k];
+}
+
+/* max(a[i] + b[i]) */
+TREECRF_TEMPLATE double best_sum(const double *restrict a, const double *restrict b, ptrdiff_t n)
+{
+    double lanes[8], sums[8], best = a[0] + b[0];
+    if (n <= FEW_LABELS) {
+        for (ptrdiff_t i = 1; i < n; i++)
+            best = a[i] + b[i] > best ? a[i] + b[i] : best;
+        return best;
+    }
+#pragma omp simd
+    for (int k = 0; k < 8; k++)
+        lanes[k] = a[k] + b[k];
+    for (ptrdiff_t i = 8; i < n; i += 8) {
+        ptrdiff_t first = i + 8 <= n ? i : n - 8; /* the last eight may overlap the ones before */
+#pragma omp simd
+        for (int k = 0; k < 8; k++)
+            sums[k] = a[first + k] + b[first + k];
+        larger_lanes(lanes, sums, 8);
+    }
+    larger_lanes(lanes, lanes + 4, 4);
+    larger_lanes(lanes, lanes + 2, 2);
+    return lanes[0] > lanes[1] ? lanes[0] : lanes[1];
+}
+
+/* Values of the contexts after a position, from those before it and its rows: sums of products of
+ * weights and factors or, if `best`, the best sums of scores. */
 TREECRF_TEMPLATE void forward_step_n(const double *restrict now, ptrdiff_t n,
                                      const double *restrict rows, ptrdiff_t stride,
                                      double *restrict after, ptrdiff_t n_after,
-                                     double *restrict work, ptrdiff_t n_labels)
+                                     double *restrict work, int best, ptrdiff_t n_labels)
 {
     ptrdiff_t v, c, l, h, j, n_ends = n_after / n_labels;
-    double few[FEW_LABELS], *sums = n_labels <= FEW_LABELS ? few : work;
+    double few[FEW_LABELS], *values = n_labels <= FEW_LABELS ? few : work;
     if (n < n_after) {
         for (v = 0; v < n_labels; v++)
-            for (c = 0; c < n; c++)
-                after[c * n_labels + v] = now[c] * rows[v * stride + c];
+            for (c = 0; c < n; c++) {
+                double x = rows[v * stride + c];
+                after[c * n_labels + v] = best ? now[c] + x : now[c] * x;
+            }
     } else if (n_ends == 1) {
-        for (v = 0; v < n_labels; v++)
-            after[v] = n_labels <= FEW_LABELS ? dot_n(now, rows + v * stride, n_labels)
-                                              : dot_lanes(now, rows + v * stride, n_labels);
+        for (v = 0; v < n_labels; v++) {
+            const double *row = rows + v * stride;
+            after[v] = best                     ? best_sum(now, row, n_labels)
+                       : n_labels <= FEW_LABELS ? dot_n(now, row, n_labels)
+                                                : dot_lanes(now, row, n_labels);
+        }
     } else {
         for (l = 0; l < n_ends; l += n_labels)
             for (v = 0; v < n_labels; v++) {
                 const double *row = rows + v * stride;
                 for (j = 0; j < n_labels; j++)
-                    sums[j] = 0.0;
+                    values[j] = best ? -HUGE_VAL : 0.0;
                 for (h = l; h < n; h += n_ends)
-                    for (j = 0; j < n_labels; j++)
-                        sums[j] += now[h + j] * row[h + j];
+                    for (j = 0; j < n_labels; j++) {
+                        double x = best ? now[h + j] + row[h + j] : now[h + j] * row[h + j];
+                        values[j] = !best ? values[j] + x : x > values[j] ? x : values[j];
+                    }
                 for (j = 0; j < n_labels; j++)
-                    after[(l + j) * n_labels + v] = sums[j];
+                    after[(l + j) * n_labels + v] = values[j];
             }
     }
 }
@@ -177,7 +217,7 @@ TREECRF_TEMPLATE int forward_tile_n(const chain_shape *shape, const double *rows
     for (j = 0; j < count; j++, n = n_after, forward += shape->n_contexts) {
         double total = 0.0, *after = forward + shape->n_contexts;
         n_after = contexts_after(shape, n);
-        forward_step_n(forward, n, rows + j * shape->width, stride, after, n_after, work,
+        forward_step_n(forward, n, rows + j * shape->width, stride, after, n_after, work, 0,
                        n_labels);
         for (c = 0; c < n_after; c++)
             total += after[c];
@@ -351,70 +391,6 @@ TREECRF_WIDEST static void negate_rounded(const double *restrict values, ptrdiff
         target[i] = rounded(-values[i]);
 }
 
-/* Maximum in each lane. Compilers turn loops over lanes into one instruction. */
-TREECRF_TEMPLATE void larger_lanes(double *lanes, const double *others, int n)
-{
-#pragma omp simd
-    for (int k = 0; k < n; k++)
-        lanes[k] = others[k] > lanes[k] ? others[k] : lanes[k];
-}
-
-/* max(a[i] + b[i]) */
-TREECRF_TEMPLATE double best_sum(const double *restrict a, const double *restrict b, ptrdiff_t n)
-{
-    double lanes[8], sums[8], best = a[0] + b[0];
-    if (n <= FEW_LABELS) {
-        for (ptrdiff_t i = 1; i < n; i++)
-            best = a[i] + b[i] > best ? a[i] + b[i] : best;
-        return best;
-    }
-#pragma omp simd
-    for (int k = 0; k < 8; k++)
-        lanes[k] = a[k] + b[k];
-    for (ptrdiff_t i = 8; i < n; i += 8) {
-        ptrdiff_t first = i + 8 <= n ? i : n - 8; /* the last eight may overlap the ones before */
-#pragma omp simd
-        for (int k = 0; k < 8; k++)
-            sums[k] = a[first + k] + b[first + k];
-        larger_lanes(lanes, sums, 8);
-    }
-    larger_lanes(lanes, lanes + 4, 4);
-    larger_lanes(lanes, lanes + 2, 2);
-    return lanes[0] > lanes[1] ? lanes[0] : lanes[1];
-}
-
-/* Best sum of scores up to each context after a position. */
-TREECRF_TEMPLATE void best_step_n(const double *restrict now, ptrdiff_t n,
-                                  const double *restrict rows, ptrdiff_t stride,
-                                  double *restrict after, ptrdiff_t n_after,
-                                  double *restrict work, ptrdiff_t n_labels)
-{
-    ptrdiff_t v, c, l, h, j, n_ends = n_after / n_labels;
-    double few[FEW_LABELS], *best = n_labels <= FEW_LABELS ? few : work;
-    if (n < n_after) {
-        for (v = 0; v < n_labels; v++)
-            for (c = 0; c < n; c++)
-                after[c * n_labels + v] = now[c] + rows[v * stride + c];
-    } else if (n_ends == 1) {
-        for (v = 0; v < n_labels; v++)
-            after[v] = best_sum(now, rows + v * stride, n_labels);
-    } else {
-        for (l = 0; l < n_ends; l += n_labels)
-            for (v = 0; v < n_labels; v++) {
-                const double *row = rows + v * stride;
-                for (j = 0; j < n_labels; j++)
-                    best[j] = -HUGE_VAL;
-                for (h = l; h < n; h += n_ends)
-                    for (j = 0; j < n_labels; j++) {
-                        double sum = now[h + j] + row[h + j];
-                        best[j] = sum > best[j] ? sum : best[j];
-                    }
-                for (j = 0; j < n_labels; j++)
-                    after[(l + j) * n_labels + v] = best[j];
-            }
-    }
-}
-
 TREECRF_TEMPLATE void best_tile_n(const chain_shape *shape, const double *scores, ptrdiff_t stride,
                                   ptrdiff_t t, ptrdiff_t count, double *best, double *work,
                                   ptrdiff_t n_labels)
@@ -422,8 +398,8 @@ TREECRF_TEMPLATE void best_tile_n(const chain_shape *shape, const double *scores
     ptrdiff_t j, n_after, n = contexts_at(shape, t);
     for (j = 0; j < count; j++, n = n_after, best += shape->n_contexts) {
         n_after = contexts_after(shape, n);
-        best_step_n(best, n, scores + j * shape->width, stride, best + shape->n_contexts, n_after,
-                    work, n_labels);
+        forward_step_n(best, n, scores + j * shape->width, stride, best + shape->n_contexts,
+                       n_after, work, 1, n_labels);
     }
 }
 

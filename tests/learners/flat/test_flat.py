@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import sys
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the
 from support.forests import Trained, Walker
 from support.oracles import extended_contexts
 from support.settings import PLAIN
+from support.sweeps import pairs, sweep
 from support.tree_oracle import meaning_of_tests, window_test_truth
 
 import treecrf
@@ -39,7 +40,13 @@ from treecrf import (
     TreeMEMM,
     flatten,
 )
-from treecrf.datasets import fetch_conll2000, fetch_hyphenation, fetch_nettalk, fetch_protein
+from treecrf.datasets import (
+    fetch_conll2000,
+    fetch_hyphenation,
+    fetch_nettalk,
+    fetch_occupancy,
+    fetch_protein,
+)
 from treecrf.learners.flat.export import FlatTables
 from treecrf.learners.flat.forest import FlatForest
 from treecrf.trees.conjunctions import conjunctions_of
@@ -75,17 +82,10 @@ def flat_scores(trained: Trained, sequences, n_threads=1, **options) -> np.ndarr
 
 @pytest.mark.parametrize(
     ("kind", "order", "window"),
-    [
-        pytest.param(
-            kind,
-            order,
-            window,
-            marks=[] if (order, window) == (1, (2, 1)) else pytest.mark.exhaustive,
-        )
-        for kind in STORAGES
-        for order in (0, 1, 2)
-        for window in ((0, 0), (2, 1), (0, 3))
-    ],
+    pairs(
+        product(STORAGES, (0, 1, 2), ((0, 0), (2, 1), (0, 3))),
+        lambda _, order, window: (order, window) == (1, (2, 1)),
+    ),
 )
 def test_scores_are_those_of_the_trees(kind, order, window, few_codes):
     """New sequences hold unseen values; categories among them fail all tests."""
@@ -97,11 +97,10 @@ def test_scores_are_those_of_the_trees(kind, order, window, few_codes):
 
 @pytest.mark.parametrize(
     ("kind", "missing"),
-    [
-        pytest.param(kind, missing, marks=[] if missing in FAST[kind] else pytest.mark.exhaustive)
-        for kind in STORAGES_WITH_MISSING
-        for missing in ("weighting", "surrogate", "impute", "indicator")
-    ],
+    pairs(
+        product(STORAGES_WITH_MISSING, ("weighting", "surrogate", "impute", "indicator")),
+        lambda kind, missing: missing in FAST[kind],
+    ),
 )
 def test_scores_with_missing_values(kind, missing):
     rng = np.random.default_rng(1)
@@ -732,33 +731,22 @@ def test_models_without_trees_are_refused(letters):
 
 def sample_of(name: str, folder):
     """Some sequences of a dataset, their labels, and a window."""
-    if name == "protein":
-        X, y = fetch_protein(data_home=folder, return_X_y=True)
-        return X[:20], y[:20], 5
-    if name == "nettalk":
-        X, y = fetch_nettalk(data_home=folder, return_X_y=True)
-        return X[:200], y[:200], 4
-    if name == "hyphen":
-        X, y = fetch_hyphenation(data_home=folder, return_X_y=True)
-        return X[:200], y[:200], 2
-    if name == "occupancy":
-        (x,), (y,) = treecrf.datasets.fetch_occupancy(data_home=folder, return_X_y=True)
-        cuts = range(0, 2000, 100)
-        return [x[a : a + 100] for a in cuts], [y[a : a + 100] for a in cuts], (2, 0)
-    X, y = fetch_conll2000(data_home=folder, return_X_y=True)
-    return X[:60], y[:60], 1
+    fetch, n, window = {
+        "protein": (fetch_protein, 20, 5),
+        "nettalk": (fetch_nettalk, 200, 4),
+        "hyphen": (fetch_hyphenation, 200, 2),
+        "occupancy": (fetch_occupancy, 1, (2, 0)),
+        "conll2000": (fetch_conll2000, 60, 1),
+    }[name]
+    X, y = fetch(data_home=folder, return_X_y=True)
+    if name == "occupancy":  # one long sequence
+        X, y = ([whole[0][a : a + 100] for a in range(0, 2000, 100)] for whole in (X, y))
+        n = 20
+    return X[:n], y[:n], window
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "nettalk",
-        "occupancy",
-        *(
-            pytest.param(n, marks=pytest.mark.exhaustive)
-            for n in ("protein", "hyphen", "conll2000")
-        ),
-    ],
+    "name", sweep(["nettalk", "occupancy", "protein", "hyphen", "conll2000"], 2)
 )
 def test_real_data(name, data_folder):
     X, y, window = sample_of(name, data_folder)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from support.future_oracle import NaiveDiscovery, naive_bags, naive_feature
 from support.growing import Positions, Setting
 from support.oracles import finite_difference_gradient
+from support.sweeps import pairs
 
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.future.bags import Bags
+from treecrf.learners.future.bags import DIRECTIONS, Bags, bag_probabilities
 from treecrf.learners.future.discovery import (
     DiscoverySettings,
     InstanceGrower,
-    bag_probabilities,
     discover,
     score_gradient,
 )
@@ -23,12 +25,7 @@ LENGTHS = [9, 1, 14, 3, 20]
 SIZES = [1, 2, 6, 30, None]
 FAST = [(1, "past"), (6, "future"), (None, "both")]
 every_bag = pytest.mark.parametrize(
-    ("size", "direction"),
-    [
-        pytest.param(s, d, marks=[] if (s, d) in FAST else pytest.mark.exhaustive)
-        for s in SIZES
-        for d in ("future", "past", "both")
-    ],
+    ("size", "direction"), pairs(product(SIZES, DIRECTIONS), lambda *pair: pair in FAST)
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,11 +11,12 @@ from sklearn.base import clone
 from support.cases import random_sequences
 from support.model_files import read
 from support.settings import PLAIN
+from support.sweeps import pairs, sweep
 
 from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.future.bags import Bags
+from treecrf.learners.future.bags import DIRECTIONS, Bags
 from treecrf.learners.future.encoder import bins_of, thresholds_of
 from treecrf.learners.future.training import constant_tree, tree_of_bins
 from treecrf.trees.growing.window_tests import number_tests
@@ -61,9 +64,7 @@ def test_the_pattern_is_found(bags):
     np.testing.assert_allclose(feature.values(model._encoder.base, encoded), in_bag, atol=0.01)
 
 
-@pytest.mark.parametrize(
-    "multiclass", ["all", pytest.param("best", marks=pytest.mark.exhaustive), "shared"]
-)
+@pytest.mark.parametrize("multiclass", sweep(["all", "shared", "best"], 2))
 def test_many_labels(multiclass):
     X, y = make_future_bags("xor", n_sequences=180, random_state=0)
     y = five_labels(X, y)
@@ -84,14 +85,9 @@ def test_the_size_of_the_bags_is_found():
 
 @pytest.mark.parametrize(
     ("size", "direction"),
-    [
-        (4, "both"),
-        ("to_end", "past"),
-        pytest.param(4, "future", marks=pytest.mark.exhaustive),
-        pytest.param(4, "past", marks=pytest.mark.exhaustive),
-        pytest.param("to_end", "future", marks=pytest.mark.exhaustive),
-        pytest.param("to_end", "both", marks=pytest.mark.exhaustive),
-    ],
+    pairs(
+        product((4, "to_end"), DIRECTIONS), lambda *pair: pair in {(4, "both"), ("to_end", "past")}
+    ),
 )
 def test_bags_of_every_direction(size, direction):
     rng = np.random.default_rng(0)
@@ -131,15 +127,11 @@ def test_noise_has_no_features():
 
 @pytest.mark.parametrize(
     ("kind", "order"),
-    [
-        pytest.param(kind, order, marks=[] if fast else pytest.mark.exhaustive)
-        for kind, order, fast in (
-            ("letters", 0, False), ("letters", 2, True), ("words", 0, False), ("words", 2, False),
-            ("floats", 0, True), ("floats", 2, False),
-            ("sparse booleans", 0, False), ("sparse booleans", 2, True),
-        )
-    ],
-)  # fmt: skip
+    pairs(
+        product(("letters", "words", "floats", "sparse booleans"), (0, 2)),
+        lambda *pair: pair in {("letters", 2), ("floats", 0), ("sparse booleans", 2)},
+    ),
+)
 def test_scores_of_training_are_those_of_prediction(kind, order):
     """The likelihoods recorded in training are those of the model."""
     rng = np.random.default_rng(order)
@@ -294,26 +286,10 @@ def test_odd_parameters_are_refused(parameters, message, letters):
         small(**parameters).fit(*letters)
 
 
-def test_the_result_does_not_depend_on_the_threads(letters):
-    X, y = letters
-    model = small(window=1, bag_size=2, max_iter=5, max_future_features=1, n_jobs=1).fit(X, y)
-    other = clone(model).set_params(n_jobs=2).fit(X, y)
-    for p, q in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
-        np.testing.assert_array_equal(p, q)
-
-
 # Refitting on all sequences
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "strings",
-        "missing values",
-        pytest.param("booleans", marks=pytest.mark.exhaustive),
-        pytest.param("sparse", marks=pytest.mark.exhaustive),
-    ],
-)
+@pytest.mark.parametrize("form", sweep(["strings", "missing values", "booleans", "sparse"], 2))
 def test_refit_trains_on_the_held_out_sequences(form):
     X, y = make_future_bags("or", n_sequences=80, random_state=0)
     if form == "strings":
@@ -342,15 +318,7 @@ def test_refit_keeps_the_size_of_bags(bags):
     assert len(model.fit(X[:40], y[:40], X[60:80], y[60:80], allowed=allowed[:40]).classes_) == 2
 
 
-@pytest.mark.parametrize(
-    "missing",
-    [
-        "weighting",
-        "indicator",
-        pytest.param("surrogate", marks=pytest.mark.exhaustive),
-        pytest.param("impute", marks=pytest.mark.exhaustive),
-    ],
-)
+@pytest.mark.parametrize("missing", sweep(["weighting", "indicator", "surrogate", "impute"], 2))
 def test_missing_values(missing):
     X, y = make_future_bags("or", n_sequences=150, random_state=0)
     rng = np.random.default_rng(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import optimize
+from support.sweeps import sweep
 
 from treecrf.learners.linear.lbfgs import minimize
 
@@ -43,9 +44,7 @@ def by_bounds(function, penalties, d):
     return found.fun
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2, 3))]
-)
+@pytest.mark.parametrize("seed", sweep(range(4), 1))
 @pytest.mark.parametrize("penalty", [0.3, 3.0, 30.0, 1e4])
 def test_the_sparse_optimum_is_found(seed, penalty):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_kernels
 from sklearn.svm import SVC
 from support.label_sequences import Enumerated, named_weights
+from support.sweeps import sweep
 
 import treecrf
 from treecrf import StructuredSVM
@@ -87,7 +88,7 @@ def solved(every, costs):
     return -found.fun, gap
 
 
-@pytest.mark.parametrize("C", [2.0, pytest.param(0.1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("C", sweep([2.0, 0.1], 1))
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_minimum_is_that_of_the_quadratic_program(variant, C):
     y = tags_of(variant)
@@ -143,11 +144,7 @@ def linear_kernel(a, b):
     return (a @ b.T).toarray()
 
 
-@pytest.mark.parametrize(
-    "variant",
-    ["windows", "rules"]
-    + [pytest.param(name, marks=pytest.mark.exhaustive) for name in ("states", "weighted")],
-)
+@pytest.mark.parametrize("variant", sweep(["windows", "rules", "states", "weighted"], 2))
 def test_a_linear_kernel_gives_the_linear_model(variant):
     y = tags_of(variant)
     linear = StructuredSVM(C=1.0, tol=1e-5, max_iter=100_000, random_state=0, **VARIANTS[variant])
