@@ -21,6 +21,7 @@ from support.beams import (
 )
 from support.cases import STORAGES, random_sequences
 from support.chains import STEP, Chains, seeds
+from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, Trained
 from support.sweeps import pairs, sweep
 
@@ -364,8 +365,7 @@ def test_scores_of_single_contexts_are_those_of_the_forest(kind, order, window, 
             walked = everything(lattice.scores, lattice.offsets, width)
             known = KnownScores(scores, lattice.offsets, order)
             expected = everything(known.source, lattice.offsets, width)
-            for found, other in zip(walked, expected, strict=True):
-                np.testing.assert_array_equal(found, other)
+            assert_equal_arrays(walked, expected)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -564,8 +564,7 @@ def test_narrow_beams_learn_and_threads_change_nothing(order, second_order, forw
     np.testing.assert_array_equal(one.marginals(), two.marginals())
     np.testing.assert_array_equal(one.pairwise(), two.pairwise())
     np.testing.assert_array_equal(one.log_likelihoods(task.codes), two.log_likelihoods(task.codes))
-    for a, b in zip(one.best(), two.best(), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_equal_arrays(one.best(), two.best())
     # The training likelihood is that of the beam at prediction.
     mean = one.log_likelihoods(task.codes).sum() / len(task.codes)
     np.testing.assert_allclose(mean, likelihoods[-1], rtol=1e-12)
@@ -628,8 +627,7 @@ def test_constraints_hold_in_the_beam(order, width):
     offsets, scores = lattice.offsets, trained.scores()
     constraints.forbid(scores, offsets)
     expected = everything(KnownScores(scores, offsets, order).source, offsets, width)
-    for found, other in zip(everything(lattice.scores, offsets, width), expected, strict=True):
-        np.testing.assert_array_equal(found, other)
+    assert_equal_arrays(everything(lattice.scores, offsets, width), expected)
     marginals = lattice.marginals()
     assert not marginals[~allowed].any()
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import seeds
+from support.family import assert_equal_arrays
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
@@ -41,8 +42,7 @@ def check_equal(parts, labels):
     shape = parts.n_labels, parts.order, parts.offsets
     from_parts = outputs(parts, labels, *shape)
     from_table = outputs(parts.table(), labels, *shape)
-    for one, other in zip(from_parts, from_table, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal_arrays(from_parts, from_table)
 
 
 @given(seeds, shapes, lengths_of, scales, st.booleans(), rules)

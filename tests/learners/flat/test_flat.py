@@ -159,8 +159,7 @@ def test_tables_with_missing_values_and_names(name):
     for missing in ("weighting", "surrogate", "impute", "indicator"):
         model = clone(GROWN[name]).set_params(missing=missing).fit(X, y)
         flat = flatten(model)
-        for p, q in zip(flat.predict_proba(X), model.predict_proba(X), strict=True):
-            np.testing.assert_array_equal(p, q)
+        assert_equal_arrays(flat.predict_proba(X), model.predict_proba(X))
         assert flat.feature_names_in_.tolist() == ["heat", "room", "open"]
         for rows in flat.transform(X):
             assert rows.data.min(initial=1) > 0
@@ -254,8 +253,7 @@ def test_a_forest_in_several_runs_is_the_same(monkeypatch):
     whole = conjunctions_of(trained.forest, trained.encoder)
     monkeypatch.setattr("treecrf.trees.conjunctions.MAX_LEAVES", 20)
     parts = conjunctions_of(trained.forest, trained.encoder)
-    for one, other in zip(vars(whole).values(), vars(parts).values(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal_arrays(vars(whole).values(), vars(parts).values())
 
 
 def test_a_forest_without_trees():

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from support.cases import random_sequences
+from support.family import assert_equal_arrays
 from support.model_files import read
 from support.settings import PLAIN
 from support.sweeps import pairs, sweep
@@ -110,8 +111,7 @@ def test_without_rounds_it_is_the_plain_model(letters):
         for kind, more in ((FutureFeatureMEMM, {"max_future_features": 0}), (TreeMEMM, {}))
     )
     np.testing.assert_allclose(model.train_score_, plain.train_score_)
-    for p, q in zip(model.predict_proba(X), plain.predict_proba(X), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(model.predict_proba(X), plain.predict_proba(X))
     assert model.future_features_ == []
 
 
@@ -149,8 +149,7 @@ def test_scores_of_training_are_those_of_prediction(kind, order):
         assert log_p == pytest.approx(scores[-1], abs=1e-12)
         assert len(scores) == model.n_iter_ + 1
     together, alone = model.predict_proba(X), [model.predict_proba([x])[0] for x in X]
-    for p, q in zip(together, alone, strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(together, alone)
 
 
 def test_a_saved_model_has_its_features(bags, tmp_path):
@@ -158,8 +157,7 @@ def test_a_saved_model_has_its_features(bags, tmp_path):
     path = tmp_path / "model.treecrf"
     model.save(path)
     again = load(path)
-    for p, q in zip(model.predict_proba(X[:9]), again.predict_proba(X[:9]), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(model.predict_proba(X[:9]), again.predict_proba(X[:9]))
     ours, theirs = model.future_features_[0], again.future_features_[0]
     assert ours.describe() == theirs.describe()
     assert ours.effects == theirs.effects
@@ -333,5 +331,4 @@ def test_random_choices_are_reproducible(letters):
     X, y = letters
     chance = {"class_weight": "balanced", "subsample": 0.7, "max_features": 0.6}
     model = small(order=1, window=1, bag_size=2, max_iter=3, max_future_features=2, **chance)
-    for p, q in zip(*(clone(model).fit(X, y).predict_proba(X) for _ in range(2)), strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(*(clone(model).fit(X, y).predict_proba(X) for _ in range(2)))

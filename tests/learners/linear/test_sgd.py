@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from support.training import loss_of
 
-import treecrf
 from treecrf import LinearCRF
 from treecrf.learners.linear import sgd
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
@@ -224,24 +223,6 @@ def test_a_warm_start_continues(letters):
     assert clone(SGD).set_params(max_iter=2).fit(*letters).loss_ > 1.02 * whole.loss_
 
 
-def test_a_failed_fit_leaves_the_estimator_unchanged(letters, monkeypatch):
-    crf = clone(SGD).fit(*letters)
-    before = copy.deepcopy(vars(crf))
-    run_epoch = sgd.StochasticSolver.run_epoch
-
-    def interrupted(self):
-        if self.n_iter == 2:
-            raise KeyboardInterrupt
-        return run_epoch(self)
-
-    monkeypatch.setattr(sgd.StochasticSolver, "run_epoch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        crf.fit(letters[0][:5], letters[1][:5])
-    assert vars(crf).keys() == before.keys()
-    np.testing.assert_array_equal(crf._weights.vector, before["_weights"].vector)
-    assert crf.loss_ == before["loss_"]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -254,14 +235,6 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(letters, monkeypatch):
 def test_unsupported_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         clone(SGD).set_params(**settings).fit(WORDS[1:3], TAGS[1:3])
-
-
-def test_saved_models_are_restored(letters, tmp_path):
-    crf = clone(SGD).fit(*letters)
-    crf.save(tmp_path / "model")
-    again = treecrf.load(tmp_path / "model")
-    assert_equal_models(crf, again)
-    assert again.solver == "sgd"
 
 
 def test_no_warning_at_the_last_epoch(letters, recwarn):

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_kernels
 from sklearn.svm import SVC
+from support.family import assert_equal_arrays
 from support.label_sequences import Enumerated, named_weights
 from support.sweeps import sweep
 
@@ -165,8 +166,7 @@ def test_a_linear_kernel_of_numbers(tables):
     linear = StructuredSVM(C=0.1, max_iter=10_000, random_state=0).fit(X, y)
     dual = clone(linear).set_params(kernel=linear_kernel).fit(X, y)
     assert dual.objective_ == pytest.approx(linear.objective_)
-    for a, b in zip(dual.decode(X)[0], linear.decode(X)[0], strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_equal_arrays(dual.decode(X)[0], linear.decode(X)[0])
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])

@@ -1,4 +1,4 @@
-"""Properties that all structured learners share."""
+"""Properties that all structured learners share, some of them with other linear models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from treecrf import SequenceBoostingClassifier, StructuredPerceptron, StructuredSVM
+from treecrf import LinearCRF, SequenceBoostingClassifier, StructuredPerceptron, StructuredSVM
 from treecrf.utils.progress import Progress
 
 LEARNERS = {
@@ -46,9 +46,15 @@ def test_bad_parameters(name, given, letters):
         model.fit(*letters)
 
 
-@every
+LINEAR = LEARNERS | {
+    "gradient steps": LinearCRF(solver="sgd", max_iter=5, random_state=0),
+    "L-BFGS": LinearCRF(),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
 def test_an_interrupted_fit_leaves_the_model(name, letters, monkeypatch):
-    model = clone(LEARNERS[name]).fit(["ab", "ba"], ["xy", "yx"])
+    model = clone(LINEAR[name]).fit(["ab", "ba"], ["xy", "yx"])
     before = copy.copy(vars(model))
 
     def interrupt(*_):
