@@ -255,7 +255,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     ) -> tuple[Weights, dict]:
         rounds = Rounds(data, start, self._bound(), self.max_step, self.piece_length)
         validation = None if held_out is None else SequenceLosses(held_out, start)
-        record = RoundsRecord(rounds.loss, validation, run.history)
+        record = RoundsRecord(rounds.loss, validation, run)
 
         def state(n: int) -> tuple[Weights, dict]:
             weights = start.copy()
@@ -267,7 +267,8 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         for choice in rounds.run(self.max_iter, self.tol, self.line_search):
             record.add(choice)
             n = len(record.choices)
-            if run.stops_after(n, record.latest(), lambda n=n: state(n)):
+            shown = {"log loss": run.losses[-1]} | run.history.latest("log-likelihood")
+            if run.stops_after(n, shown, lambda n=n: state(n)):
                 break
         return state(run.history.kept(run.stopping))
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from treecrf.learners.linear.training import TrainingData
+from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.stopping import History
 from treecrf.learners.structured.sequence_boosting.bounds import Chooser, FeatureStep
 from treecrf.learners.structured.sequence_boosting.loss import (
     Occurrences,
@@ -101,17 +99,14 @@ class Rounds:
         return step
 
 
-@dataclass
 class RoundsRecord:
     """Record of the chosen features and the scores of the rounds."""
 
-    loss: SequenceExponentialLoss
-    validation: SequenceLosses | None
-    history: History
-    choices: list[FeatureStep] = field(default_factory=list)
-    log_losses: list[float] = field(default_factory=list)
-
-    def __post_init__(self):
+    def __init__(self, loss: SequenceExponentialLoss, validation: SequenceLosses | None, run: Run):
+        self.loss = loss
+        self.validation = validation
+        self.run = run  # its losses are logarithms
+        self.choices: list[FeatureStep] = []
         self._record()
 
     def add(self, choice: FeatureStep) -> None:
@@ -124,22 +119,18 @@ class RoundsRecord:
         self._record()
 
     def _record(self) -> None:
-        self.log_losses.append(self.loss.log_value)
-        self.history.train.append(self.loss.mean_log_likelihood)
+        self.run.losses.append(self.loss.log_value)
+        self.run.history.train.append(self.loss.mean_log_likelihood)
         if self.validation is not None:
-            self.history.validation.append(self.validation.mean_log_likelihood)
-
-    def latest(self) -> dict[str, float]:
-        """Return the latest scores, for display."""
-        return {"log loss": self.log_losses[-1]} | self.history.latest("log-likelihood")
+            self.run.history.validation.append(self.validation.mean_log_likelihood)
 
     def results(self, n: int) -> dict:
         """Return the fitted attributes of the first n rounds."""
-        choices = self.choices[:n]
+        features, steps, bounds = zip(*self.choices[:n], strict=True) if n else ((), (), ())
         return {
             "n_iter_": n,
-            "features_": np.array([choice.feature for choice in choices], dtype=np.int64),
-            "steps_": np.array([choice.step for choice in choices], dtype=np.float64),
-            "bounds_": np.array([choice.bound for choice in choices], dtype=np.float64),
-            "loss_": np.array(self.log_losses[: n + 1]),
-        } | self.history.until(n).scores()
+            "features_": np.array(features, dtype=np.int64),
+            "steps_": np.array(steps, dtype=np.float64),
+            "bounds_": np.array(bounds, dtype=np.float64),
+            "loss_": np.array(self.run.losses[: n + 1]),
+        } | self.run.history.until(n).scores()
