@@ -305,19 +305,16 @@ def test_bad_parameters_are_refused(trained, letters):
         permutation_importance(TreeCRF(), X, y)
     with pytest.raises(TypeError, match="model is of type str; expected a fitted classifier"):
         permutation_importance("crf", X, y)
-    with pytest.raises(ValueError, match="n_repeats=0; expected a positive integer"):
-        permutation_importance(trained, X, y, n_repeats=0)
-    with pytest.raises(ValueError, match="unknown scorer 'accuracy'; expected one of"):
-        permutation_importance(trained, X, y, scoring="accuracy")
-    with pytest.raises(TypeError, match="scoring is of type int; expected a name in"):
-        permutation_importance(trained, X, y, scoring=3)
-    for wrong in ("color", 1, True, -1, 0.5):
-        with pytest.raises(
-            ValueError, match=f"features: {wrong!r}; expected the name of a feature"
-        ):
-            permutation_importance(trained, X, y, features=[wrong])
-    with pytest.raises(TypeError, match="features is a string; expected a list of names or ind"):
-        permutation_importance(trained, X, y, features="symbol")
+    for error, options, message in (
+        (ValueError, {"n_repeats": 0}, "n_repeats=0; expected a positive integer"),
+        (ValueError, {"scoring": "accuracy"}, "unknown scorer 'accuracy'; expected one of"),
+        (TypeError, {"scoring": 3}, "scoring is of type int; expected a name in"),
+        (TypeError, {"features": "symbol"}, "features is a string; expected a list of names or"),
+        *((ValueError, {"features": [wrong]}, f"features: {wrong!r}; expected the name of a feat")
+          for wrong in ("color", 1, True, -1, 0.5)),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            permutation_importance(trained, X, y, **options)
     with pytest.raises(ValueError, match="X has 24 sequences, y has 23"):
         permutation_importance(trained, X, y[1:])
 

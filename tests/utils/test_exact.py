@@ -121,9 +121,7 @@ def test_sums_of_large_values_do_not_depend_on_the_order(large):
 
 def test_sums_beyond_all_numbers():
     assert exact_sum(np.array([1e308, 1e308])) == np.inf
-    assert exact_sum(np.array([1.0, -np.inf])) == -np.inf
     assert np.isnan(exact_sum(np.array([np.inf, -np.inf])))
-    assert np.isnan(exact_sum(np.array([1.0, np.nan])))
 
 
 @pytest.mark.parametrize("extreme", [0.0, 2.0**31, 1e300, np.inf])

@@ -174,10 +174,7 @@ def learn_columns(
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
-    """Make columns of the given kinds; booleans lose their thresholds.
-
-    A constant boolean becomes a number without thresholds.
-    """
+    """Make columns of the given kinds; constant booleans become numbers without thresholds."""
     kinds = np.where((kinds == BOOLEAN) & (numbers.sizes == 0), NUMBER, kinds).astype(np.uint8)
     kept = np.repeat(kinds == NUMBER, numbers.sizes)
     sizes = np.where(kinds == NUMBER, numbers.sizes, 0)

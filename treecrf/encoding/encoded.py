@@ -137,13 +137,8 @@ def gathered(
             first_rows[i],
             first_ids[i],
         )
-    return EncodedSequences(
-        rows, np.array([0, len(rows)]), *target, parts[0].n_ids, _any_missing(parts)
-    )
-
-
-def _any_missing(parts: Sequence[EncodedSequences]) -> np.ndarray:
-    return np.logical_or.reduce([part.has_missing for part in parts])
+    has_missing = np.any([part.has_missing for part in parts], axis=0)
+    return EncodedSequences(rows, np.array([0, len(rows)]), *target, parts[0].n_ids, has_missing)
 
 
 def chained(parts: Sequence[EncodedSequences]) -> EncodedSequences:
@@ -169,5 +164,5 @@ def chained(parts: Sequence[EncodedSequences]) -> EncodedSequences:
         list_starts=starts,
         list_ids=np.concatenate([part.list_ids for part in parts]),
         n_ids=parts[0].n_ids,
-        has_missing=_any_missing(parts),
+        has_missing=np.any([part.has_missing for part in parts], axis=0),
     )

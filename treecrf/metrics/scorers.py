@@ -185,14 +185,10 @@ def _final(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Any]:
     """
     for last in _opened(estimator):
         if isinstance(last, Pipeline) and len(last) > 1:
-            X = _transformed(last[:-1], X, given)
+            router = metadata_routing.get_routing_for_object(last[:-1])
+            requested = router.consumes("transform", given.keys())
+            X = last[:-1].transform(X, **{name: given[name] for name in requested})
     return last, X
-
-
-def _transformed(steps: Pipeline, X: Any, given: dict[str, Any]) -> Any:
-    router = metadata_routing.get_routing_for_object(steps)
-    requested = router.consumes("transform", given.keys())
-    return steps.transform(X, **{name: given[name] for name in requested})
 
 
 def make_scorer(metric: Callable, **options: Any) -> MetricScorer:
