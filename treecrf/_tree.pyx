@@ -53,11 +53,10 @@ from treecrf.trees.growing._nodes cimport (
 from treecrf.trees.growing._row_sets cimport RowSet, RowSets
 from treecrf.trees.growing._splits cimport ContextSplitSearch, SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, SurrogateSearch
+from treecrf.trees.growing._tests cimport bytes_equal
 
 cdef extern from "utils/bitsets.h" nogil:
     int count_bits(uint64_t word)
-    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
-                     uint64_t *out)
 
 # Sets of rows that lack the value of a test: all of them, and those that pass by a surrogate.
 cdef enum:

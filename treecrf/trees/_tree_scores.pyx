@@ -67,7 +67,7 @@ cdef class TreeScores(ContextScores):
         self.n_iter = len(roots) // self.n_labels
 
     cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        cdef Py_ssize_t r, n_behind = 0
+        cdef Py_ssize_t r, k, s, n_behind = 0
         for r in range(n_requests):
             self._load(&requests[r])
             find_stale(&requests[r], self.n_iter)
@@ -75,7 +75,10 @@ cdef class TreeScores(ContextScores):
                 requests[r], requests[n_behind] = requests[n_behind], requests[r]
                 n_behind += 1
         for r in range(n_behind):
-            write_stale_symbols(&requests[r], self.n_labels, self.order)
+            for k in range(requests[r].n_stale):
+                s = requests[r].stale[k]
+                write_symbols(requests[r].contexts[s], requests[r].depth, self.n_labels, self.order,
+                              requests[r].symbols + s * self.order, 1)
         self._catch_up(requests, n_behind)
         for r in range(n_behind):
             self._store(&requests[r])
@@ -188,15 +191,6 @@ cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:
         if request.included[s] < n_iter:
             request.stale[request.n_stale] = <int32_t> s
             request.n_stale += 1
-
-
-cdef void write_stale_symbols(Request *request, Py_ssize_t n_labels,
-                              Py_ssize_t order) noexcept nogil:
-    cdef Py_ssize_t k, s
-    for k in range(request.n_stale):
-        s = request.stale[k]
-        write_symbols(request.contexts[s], request.depth, n_labels, order,
-                      request.symbols + s * order, 1)
 
 
 cdef void write_symbols(int64_t context, Py_ssize_t depth, Py_ssize_t n_labels, Py_ssize_t order,

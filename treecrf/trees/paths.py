@@ -82,7 +82,9 @@ def window_literals(literals: Literals, encoder: Encoder) -> Literals:
     literals = literals.take(literals.column != LABEL)
     literals = _without_weaker_thresholds(literals, encoder)
     literals = _without_excluded(literals, encoder)
-    return _without_implied_ends(literals).sorted()
+    for side in (-1, 1):
+        literals = _without_implied_ends(literals, side)
+    return literals.sorted()
 
 
 def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals:
@@ -117,14 +119,7 @@ def _sites(literals: Literals, encoder: Encoder) -> np.ndarray:
     return keys * n_offsets + literals.offset + left
 
 
-def _without_implied_ends(literals: Literals) -> Literals:
-    """Keep one positive and one negative boundary test on each side, if others imply the rest."""
-    for side in (-1, 1):
-        literals = _without_implied_end(literals, side)
-    return literals
-
-
-def _without_implied_end(literals: Literals, side: int) -> Literals:
+def _without_implied_ends(literals: Literals, side: int) -> Literals:
     """Keep one positive and one negative boundary test at negative or at positive offsets."""
     n_leaves = int(literals.leaf.max(initial=-1)) + 1
     far, here = literals.offset * side, literals.offset * side > 0

@@ -15,13 +15,12 @@ from libc.string cimport memset
 
 from treecrf.trees.growing._chosen_bins cimport ChosenBins
 from treecrf.trees.growing._search cimport lists_any, lower_bound
-from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
+from treecrf.trees.growing._tests cimport (
+    BIT, CODE_ABOVE, CODE_EQUAL, LISTED, bytes_equal, test_bytes,
+)
 
 cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
-    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
-                     uint64_t *out)
-    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
 
 cdef extern from "utils/histograms.h" nogil:
     void add_pair(double *target, double first, double second)
@@ -269,14 +268,12 @@ cdef class Features:
         cdef uint8_t low = <uint8_t> self.test_lows[test]
         cdef Py_ssize_t start = self.test_offsets[test] + self.left
         cdef Py_ssize_t slot = self.test_slots[test]
-        if kind == CODE_EQUAL:
-            bytes_equal(&self.code_columns[slot, start], self.n_words, 255, low, passed)
-        elif kind == CODE_ABOVE:
-            bytes_above(&self.code_columns[slot, start], self.n_words, low, passed)
-        elif kind == BIT:
-            bytes_equal(&self.bit_columns[slot, start], self.n_words, 1 << low, 1 << low, passed)
-        else:
+        if kind == LISTED:
             self._find_listed(self.test_lows[test], self.test_highs[test], start, passed)
+        elif kind == BIT:
+            test_bytes(kind, low, &self.bit_columns[slot, start], self.n_words, passed)
+        else:
+            test_bytes(kind, low, &self.code_columns[slot, start], self.n_words, passed)
 
     cdef bint find_missing(self, int64_t test, uint64_t *missing) noexcept nogil:
         """Find the rows that lack the value of a test; False if no row can lack it."""

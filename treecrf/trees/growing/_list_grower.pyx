@@ -190,6 +190,7 @@ cdef class ListGrower:
         cdef ExampleList *root = &self.examples[0]
         self._free_nodes()
         self.lists.failed = self.splits.failed = False
+        self.histograms.failed = self.histograms.first.failed = False
         self.splits.choose(chosen, label)
         self.features.choose_bins(self.of_tree, chosen, n)
         self.of_search = self.of_tree
@@ -197,7 +198,6 @@ cdef class ListGrower:
             # Histograms that list their bins are filtered by features.
             self.of_search = self.of_node
             self.of_search.choose(&self.splits.features[0], 0)
-        self.histograms.begin()
         self.lists.allocate(root, n)
         self._make_room(n)
         self._check_memory()

@@ -109,10 +109,6 @@ cdef class SparseHistograms:
         free(self.pairs)
         free(self.counts)
 
-    def begin(self):
-        """Begin a tree, whose bins have been chosen."""
-        self.failed = self.first.failed = False
-
     def set_parts(self, list others):
         """Set the dense histograms that are added to the first."""
         cdef Py_ssize_t p

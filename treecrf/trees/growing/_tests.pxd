@@ -1,4 +1,6 @@
-# Numbers that the kernels of trees share.
+# Numbers that the kernels of trees share, and the outcomes of tests of bytes.
+
+from libc.stdint cimport uint8_t, uint64_t
 
 # How a node is evaluated at a row. The window tests are numbered as in
 # `treecrf.encoding.plan`, the other nodes as in `treecrf.trees.context_scores`.
@@ -20,3 +22,19 @@ cdef enum RunKind:
 # `list_bits` may write this many entries beyond the last one.
 cdef enum:
     LISTING_SLACK = 64
+
+cdef extern from "utils/bitsets.h" nogil:
+    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
+                     uint64_t *out)
+    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
+
+
+cdef inline void test_bytes(uint8_t kind, uint8_t low, const uint8_t *values, Py_ssize_t n_words,
+                            uint64_t *out) noexcept nogil:
+    """Find which rows pass a test of a code or a bit, given the bytes of the rows."""
+    if kind == CODE_EQUAL:
+        bytes_equal(values, n_words, 255, low, out)
+    elif kind == CODE_ABOVE:
+        bytes_above(values, n_words, low, out)
+    else:
+        bytes_equal(values, n_words, 1 << low, 1 << low, out)

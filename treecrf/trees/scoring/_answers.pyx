@@ -11,12 +11,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._search cimport lower_bound
-from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LISTED
-
-cdef extern from "utils/bitsets.h" nogil:
-    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
-                     uint64_t *out)
-    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
+from treecrf.trees.growing._tests cimport BIT, LISTED, bytes_equal, test_bytes
 
 cdef enum:
     # Words of a column in `mark_missing`.
@@ -78,7 +73,6 @@ cdef class Answers:
         """Fill the columns of tests of codes and bits; adjacent tests often read the same bytes."""
         cdef Py_ssize_t k
         cdef uint8_t kind
-        cdef uint64_t *column
         for k in range(n):
             kind = self.kinds[k]
             if kind == LISTED:
@@ -88,14 +82,8 @@ cdef class Answers:
                     gather(block, positions.rows, positions.bits, self.offsets[k], self.slots[k])
                 else:
                     gather(block, positions.rows, positions.codes, self.offsets[k], self.slots[k])
-            column = block.columns + k * block.stride
-            if kind == CODE_EQUAL:
-                bytes_equal(block.bytes, block.n_words, 255, self.lows[k], column)
-            elif kind == CODE_ABOVE:
-                bytes_above(block.bytes, block.n_words, self.lows[k], column)
-            else:
-                bytes_equal(block.bytes, block.n_words, 1 << self.lows[k], 1 << self.lows[k],
-                            column)
+            test_bytes(kind, <uint8_t> self.lows[k], block.bytes, block.n_words,
+                       block.columns + k * block.stride)
 
     cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil:
         cdef Py_ssize_t i, j, k, row
@@ -222,11 +210,9 @@ cdef class ColumnAnswers:
             if kind == LISTED:
                 self._fill_listed(block, k, next_postings)
             elif kind == BIT:
-                bytes_equal(&self.bits[slot, start], block.n_words, 1 << low, 1 << low, column)
-            elif kind == CODE_EQUAL:
-                bytes_equal(&self.codes[slot, start], block.n_words, 255, low, column)
+                test_bytes(kind, low, &self.bits[slot, start], block.n_words, column)
             else:
-                bytes_above(&self.codes[slot, start], block.n_words, low, column)
+                test_bytes(kind, low, &self.codes[slot, start], block.n_words, column)
         return self.has_missing and self.answers._exclude_missing(block)
 
     cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil:

@@ -372,28 +372,23 @@ cdef class Program:
 
     cdef bint _make_room(self) except False:
         """Make room for the next output."""
-        cdef void *steps
-        cdef void *outputs
-        cdef void *values
         if self.n_steps + 2 * N_PLANES * self.n_nodes > self.room_for_steps:
             self.room_for_steps = 2 * (self.room_for_steps + N_PLANES * self.n_nodes)
-            steps = realloc(self.steps, self.room_for_steps * sizeof(uint64_t))
-            if steps == NULL:
-                raise MemoryError("no memory for the steps of the trees")
-            self.steps = <uint64_t *> steps
+            self.steps = <uint64_t *> resized(self.steps, self.room_for_steps * sizeof(uint64_t))
         if self.n_outputs == self.room_for_outputs:
             self.room_for_outputs = 2 * self.room_for_outputs + 64
-            outputs = realloc(self.outputs, self.room_for_outputs * sizeof(Output))
-            if outputs == NULL:
-                raise MemoryError("no memory for the groups of the trees")
-            self.outputs = <Output *> outputs
+            self.outputs = <Output *> resized(self.outputs, self.room_for_outputs * sizeof(Output))
         if self.size_of_values + 256 * self.n_bytes > self.room_for_values:
             self.room_for_values = 2 * self.room_for_values + 256 * self.n_bytes
-            values = realloc(self.values, self.room_for_values)
-            if values == NULL:
-                raise MemoryError("no memory for the values of the leaves")
-            self.values = <uint8_t *> values
+            self.values = <uint8_t *> resized(self.values, self.room_for_values)
         return True
+
+
+cdef void *resized(void *memory, Py_ssize_t n_bytes) except NULL:
+    memory = realloc(memory, n_bytes)
+    if memory == NULL:
+        raise MemoryError("no memory for the program of the trees")
+    return memory
 
 
 def n_bytes_of(units, starts):
