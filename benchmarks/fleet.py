@@ -41,11 +41,16 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted.encoded import EncodedPart
 from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.labeled import read_partitions
-from treecrf.learners.boosted.messages import Behind, Grown, ShardSetup, Step
+from treecrf.learners.boosted.messages import (
+    IterationRequest,
+    IterationResult,
+    ShardSettings,
+    Stale,
+)
 from treecrf.learners.boosted.sampled_booster import SampledBooster
 from treecrf.learners.boosted.shard import Shard
 from treecrf.learners.boosted.training import train
-from treecrf.utils.fleet import LocalFleet, itself
+from treecrf.utils.partitions import LocalPartitions, identity
 
 LENGTH = 100
 N_NUMBERS = 20
@@ -183,7 +188,7 @@ class MeasuredShards:
     measured : list of Measured
     """
 
-    def __init__(self, parts: list[EncodedPart], setup: ShardSetup, preparing: float):
+    def __init__(self, parts: list[EncodedPart], setup: ShardSettings, preparing: float):
         self.parts = parts
         self.setup = setup
         self.preparing = preparing
@@ -191,10 +196,12 @@ class MeasuredShards:
         self.growing = ListGrowing(setup)
         self.measured: list[Measured] = []
 
-    def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
+    def iterate(
+        self, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ) -> IterationResult:
         """Carry out a step, and measure it."""
         answers, seconds = zip(*(timed(shard.run, step) for shard in self.shards), strict=True)
-        if any(isinstance(answer, Behind) for answer in answers):
+        if any(isinstance(answer, Stale) for answer in answers):
             raise AssertionError("a shard is behind")
         sent = [pickle.dumps(answer, protocol=5) for answer in answers]
         drawn, joining = timed(lambda: [pickle.loads(data) for data in sent])
@@ -254,7 +261,7 @@ class Fit:
         return median(map(value, self.settled()))
 
 
-class MeasuredFleet(LocalFleet):
+class MeasuredPartitions(LocalPartitions):
     """Parts of the data, one for each shard.
 
     Parameters
@@ -271,14 +278,14 @@ class MeasuredFleet(LocalFleet):
         self._begun = begun
         self._made = made
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> MeasuredFleet:
+    def derive(self, function: Callable[..., Any], *args: Any) -> MeasuredPartitions:
         """Return the fleet of which the parts are ``function(part, *args)``."""
-        return MeasuredFleet(self.map(function, *args), self._begun, self._made)
+        return MeasuredPartitions(self.map(function, *args), self._begun, self._made)
 
-    def make_shards(self, setup: ShardSetup) -> MeasuredShards:
+    def make_shards(self, setup: ShardSettings) -> MeasuredShards:
         """Return a shard for each part."""
         seconds = time.process_time() - self._begun
-        self._made.append(MeasuredShards(self.map(itself), setup, seconds))
+        self._made.append(MeasuredShards(self.map(identity), setup, seconds))
         return self._made[0]
 
 
@@ -287,8 +294,8 @@ def fit_on_shards(model: TreeCRF, X: list, y: list, n_shards: int) -> Fit:
     raws = [RawData(X[i::n_shards], y[i::n_shards], Segmentation()) for i in range(n_shards)]
     made: list[MeasuredShards] = []
     with without_collections():
-        fleet = MeasuredFleet(raws, time.process_time(), made)
-        fitted = train(model._spec(), read_partitions(model, fleet))
+        partitions = MeasuredPartitions(raws, time.process_time(), made)
+        fitted = train(model._spec(), read_partitions(model, partitions))
     return Fit(model._copy_of(fitted), made[0])
 
 
@@ -397,7 +404,7 @@ def rebuilding_seconds(fit: Fit) -> float:
 def catching_up(fit: Fit) -> float:
     """Return the CPU seconds to add the trees to the scores of new shards."""
     forest = fit.model._forest
-    step = Step(0, forest.n_iter, forest.pack(), None, 1.0)
+    step = IterationRequest(0, forest.n_iter, forest.pack(), None, 1.0)
     with without_collections():
         return sum(
             timed(lambda part=part, i=i: Shard(fit.shards.setup, {i: part}).run(step))[1]
@@ -511,7 +518,7 @@ def growth_in_one(model: TreeCRF, X: list, y: list) -> float:
     seconds = []
     grow = ListGrowing.grow
 
-    def timed_growth(*arguments: Any) -> Grown:
+    def timed_growth(*arguments: Any) -> IterationResult:
         value, spent = timed(grow, *arguments)
         seconds.append(spent)
         return value

@@ -33,7 +33,7 @@ from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.datasets import fetch_conll2000
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted import base, growing
-from treecrf.learners.boosted.crew import Crew
+from treecrf.learners.boosted.tree_scheduler import TreeScheduler
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
@@ -201,12 +201,12 @@ class Recorder:
 
         return wrapper
 
-    def crewed(self, grow: Callable) -> Callable:
-        """Wrap `Crew.grow`, whose threads work for several trees."""
+    def scheduled(self, grow: Callable) -> Callable:
+        """Wrap `TreeScheduler.grow`, whose threads work for several trees."""
 
-        def wrapper(crew: Crew, *arguments: Any) -> dict:
+        def wrapper(scheduler: TreeScheduler, *arguments: Any) -> dict:
             self.trees = []
-            trees = grow(crew, *arguments)
+            trees = grow(scheduler, *arguments)
             self._call.tasks.pop()
             self._call.trees.append(self.trees)
             return trees
@@ -261,7 +261,7 @@ class Recorder:
             (TreeCRF, "predict", timed("predict", TreeCRF.predict)),
             (Threads, "map", self.mapped(Threads.map)),
             (Threads, "run", self.mapped(Threads.run)),
-            (Crew, "grow", self.crewed(Crew.grow)),
+            (TreeScheduler, "grow", self.scheduled(TreeScheduler.grow)),
             (growing, "ListGrower", self.grower_class()),
         ]
         with ExitStack() as stack:

@@ -2,6 +2,7 @@
 
 import importlib
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -95,3 +96,12 @@ def test_data_frames_need_no_extra_and_all_has_the_other_extras_of_users():
 
 def test_an_estimator_that_needs_another_one_finds_it():
     run("from treecrf import TreeCRF; TreeCRF(max_iter=1, init='linear').fit(['ab'], ['xy'])")
+
+
+def test_places_in_the_guide_for_contributors_exist():
+    source = ROOT / "treecrf"
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"[\w/]+\.pyx?\b", text.partition("## The way of a fit")[2]))
+    folders = (ROOT, source, source / "learners/boosted", source / "inputs")
+    assert len(names) > 30
+    assert [n for n in names if not any((folder / n).exists() for folder in folders)] == []

@@ -32,7 +32,7 @@ from treecrf.chains.sampling import (
     SUM_UNIT,
     ExampleTable,
     LikelihoodSampler,
-    RawDraw,
+    RawSample,
     TableSampler,
     floor_for,
     mu_for,
@@ -157,7 +157,7 @@ def test_long_sequences_are_computed_tile_by_tile(n_labels, order, bound_share):
     rng = np.random.default_rng(0)
     parts, labels = draw_case(rng, n_labels, order, [30_000, 6000])
     sampler, floor = sampler_of(parts, labels, bound_share), float(bound_share is None)
-    raw = RawDraw(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
+    raw = RawSample(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
     lists = raw.lists(TINY, ONE, STEP)
     residuals, bounds, _ = tables_of(parts, labels, bound_share)
     found = as_tables(lists, parts, "residuals")
@@ -190,7 +190,7 @@ def test_expectation_over_all_random_numbers_is_exact():
     seen = {}
     for iteration in range(20_000):
         samples = sampler.sample(ExampleTable(residuals), iteration, 0, mu)
-        for label, examples in enumerate(RawDraw(samples, mu, 0.0).lists(mu, ONE, unit, True)):
+        for label, examples in enumerate(RawSample(samples, mu, 0.0).lists(mu, ONE, unit, True)):
             for residual, count in zip(examples.residuals, examples.counts, strict=True):
                 seen[label] = residual, count
     assert set(seen) >= {0, 1}
@@ -208,9 +208,9 @@ def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, bound_share, mu):
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], len(labels))
     sampler = sampler_of(parts, labels, bound_share)
     floor = floor_of(bound_share)
-    raw = RawDraw(sampler.sample(parts, 3, 5, mu, weights, floor), mu, floor)
+    raw = RawSample(sampler.sample(parts, 3, 5, mu, weights, floor), mu, floor)
     for larger in (mu, 1.1 * mu, 3 * mu, 100 * mu):
-        fresh = RawDraw(sampler.sample(parts, 3, 5, larger, weights, floor), larger, floor)
+        fresh = RawSample(sampler.sample(parts, 3, 5, larger, weights, floor), larger, floor)
         check_same(raw.lists(larger, ONE, counted=True), fresh.lists(larger, ONE, counted=True))
     with pytest.raises(ValueError, match="expected at least"):
         raw.lists(0.9 * mu, ONE)
@@ -232,7 +232,7 @@ def test_packed_samples_are_the_same(rng, shape, lengths, bound_share):
         samples[0].pack(label, numbers, packed[start:stop])
     packed.flags.writeable = False
     unpacked = Sample.unpack(packed, starts, samples[0].order, samples[0].size, -7)
-    raw, found = RawDraw(samples, 0.1, 0.0), RawDraw([unpacked], 0.1, 0.0)
+    raw, found = RawSample(samples, 0.1, 0.0), RawSample([unpacked], 0.1, 0.0)
     assert raw.size == found.size
     lists = raw.lists(0.1, ONE, counted=True)
     check_same(lists, found.lists(0.1, ONE, counted=True))

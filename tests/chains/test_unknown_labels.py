@@ -28,7 +28,7 @@ from treecrf.chains import _tables
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
-from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawDraw
+from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawSample
 from treecrf.utils.exact import exact_sum, rounded
 from treecrf.utils.threads import Threads
 
@@ -277,7 +277,7 @@ def check_all_examples(parts, labels, candidates, bound_share):
         parts.offsets, labels, parts.order, ONE, keys_of(parts.offsets), bound_share, candidates
     )
     floor = float(bound_share is None)
-    raw = RawDraw(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
+    raw = RawSample(sampler.sample(parts, 0, 0, TINY, floor=floor), TINY, floor)
     lists = raw.lists(TINY, ONE, STEP)
     data = ChainLabels(parts.offsets, labels, parts.n_labels, parts.order, FREE, candidates)
     objective = make_objective("log", data, ONE, bound_share)

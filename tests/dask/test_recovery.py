@@ -18,7 +18,7 @@ from support import dask_toys as toys
 from support.dask_data import cancel_all, spill
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
-from treecrf.dask.fleet import DaskFleet
+from treecrf.dask.partitions import DaskPartitions
 from treecrf.dask.shards import DaskShards, _Exchange
 
 N_PARTS, N_ITER = 7, 6
@@ -36,9 +36,9 @@ def shards(client, read=None, encode=None):
     """Toy shards whose sources and encoders may crash."""
     sources = [dask.delayed(toys.source)(i, read) for i in range(N_PARTS)]
     with Cluster(client) as cluster:
-        raw = DaskFleet(cluster, N_PARTS, lambda: cluster.submit_delayed(sources), keep=False)
-        fleet = raw.derive(toys.encoded, encode)
-        yield DaskShards(fleet, None, toys.ToyShard, toys.ToyGrowing())
+        raw = DaskPartitions(cluster, N_PARTS, lambda: cluster.submit_delayed(sources), keep=False)
+        partitions = raw.derive(toys.encoded, encode)
+        yield DaskShards(partitions, None, toys.ToyShard, toys.ToyGrowing())
 
 
 def at(iteration, action):

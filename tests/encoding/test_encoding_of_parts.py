@@ -10,7 +10,7 @@ from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.sequences import Description
-from treecrf.utils.fleet import LocalFleet, View
+from treecrf.utils.partitions import LocalPartitions, PartitionsView
 
 NAN = np.nan
 
@@ -66,7 +66,7 @@ def test_learns_the_same_from_parts(form, missing, max_samples, monkeypatch):
     for n_parts in (1, 2, 5, 24):
         parts = [sequences.take(chosen) for chosen in cuts(sequences.n_sequences, n_parts, n_parts)]
         encoder = Encoder((1, 1), 7, missing)
-        encoder.fit_parts(LocalFleet(parts), Description.of(sequences), 3)
+        encoder.fit_parts(LocalPartitions(parts), Description.of(sequences), 3)
         other_values, other_arrays = encoder.state()
         assert other_values == values
         assert list(other_arrays) == list(arrays)
@@ -80,8 +80,8 @@ def test_keys_of_parts_are_those_of_all(form):
     assert len(set(keys.tolist())) == len(keys)
     for n_parts in (2, 5, 24):
         parts = cuts(sequences.n_sequences, n_parts, n_parts)
-        fleet = View(LocalFleet(parts), sequences.take)
-        found = fleet.derive(input_hashes).reduce(keys_of)
+        partitions = PartitionsView(LocalPartitions(parts), sequences.take)
+        found = partitions.derive(input_hashes).reduce(keys_of)
         assert sorted(np.concatenate(found).tolist()) == sorted(keys.tolist())
         assert [len(some) for some in found] == [len(chosen) for chosen in parts]
 
@@ -96,8 +96,10 @@ def test_a_bound_that_is_too_low_is_raised(monkeypatch):
 
 def test_means_of_very_many_values(monkeypatch):
     sequences = as_sequences(INPUTS["dense"])
-    parts = LocalFleet([sequences.take(chosen) for chosen in cuts(sequences.n_sequences, 5, 0)])
-    expected = imputation.means_of(LocalFleet([sequences]))
+    parts = LocalPartitions(
+        [sequences.take(chosen) for chosen in cuts(sequences.n_sequences, 5, 0)]
+    )
+    expected = imputation.means_of(LocalPartitions([sequences]))
     assert np.array_equal(imputation.means_of(parts), expected)
     monkeypatch.setattr(imputation, "MAX_VALUES", 1)
     assert np.array_equal(imputation.means_of(parts), expected)

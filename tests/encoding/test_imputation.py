@@ -15,7 +15,7 @@ from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.encoding.encoder import METHODS
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.reading import as_sequences
-from treecrf.utils.fleet import LocalFleet
+from treecrf.utils.partitions import LocalPartitions
 
 NAN = np.nan
 SETTINGS = FIXED | {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
@@ -120,7 +120,7 @@ def test_means_are_finite_and_exact_for_every_type(case):
     table = values[:, np.newaxis]
     forms = [table] if table.dtype == np.float16 else [table, sparse.csr_array(table)]
     for form in forms:
-        mean = means_of(LocalFleet([as_sequences([form])]))
+        mean = means_of(LocalPartitions([as_sequences([form])]))
         assert mean.dtype == np.float64
         np.testing.assert_allclose(mean, expected, rtol=1e-15)
 
@@ -176,7 +176,7 @@ def test_means_are_exact_in_any_order(form, monkeypatch):
     for _ in range(5):
         table = rng.permutation(table)
         X = [form(piece) for piece in np.split(table, [1, 30, 150])]
-        means = means_of(LocalFleet([as_sequences(X)]))
+        means = means_of(LocalPartitions([as_sequences(X)]))
         np.testing.assert_allclose(means, expected, rtol=1e-13)
         found.add(tuple(means.tolist()))
     assert len(found) == 1

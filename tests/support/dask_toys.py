@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from treecrf.learners.boosted.messages import Behind
+from treecrf.learners.boosted.messages import Stale
 
 
 class ToyStep:
@@ -45,7 +45,7 @@ class ToyShard:
     def run(self, step):
         with self._lock:
             if self.n_iter < step.first:
-                return Behind(self.n_iter)
+                return Stale(self.n_iter)
             crash(step.crash, "draw")
             for tree in step.trees[self.n_iter - step.first :]:
                 for i, part in self.parts.items():

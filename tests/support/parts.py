@@ -14,7 +14,7 @@ from treecrf.learners.boosted import engine, training
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.training_data import FitArguments
-from treecrf.utils.fleet import LocalFleet
+from treecrf.utils.partitions import LocalPartitions
 
 
 def raw_parts(X: list, y: list, parts: list[np.ndarray], **others: list | None) -> list[RawData]:
@@ -46,9 +46,11 @@ def cut(n: int, n_parts: int, seed: int | None = None) -> list[np.ndarray]:
 
 def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callbacks=None) -> Any:
     """Return the model, fitted to parts."""
-    given = RawData(None, None, Segmentation()) if validation is None else LocalFleet(validation)
+    given = (
+        RawData(None, None, Segmentation()) if validation is None else LocalPartitions(validation)
+    )
     arguments = FitArguments(raws[0], given, None, (), Callbacks(callbacks))
-    fitted = model._train_parts(LocalFleet(raws), arguments)
+    fitted = model._train_parts(LocalPartitions(raws), arguments)
     return model._fitted_copy(fitted | model._trained_settings() | {"_columns": raws[0].columns})
 
 
@@ -70,8 +72,8 @@ def fit_parts_of(
         weights = {"sample_weight": others.pop("sample_weight_val", None)}
         validation = raw_parts(X_val, others.pop("y_val"), halves, **weights)
 
-    def shards_of(fleet: Any, setup: Any, allocate: Any) -> Any:
-        return make(fleet, setup, n_shards, n_threads)
+    def shards_of(partitions: Any, setup: Any, allocate: Any) -> Any:
+        return make(partitions, setup, n_shards, n_threads)
 
     joins = AssertionError("partitions are joined")
     with (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
-from treecrf.chains.sampling import EXAMPLE_UNIT, FLOOR, Draw, RawDraw
+from treecrf.chains.sampling import EXAMPLE_UNIT, FLOOR, RawSample, WeightedSample
 from treecrf.utils.threads import Threads
 
 TINY = 2.0**-40  # as mu, keeps all examples
@@ -24,8 +24,8 @@ def floor_of(bound_share):
 def draw(sampler, scores, iteration, seed, mu, *weights, floor=0.0):
     """Draw examples, and weight them."""
     samples = sampler.sample(scores, iteration, seed, mu, *weights, floor=floor)
-    raw = RawDraw(samples, mu, floor)
-    return Draw(raw.lists(mu, Threads(None)), mu, raw.size)
+    raw = RawSample(samples, mu, floor)
+    return WeightedSample(raw.lists(mu, Threads(None)), mu, raw.size)
 
 
 def exists(parts):

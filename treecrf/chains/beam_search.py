@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
+IterationRequest = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def beam_search(
-    step: Step, offsets: np.ndarray, n_labels: int, order: int, width: int
+    step: IterationRequest, offsets: np.ndarray, n_labels: int, order: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the codes and log-probabilities of the most probable label sequences by a beam search.
 

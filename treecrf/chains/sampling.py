@@ -60,7 +60,7 @@ class ExampleList:
 
 
 @dataclass(frozen=True)
-class Draw:
+class WeightedSample:
     """Examples that were drawn at some scores."""
 
     lists: list[ExampleList]  # for each label
@@ -104,7 +104,7 @@ class ExampleTable:
         )
 
 
-class RawDraw:
+class RawSample:
     """Examples that are not weighted yet, so that ``mu`` can still be increased."""
 
     def __init__(self, samples: list[_sampling.Sample], mu: float, floor: float):
@@ -139,8 +139,8 @@ class RawDraw:
 def mu_for(mu: float, size: int, max_examples: int | None) -> float:
     """Raise mu until the expected number of examples is at most ``max_examples``.
 
-    ``size`` is that of a `Draw`. In first order, examples that are kept for their weight alone do
-    not count, see `floor_for`.
+    ``size`` is that of a `WeightedSample`. In first order, examples that are kept for their weight
+    alone do not count, see `floor_for`.
     """
     return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 

@@ -20,7 +20,7 @@ from distributed.scheduler import KilledWorker
 
 from treecrf.dask import sizes  # noqa: F401 - workers import this module with the first task
 from treecrf.dask.versions import check_versions, fingerprint
-from treecrf.utils.fleet import Each
+from treecrf.utils.partitions import PerPartition
 from treecrf.utils.warn import warn
 
 # Shared arguments that take more bytes in all tasks together are a task of their own: they are sent
@@ -130,17 +130,17 @@ class Cluster:
     ) -> list[Future]:
         """Submit ``function(*parts, *arguments)`` for each tuple of parts, which are futures.
 
-        An argument of type `Each` has an item for each task; the tasks share the other arguments.
-        A task runs on its worker, if given, as long as that exists, and again if its result is
-        lost.
+        An argument of type `PerPartition` has an item for each task; the tasks share the other
+        arguments. A task runs on its worker, if given, as long as that exists, and again if its
+        result is lost.
         """
         if not parts:
             return []
         n, columns = len(parts), list(zip(*parts, strict=True))
-        are_own = tuple(isinstance(arg, Each) for arg in arguments)
-        own = [arg.items for arg in arguments if isinstance(arg, Each)]
+        are_own = tuple(isinstance(arg, PerPartition) for arg in arguments)
+        own = [arg.items for arg in arguments if isinstance(arg, PerPartition)]
         given = [Pickled((tuple(items[i] for items in own), are_own)) for i in range(n)]
-        shared = tuple(arg for arg in arguments if not isinstance(arg, Each))
+        shared = tuple(arg for arg in arguments if not isinstance(arg, PerPartition))
         operation = self._operation(function, shared)
         common: Any = Pickled(shared)
         if len(common.data) * n > MANY_BYTES:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.dask import prediction
 from treecrf.dask.cluster import Cluster
-from treecrf.dask.fleet import DaskFleet, local_fleet
 from treecrf.dask.memory import require_memory
+from treecrf.dask.partitions import DaskPartitions, local_partitions
 from treecrf.dask.sources import (
     EXPECTED,
     are_parts,
@@ -26,7 +26,7 @@ from treecrf.dask.sources import (
     is_path,
     is_series,
     is_table,
-    raw_fleet,
+    raw_partitions,
     refuse_other_collections,
 )
 from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
@@ -146,9 +146,9 @@ class DaskMixin:
         label = y.name if is_frame(y) and hasattr(y, "name") else y
         raw = RawData(None, _name(label), Segmentation(None, _name(groups)))
         with Cluster(self._client()) as cluster:
-            fleet = raw_fleet(cluster, X, y, groups, sample_weight)
+            partitions = raw_partitions(cluster, X, y, groups, sample_weight)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
-            fitted = _train(cluster, local, fleet, validation, Callbacks(callbacks))
+            fitted = _train(cluster, local, partitions, validation, Callbacks(callbacks))
         fitted |= local._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
@@ -357,7 +357,7 @@ class DaskMixin:
         if groups is None and (is_frame(X) or is_path(X)):
             groups = self._columns.group
         with Cluster(self._client()) as cluster:
-            raw = raw_fleet(cluster, X, y, groups, sample_weight)
+            raw = raw_partitions(cluster, X, y, groups, sample_weight)
             counts = raw.map(prediction.count_correct, self.to_local())
         n_correct, n, n_unlabeled, n_positions = map(sum, zip(*counts, strict=True))
         if not n:
@@ -369,8 +369,8 @@ class DaskMixin:
 def _train(
     cluster: Cluster,
     local: BoostedSequenceClassifier,  # which does not change
-    raws: DaskFleet,
-    validation: DaskFleet | None,
+    raws: DaskPartitions,
+    validation: DaskPartitions | None,
     callbacks: Callbacks,
 ) -> dict:
     """Train a local estimator, and return its fitted attributes."""
@@ -383,7 +383,7 @@ def _train(
 
 def _validation(
     cluster: Cluster, X: Any, y: Any, groups: Any, sample_weight: Any
-) -> DaskFleet | None:
+) -> DaskPartitions | None:
     """Return the validation data, which may be local; None if there are none."""
     if (X is None) != (y is None) and not is_distributed(X):
         given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
@@ -392,9 +392,9 @@ def _validation(
         return None
     refuse_other_collections(X, "X_val")
     if is_distributed(X) or is_table(X):
-        return raw_fleet(cluster, X, y, groups, sample_weight, "_val")
+        return raw_partitions(cluster, X, y, groups, sample_weight, "_val")
     raw = RawData(X, y, Segmentation(None, groups), sample_weight)
-    return local_fleet(cluster, [raw])
+    return local_partitions(cluster, [raw])
 
 
 def _has_groups(X_val: Any, y_val: Any, X: Any, name: str) -> bool:

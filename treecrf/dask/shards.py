@@ -13,10 +13,15 @@ from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.learners.boosted.growing import ListGrowing
-from treecrf.learners.boosted.messages import Behind, Grown, ShardSetup, Step
+from treecrf.learners.boosted.messages import (
+    IterationRequest,
+    IterationResult,
+    ShardSettings,
+    Stale,
+)
 from treecrf.learners.boosted.shard import Shard
-from treecrf.utils.fleet import Each
 from treecrf.utils.memory import keeping_freed_memory
+from treecrf.utils.partitions import PerPartition
 from treecrf.utils.threads import Threads
 
 # Seconds between two checks of whether shards should move to new workers.
@@ -24,7 +29,7 @@ SECONDS_BETWEEN_MOVES = 10.0
 
 
 class Parts(Protocol):
-    """The operations of a fleet that shards use."""
+    """The operations of partitions that shards use."""
 
     cluster: Cluster
 
@@ -43,21 +48,21 @@ class DaskShards:
 
     Dask assumes that results do not change, but a shard changes with each step. This is safe
     because its state is a function of its parts and of the first iterations of the forest. A new
-    shard, made after a worker was lost, and an older copy answer `Behind`, and are sent the trees
+    shard, made after a worker was lost, and an older copy answer `Stale`, and are sent the trees
     that they lack.
     """
 
     def __init__(
         self,
-        fleet: Parts,  # encoded parts, which the shards own from now on
-        setup: ShardSetup,
+        partitions: Parts,  # encoded parts, which the shards own from now on
+        setup: ShardSettings,
         make: Callable[..., Any] = Shard,  # of the setup, parts by number, and a number of threads
         growing: Any = None,
     ):
-        self.cluster = fleet.cluster
+        self.cluster = partitions.cluster
         self.setup = setup
         self.growing = growing or ListGrowing(setup)
-        self._fleet = fleet
+        self._fleet = partitions
         self._make = make
         self._shards: list[Future] = []
         # Worker of each shard. Other workers may have copies that lack trees.
@@ -67,7 +72,9 @@ class DaskShards:
         self._checked_at = time.monotonic()
         self._threads_of_hosts: Counter[str] = Counter()
 
-    def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
+    def iterate(
+        self, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ) -> IterationResult:
         """Carry out a step on all shards, and grow trees on a worker.
 
         ``again`` returns the step with the trees from an iteration on.
@@ -76,7 +83,7 @@ class DaskShards:
         exchange = _Exchange(self, step, again)
         for _ in range(2 + MAX_LOSSES):
             result = self.cluster.run(exchange.submit, limit=MAX_LOSSES)
-            if not isinstance(result, Lagging):
+            if not isinstance(result, StaleShards):
                 return result
             self.cluster.check_workers()
             exchange.catch_up(result)
@@ -135,7 +142,7 @@ class DaskShards:
 
     def _reads_parts(self) -> bool:
         """Return whether training reads parts besides the shards, to choose subsamples."""
-        return isinstance(self.setup, ShardSetup) and self.setup.growth.subsample < 1
+        return isinstance(self.setup, ShardSettings) and self.setup.growth.subsample < 1
 
     def _move_shards(self) -> None:
         """Move shards from workers that have several to workers without one."""
@@ -161,19 +168,21 @@ class DaskShards:
             self._shards[i] = self.cluster.submit_call(move_shard, [self._shards[i]], worker=worker)
 
 
-class Lagging(list):
-    """Pairs of the number of a shard and its answer `Behind`."""
+class StaleShards(list):
+    """Pairs of the number of a shard and its answer `Stale`."""
 
 
 class _Exchange:
     """The tasks of one step: a task for each shard, and the growth of trees on their results."""
 
-    def __init__(self, shards: DaskShards, step: Step, again: Callable[[int], Step]):
+    def __init__(
+        self, shards: DaskShards, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ):
         self.shards = shards
         self.step = step
         self.again = again
         self._drawn: dict[int, Future] = {}
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, IterationRequest] = {}
         self._generation = -1
 
     def submit(self) -> Future:
@@ -185,8 +194,8 @@ class _Exchange:
         left = [i for i in range(len(shards)) if i not in self._drawn]
         # The trees of a usual step are sent once to each worker.
         self._draw([i for i in left if i not in self._steps], self.step)
-        behind = [i for i in left if i in self._steps]
-        self._draw(behind, Each([self._steps[i] for i in behind]))
+        again = [i for i in left if i in self._steps]
+        self._draw(again, PerPartition([self._steps[i] for i in again]))
         ordered = [self._drawn[i] for i in range(len(shards))]
         growing = self.shards.growing_future
         without_trees = self.again(self.step.n_iter)
@@ -198,19 +207,19 @@ class _Exchange:
             self.shards.threads_of_hosts,
         )
 
-    def _draw(self, numbers: list[int], step: Step | Each) -> None:
+    def _draw(self, numbers: list[int], step: IterationRequest | PerPartition) -> None:
         """Submit the tasks of shards that have the same step, or one each."""
         shards, homes = self.shards.futures(), self.shards.homes
         parts, workers = [(shards[i],) for i in numbers], [homes[i] for i in numbers]
         drawn = self.shards.cluster.submit_calls(draw, parts, (step,), workers)
         self._drawn |= zip(numbers, drawn, strict=True)
 
-    def catch_up(self, lagging: Lagging) -> None:
+    def catch_up(self, stale: StaleShards) -> None:
         """Repeat the step with more trees for the shards that lack them."""
-        for i, behind in lagging:
+        for i, answer in stale:
             # Copies of a shard may have different numbers of iterations.
             is_first = i not in self._steps
-            self._steps[i] = self.again(behind.n_iter if is_first else 0)
+            self._steps[i] = self.again(answer.n_iter if is_first else 0)
             self._drawn.pop(i, None)
 
 
@@ -228,21 +237,21 @@ def move_shard(shards: list) -> Any:
 
 
 @keeping_freed_memory()
-def draw(shard: Any, step: Step) -> Any:
+def draw(shard: Any, step: IterationRequest) -> Any:
     """Carry out a step on a shard."""
     return shard.run(step)
 
 
 @keeping_freed_memory()
-def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
+def grow(given: list, step: IterationRequest, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
     """Grow trees on the examples of all shards, or return the shards that lack trees, if any.
 
-    The list has a `ListGrowing` and the answer of each shard, which is `Drawn` or `Behind`. The
-    trees of the step are not read.
+    The list has a `ListGrowing` and the answer of each shard, a `ShardAnswer` or `Stale`. The trees
+    of the step are not read.
     """
     growing, *drawn = given
-    lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
-    return lagging or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))
+    stale = StaleShards((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Stale))
+    return stale or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))
 
 
 def _n_threads(n_jobs: int | None) -> int:

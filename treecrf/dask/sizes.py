@@ -11,10 +11,18 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.dataset import RawData
 from treecrf.learners.boosted.encoded import EncodedPart
 from treecrf.learners.boosted.encoding import HashedPart
-from treecrf.learners.boosted.messages import Drawn, Grown
+from treecrf.learners.boosted.messages import IterationResult, ShardAnswer
 from treecrf.learners.training_data import LabeledSequences
 
-TYPES = (RawData, LabeledSequences, HashedPart, EncodedPart, EncodedSequences, Drawn, Grown)
+TYPES = (
+    RawData,
+    LabeledSequences,
+    HashedPart,
+    EncodedPart,
+    EncodedSequences,
+    ShardAnswer,
+    IterationResult,
+)
 
 # Longer lists are measured by a sample; measuring the tokens of all positions takes seconds.
 MAX_ITEMS = 200

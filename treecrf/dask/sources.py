@@ -13,14 +13,14 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
-from treecrf.dask.fleet import DaskFleet
+from treecrf.dask.partitions import DaskPartitions
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.parts import named
 from treecrf.inputs.paths import TEXT_ENDINGS, are_paths, find_files
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.table_sources import import_pyarrow, naming
 from treecrf.inputs.values import closest_name, column_names, require_different_names
-from treecrf.utils.fleet import Each
+from treecrf.utils.partitions import PerPartition
 
 COLLECTIONS = (
     "expected a dask data frame, a bag, a list of delayed objects or futures, or the path of "
@@ -182,15 +182,15 @@ def _name_of_file(file: Any) -> str:
     return file if isinstance(file, str) else file.full_name
 
 
-def raw_fleet(
+def raw_partitions(
     cluster: Cluster,
     X: Any,
     y: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
     name: str = "",
-) -> DaskFleet:
-    """Return a fleet of `RawData` that is read again each time it is used.
+) -> DaskPartitions:
+    """Return partitions of `RawData` that are read again each time they are used.
 
     A string as y, groups or sample_weight is the name of a column; otherwise they have the
     partitions of X. Without y, the parts of X are pairs (X, y). The name is a suffix of arguments
@@ -215,10 +215,10 @@ def raw_fleet(
 
     def submit() -> list[Future]:
         parts = [_submitted(cluster, values, name) for values in sources.values()]
-        arguments = (layout, Each(places))
+        arguments = (layout, PerPartition(places))
         return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), arguments)
 
-    return DaskFleet(cluster, n_parts, submit, keep=False)
+    return DaskPartitions(cluster, n_parts, submit, keep=False)
 
 
 def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:

@@ -14,7 +14,7 @@ from treecrf.encoding.thresholds import learn_thresholds
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import check_categories, require
-from treecrf.utils.fleet import Fleet
+from treecrf.utils.partitions import Partitions
 
 # Names of the arrays of `Columns`, in the order of its constructor.
 ARRAYS = ("kinds", "sizes", "thresholds")
@@ -149,7 +149,7 @@ class ColumnStatistics:
 
 
 def learn_columns(
-    fleet: Fleet, described: Description, max_bins: int, seed: int
+    partitions: Partitions, described: Description, max_bins: int, seed: int
 ) -> ColumnStatistics:
     """Learn categories, thresholds, density and missing values of all columns."""
     schema = described.schema
@@ -159,16 +159,16 @@ def learn_columns(
         columns = Columns(schema.kinds, sizes, np.zeros(0), {0: symbols})
         return ColumnStatistics(columns, np.ones(1), np.zeros(1, dtype=bool))
     if described.is_boolean:
-        columns, fractions = _booleans(fleet, described)
+        columns, fractions = _booleans(partitions, described)
         return ColumnStatistics(columns, fractions, np.zeros(len(columns), dtype=bool))
     no_categories = np.flatnonzero(schema.kinds != CATEGORY)
     sizes = np.zeros(schema.n_features, dtype=np.int64)
     sizes[no_categories], thresholds = learn_thresholds(
-        fleet, described, no_categories, max_bins, seed
+        partitions, described, no_categories, max_bins, seed
     )
     numbers = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     columns = _with_kinds(numbers, schema.kinds, schema.categories)
-    counts, missing = zip(*fleet.map(_count_listed, columns.only_thresholds), strict=True)
+    counts, missing = zip(*partitions.map(_count_listed, columns.only_thresholds), strict=True)
     fractions = np.sum(counts, axis=0) / described.n_positions
     return ColumnStatistics(columns, fractions, np.any(missing, axis=0))
 
@@ -200,9 +200,9 @@ def _mark_missing(piece: Any, found: np.ndarray) -> None:
         found |= np.isnan(piece).any(axis=0)
 
 
-def _booleans(fleet: Fleet, described: Description) -> tuple[Columns, np.ndarray]:
+def _booleans(partitions: Partitions, described: Description) -> tuple[Columns, np.ndarray]:
     """Make boolean columns; those with constant values become numbers without thresholds."""
-    counted = fleet.map(_count_listed, np.zeros(described.schema.n_features))
+    counted = partitions.map(_count_listed, np.zeros(described.schema.n_features))
     fractions = np.sum([counts for counts, _ in counted], axis=0) / described.n_positions
     kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions

@@ -23,8 +23,8 @@ from treecrf.encoding.writer import RowWriter
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import require
-from treecrf.utils.fleet import Fleet, LocalFleet, view
 from treecrf.utils.model_file import Section, as_section
+from treecrf.utils.partitions import LocalPartitions, Partitions, view
 from treecrf.utils.threads import Threads
 
 # How missing values are handled: by the trees, or by imputation.
@@ -57,9 +57,9 @@ class Encoder:
 
     def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
         """Learn categories and thresholds, and choose the storage of each column."""
-        return self.fit_parts(LocalFleet([sequences]), Description.of(sequences), seed)
+        return self.fit_parts(LocalPartitions([sequences]), Description.of(sequences), seed)
 
-    def fit_parts(self, fleet: Fleet, described: Description, seed: int = 0) -> Encoder:
+    def fit_parts(self, partitions: Partitions, described: Description, seed: int = 0) -> Encoder:
         """Learn them from parts of the sequences, none of which is empty.
 
         ``seed`` chooses the positions from which quantiles are computed, if there are many.
@@ -69,10 +69,10 @@ class Encoder:
         self.form, self.names = schema.form, schema.names
         self.imputation = self._schema = None
         if self.missing in FILLED:
-            self.imputation = learn_imputation(fleet, schema, self.missing)
-            fleet = view(fleet, ImputedSequences.of, self.imputation, schema)
+            self.imputation = learn_imputation(partitions, schema, self.missing)
+            partitions = view(partitions, ImputedSequences.of, self.imputation, schema)
             described = self.imputation.described(described)
-        learned = learn_columns(fleet, described, self.max_bins, seed)
+        learned = learn_columns(partitions, described, self.max_bins, seed)
         self.columns = learned.columns
         self.plan = make_plan(
             learned,

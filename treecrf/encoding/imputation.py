@@ -14,7 +14,7 @@ from treecrf.inputs.schema import BOOLEAN, InputSchema
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import check_indices, require
 from treecrf.utils.exact import from_integers, integer_parts
-from treecrf.utils.fleet import Fleet
+from treecrf.utils.partitions import Partitions
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
 # Maximum number of values in sums of `integer_parts` in 64 bits.
@@ -129,7 +129,7 @@ class ImputedSequences(Sequences):
         return replace(self, base=self.base.reversed())
 
 
-def learn_imputation(fleet: Fleet, schema: InputSchema, method: str) -> Imputation:
+def learn_imputation(partitions: Partitions, schema: InputSchema, method: str) -> Imputation:
     """Learn the replacements of missing values.
 
     They are the most frequent values, and the means of numbers. With the method ``"indicator"``
@@ -137,17 +137,17 @@ def learn_imputation(fleet: Fleet, schema: InputSchema, method: str) -> Imputati
     """
     symbols = schema.categories[0] if schema.form == "symbols" else None
     if method == IMPUTE:
-        return Imputation(_usual_values(fleet, schema), np.zeros(0, dtype=np.int64), symbols)
-    marked = np.flatnonzero(np.any(fleet.map(columns_with_missing), axis=0))
+        return Imputation(_usual_values(partitions, schema), np.zeros(0, dtype=np.int64), symbols)
+    marked = np.flatnonzero(np.any(partitions.map(columns_with_missing), axis=0))
     return Imputation(np.zeros(schema.n_features), marked, symbols)
 
 
-def _usual_values(fleet: Fleet, schema: InputSchema) -> np.ndarray:
+def _usual_values(partitions: Partitions, schema: InputSchema) -> np.ndarray:
     """Compute the mean of each number, and the most frequent value of each other column."""
-    means = means_of(fleet)
+    means = means_of(partitions)
     values = np.where(schema.kinds == BOOLEAN, means > 0.5, means)
     if schema.categories:
-        of_parts = fleet.map(_counts_of, schema.categories)
+        of_parts = partitions.map(_counts_of, schema.categories)
         for j in schema.categories:
             values[j] = sum(counts[j] for counts in of_parts).argmax()
     return values
@@ -166,13 +166,13 @@ def _counts_of(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict[
     return counts
 
 
-def means_of(fleet: Fleet) -> np.ndarray:
+def means_of(partitions: Partitions) -> np.ndarray:
     """Compute the mean of the values of each column that are not missing.
 
     It is 0 for symbols, and for columns without values.
     """
-    exponents = np.frexp(np.max(fleet.map(_largest_of), axis=0))[1]
-    highs, lows, n_present = zip(*fleet.map(_sums_of, exponents), strict=True)
+    exponents = np.frexp(np.max(partitions.map(_largest_of), axis=0))[1]
+    highs, lows, n_present = zip(*partitions.map(_sums_of, exponents), strict=True)
     n_values = np.sum(n_present, axis=0)
     # Sums of more values may not fit 64 bits.
     dtype = object if n_values.max() >= MAX_VALUES else np.int64

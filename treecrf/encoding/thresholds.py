@@ -10,8 +10,8 @@ from scipy import sparse
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
 from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import Description, Sequences
-from treecrf.utils.fleet import Each, Fleet
 from treecrf.utils.hashing import likely_bound, mix, smallest
+from treecrf.utils.partitions import Partitions, PerPartition
 
 # Maximum number of positions from which quantiles are computed.
 MAX_SAMPLES = 200_000
@@ -25,7 +25,7 @@ RUN_VALUES = 1 << 18
 
 
 def learn_thresholds(
-    fleet: Fleet, described: Description, columns: np.ndarray, max_bins: int, seed: int
+    partitions: Partitions, described: Description, columns: np.ndarray, max_bins: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn the thresholds of some columns, as if all of them were numbers.
 
@@ -35,13 +35,13 @@ def learn_thresholds(
     if not len(columns):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     max_bins = min(max_bins, max(MIN_BINS, described.n_positions // MIN_POSITIONS_OF_BIN))
-    chosen = Each(_choose(fleet, described.n_positions, seed))
+    chosen = PerPartition(_choose(partitions, described.n_positions, seed))
     n_columns, n_rows = described.schema.n_features, min(described.n_positions, MAX_SAMPLES)
     n_blocks = 1
-    if fleet.n_parts > 1 and described.form == "dense":
+    if partitions.n_parts > 1 and described.form == "dense":
         n_blocks = -(-8 * n_rows * len(columns) // MAX_BYTES)
     learned = [
-        fleet.derive(_sample, None if len(block) == n_columns else block, chosen).reduce(
+        partitions.derive(_sample, None if len(block) == n_columns else block, chosen).reduce(
             _learn, max_bins
         )
         for block in np.array_split(columns, n_blocks)
@@ -49,16 +49,16 @@ def learn_thresholds(
     return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
 
-def _choose(fleet: Fleet, n_positions: int, seed: int) -> list[np.ndarray | None]:
+def _choose(partitions: Partitions, n_positions: int, seed: int) -> list[np.ndarray | None]:
     """Choose enough positions for quantiles in each part: those with the smallest hashes.
 
     None stands for all of them.
     """
     if n_positions <= MAX_SAMPLES:
-        return [None] * fleet.n_parts
-    keys = Each(fleet.derive(input_hashes).reduce(keys_of))
+        return [None] * partitions.n_parts
+    keys = PerPartition(partitions.derive(input_hashes).reduce(keys_of))
     for bound in (likely_bound(MAX_SAMPLES, n_positions), None):
-        found = fleet.map(_find_smallest, keys, seed, bound)
+        found = partitions.map(_find_smallest, keys, seed, bound)
         hashes = np.concatenate([of_part for _, of_part in found])
         if len(hashes) >= MAX_SAMPLES:
             break

@@ -14,16 +14,16 @@ from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.offsets import offsets_of, runs
 from treecrf.inputs.tables import are_tables, open_tables, piece_rows
 from treecrf.inputs.values import column_names, is_frame
-from treecrf.utils.fleet import LocalFleet, itself
+from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.scratch import Scratch
 
 # Size of a value that has been read.
 VALUE_BYTES = 8
 
 
-def fleet_of(
+def partitions_of(
     raw: RawData, scratch: str | PathLike | None, categorical_features: Any
-) -> LocalFleet | None:
+) -> LocalPartitions | None:
     """Return the parts of data that need not fit in memory; None for other data.
 
     These are files and batches, and all data if ``scratch``, a folder of temporary files, is given.
@@ -31,11 +31,11 @@ def fleet_of(
     files = None if scratch is None else Scratch(scratch)
     if are_tables(raw):
         pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
-        return LocalFleet.reading(pieces.loads(), files)
+        return LocalPartitions.reading(pieces.loads(), files)
     if files is None:
         return None
     parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))
-    return LocalFleet.reading([partial(itself, part) for part in parts], files)
+    return LocalPartitions.reading([partial(identity, part) for part in parts], files)
 
 
 def partitioned(raw: RawData, n_rows: int) -> list[RawData]:

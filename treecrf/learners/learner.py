@@ -17,7 +17,7 @@ from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.layout import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import Labels, find_classes
-from treecrf.inputs.partitions import fleet_of
+from treecrf.inputs.partitions import partitions_of
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -35,7 +35,7 @@ from treecrf.learners.training_data import (
     read_eval_set,
     read_validation,
 )
-from treecrf.utils.fleet import Fleet, LocalFleet
+from treecrf.utils.partitions import LocalPartitions, Partitions
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -186,17 +186,21 @@ class SequenceLearner(SequenceClassifier):
         validation = RawData(
             X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val, init_score_val
         )
-        fleet = fleet_of(raw, scratch, self.categorical_features)
-        if fleet is not None and are_tables(raw) and allowed is not None:
+        partitions = partitions_of(raw, scratch, self.categorical_features)
+        if partitions is not None and are_tables(raw) and allowed is not None:
             raise TypeError("allowed cannot be combined with files or batches as X")
         is_one = are_tables(validation) or is_frame(X_val)
         if is_one and groups_val is None and lengths_val is None and isinstance(groups, str):
             validation = replace(validation, segmentation=Segmentation(groups=groups))
-        validation = self._opened(validation, scratch, in_parts=fleet is not None)
+        validation = self._opened(validation, scratch, in_parts=partitions is not None)
         eval_sets = tuple(map(self._opened, read_eval_set(eval_set, groups)))
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
-        fitted = self._train(arguments) if fleet is None else self._train_parts(fleet, arguments)
+        fitted = (
+            self._train(arguments)
+            if partitions is None
+            else self._train_parts(partitions, arguments)
+        )
         fitted |= self._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
@@ -204,10 +208,10 @@ class SequenceLearner(SequenceClassifier):
 
     def _opened(
         self, raw: RawData, scratch: str | PathLike[str] | None = None, in_parts: bool = False
-    ) -> RawData | LocalFleet:
+    ) -> RawData | LocalPartitions:
         """Read data that are files, or cut them into parts; other data are returned unchanged."""
         if in_parts and are_tables(raw):
-            return fleet_of(raw, scratch, self.categorical_features)
+            return partitions_of(raw, scratch, self.categorical_features)
         return in_memory(raw, self.categorical_features)
 
     def _needs(self) -> dict[str, Needs]:
@@ -229,11 +233,11 @@ class SequenceLearner(SequenceClassifier):
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
 
-    def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
+    def _train_parts(self, partitions: Partitions, arguments: FitArguments) -> dict:
         """Train on parts, each a `RawData`, and return the fitted attributes."""
         raw, validation = arguments.raw, arguments.validation
         if are_tables(raw):
-            raw = fleet.reduce(joined_pieces)
+            raw = partitions.reduce(joined_pieces)
         if not isinstance(validation, RawData):
             validation = validation.reduce(joined_pieces)
         return self._train(replace(arguments, raw=raw, validation=validation))

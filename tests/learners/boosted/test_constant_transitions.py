@@ -11,7 +11,7 @@ from sklearn.base import clone
 from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten, load
-from treecrf.chains.sampling import Draw, ExampleList
+from treecrf.chains.sampling import ExampleList, WeightedSample
 from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.trees.forest import LABEL, Forest, check_forest
@@ -225,7 +225,7 @@ def drawn(rng, n_positions, depths, n_labels, order):
         values = rng.integers(-(2**20), 2**20, (20, 2)) / 2**20
         values[:, 1] = np.abs(values[:, 1])
         lists.append(ExampleList(positions, contexts, np.zeros((20, order)), values, None))
-    return Draw(lists, 0.1, 0)
+    return WeightedSample(lists, 0.1, 0)
 
 
 @pytest.mark.parametrize("has_curvature", [False, True])

@@ -33,7 +33,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted import engine, selection
 from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.training import train
-from treecrf.utils.fleet import LocalFleet
+from treecrf.utils.partitions import LocalPartitions
 
 NAN = np.nan
 SMALL = {
@@ -407,8 +407,8 @@ def test_allowed_labels():
     X, y = data_of("symbols", seed=13)
     allowed = [np.array([[True, True, label == "z"] for label in labels]) for labels in y]
     model = TreeCRF(**ZERO).fit(X, y, allowed=allowed)
-    crf, fleet = TreeCRF(**ZERO), LocalFleet(raw_parts(X, y, cut(len(X), 1)))
-    found = train(crf._spec(), read_partitions(crf, fleet, allowed=allowed))
+    crf, partitions = TreeCRF(**ZERO), LocalPartitions(raw_parts(X, y, cut(len(X), 1)))
+    found = train(crf._spec(), read_partitions(crf, partitions, allowed=allowed))
     assert_equal_fits(crf._copy_of(found), model)
 
 

@@ -32,7 +32,7 @@ from treecrf.learners.boosted.selection import (
 from treecrf.learners.boosted.start import HALF, WHOLE, OwnStart
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import at_random
-from treecrf.utils.fleet import itself
+from treecrf.utils.partitions import identity
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
 
@@ -70,7 +70,7 @@ def prepared(crf, X, y, **arguments):
 
     with mock.patch.object(training, "choose", choose), pytest.raises(Stop):
         copy.copy(crf).fit(X, y, **arguments)
-    (sequences,) = captured[0].training.fleet.map(itself)
+    (sequences,) = captured[0].training.partitions.map(identity)
     return replace(captured[0].joined(sequences), seed=0)
 
 

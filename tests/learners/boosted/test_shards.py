@@ -15,7 +15,7 @@ from support.sweeps import sweep
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
 from treecrf.learners.boosted.encoded import EncodedPart
-from treecrf.learners.boosted.messages import Behind
+from treecrf.learners.boosted.messages import Stale
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.boosted.shard import Shard
 from treecrf.metrics import get_scorer
@@ -164,7 +164,7 @@ class Forgetful:
         elif event == 3 and step.n_iter > 1:
             self.shard.run(replace(step, first=0, n_iter=0, trees=self.shard.forest.copy(0).pack()))
         answer = self.shard.run(step)
-        if isinstance(answer, Behind):
+        if isinstance(answer, Stale):
             assert answer.n_iter < step.first
             self.n_behind += 1
         return pickle.loads(pickle.dumps(answer))

@@ -9,14 +9,14 @@ from support.shards import dealt, fit_on_shards
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.utils import scratch as module
-from treecrf.utils.fleet import LocalFleet
+from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.scratch import Scratch
 
 SETTINGS = FIXED | {"window": 1, "max_iter": 4, "max_leaf_nodes": 8, "l2_regularization": 1.0,
                     "sampling": 0.2, "learning_rate": 0.5, "random_state": 0}  # fmt: skip
 
 
-def itself(part):
+def identity(part):
     return part
 
 
@@ -68,9 +68,9 @@ def labeled(form):
 def test_fits_are_equal(scratch, form, kind, settings):
     X, y = labeled(form)
 
-    def start(fleet, setup, n_shards, n_threads):
-        loads = [lambda part=part: part for part in fleet.map(itself)]
-        stored = LocalFleet.reading(loads, scratch).derive(itself)
+    def start(partitions, setup, n_shards, n_threads):
+        loads = [lambda part=part: part for part in partitions.map(identity)]
+        stored = LocalPartitions.reading(loads, scratch).derive(identity)
         return LocalShards.of(stored, setup, n_shards, n_threads, scratch.allocate)
 
     expected = kind(**SETTINGS | settings).fit(X, y)

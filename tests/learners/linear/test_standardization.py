@@ -9,7 +9,7 @@ from treecrf import TreeCRF
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.reading import as_sequences
 from treecrf.learners.linear.attributes import Standardization
-from treecrf.utils.fleet import LocalFleet
+from treecrf.utils.partitions import LocalPartitions
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def sensors():
 
 def learned(tables):
     sequences = as_sequences(tables)
-    return Standardization.learn(sequences, means_of(LocalFleet([sequences])))
+    return Standardization.learn(sequences, means_of(LocalPartitions([sequences])))
 
 
 def test_numbers_have_a_mean_of_0_and_a_deviation_of_1_to_2(sensors):

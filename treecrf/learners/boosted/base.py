@@ -25,7 +25,7 @@ from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS
 from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import FitArguments, has_validation
-from treecrf.utils.fleet import Fleet, LocalFleet
+from treecrf.utils.partitions import LocalPartitions, Partitions
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.validation import Interval, StrOptions
 
@@ -78,20 +78,20 @@ class BoostedSequenceClassifier(BoostedModel):
         data = TrainingParts.of(self._prepare(arguments))
         return self._trained(data, arguments.callbacks)
 
-    def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
+    def _train_parts(self, partitions: Partitions, arguments: FitArguments) -> dict:
         """Train on parts, each a `RawData`, and return the fitted attributes.
 
-        The validation data are `RawData`, or a fleet in the same place.
+        The validation data are `RawData`, or partitions in the same place.
         """
         if not self._supports_parts() or arguments.eval_sets:
-            return super()._train_parts(fleet, arguments)
+            return super()._train_parts(partitions, arguments)
         given, validation = arguments.validation, arguments.validation
         if isinstance(given, RawData):
             arguments.check_init_scores()
-            validation = LocalFleet([given]) if has_validation(given) else None
+            validation = LocalPartitions([given]) if has_validation(given) else None
         self._check_training()
-        data = read_partitions(self, fleet, validation, arguments.allowed)
-        return self._trained(data, arguments.callbacks, fleet.allocate)
+        data = read_partitions(self, partitions, validation, arguments.allowed)
+        return self._trained(data, arguments.callbacks, partitions.allocate)
 
     def _trained(
         self, data: TrainingParts, callbacks: Callbacks, allocate: Allocate | None = None

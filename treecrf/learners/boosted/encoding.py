@@ -14,7 +14,7 @@ from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import LinearStart, starting_parts
 from treecrf.learners.evaluation import OBJECTIVES
 from treecrf.learners.training_data import LabeledSequences
-from treecrf.utils.fleet import Each, Fleet, View
+from treecrf.utils.partitions import Partitions, PartitionsView, PerPartition
 from treecrf.utils.threads import Threads
 
 
@@ -119,15 +119,15 @@ def encode_validation(data: LabeledSequences, encoding: Encoding) -> HashedPart:
     return HashedPart(EncodedPart(None, encoding.validation(data)))
 
 
-def with_keys(encoded: Fleet, is_sampled: bool) -> Fleet:
-    """Return a fleet of `EncodedPart` from a fleet of `HashedPart`, with keys for samples."""
+def with_keys(encoded: Partitions, is_sampled: bool) -> Partitions:
+    """Return the `EncodedPart` of each `HashedPart`, with keys if trees grow on samples."""
     if not is_sampled:
         return encoded.derive(HashedPart.with_keys, None)
-    own = Each(encoded.derive(HashedPart.get_hashes).reduce(_encoded_keys))
+    own = PerPartition(encoded.derive(HashedPart.get_hashes).reduce(_encoded_keys))
     if hasattr(encoded, "make_shards"):
         return encoded.derive(HashedPart.with_keys, own)
     # Scratch files would store the parts again.
-    return View(encoded, HashedPart.with_keys, own)
+    return PartitionsView(encoded, HashedPart.with_keys, own)
 
 
 def _encoded_keys(

@@ -24,7 +24,7 @@ from treecrf.learners.boosted.encoding import (
 )
 from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.messages import ShardSetup, Totals, total
+from treecrf.learners.boosted.messages import ShardSettings, Totals, total
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
     SampledBooster,
@@ -39,7 +39,7 @@ from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Sco
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
-from treecrf.utils.fleet import Each, Fleet, LocalFleet, itself, view
+from treecrf.utils.partitions import LocalPartitions, Partitions, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
@@ -48,7 +48,7 @@ from treecrf.utils.threads import Threads
 class Engine:
     """Everything that the iterations of boosting need."""
 
-    setup: ShardSetup
+    setup: ShardSettings
     start: LinearStart | None
     booster: Booster | SampledBooster
     evaluations: Evaluations
@@ -86,12 +86,12 @@ def engine_of(
     """Encode the data, and return the engine that trains on them."""
     growth = spec.growth(encoder, data.classes, data.seed)
     sampling = spec.sampling_of(len(data.classes), data.training.n_positions)
-    setup = ShardSetup(spec, data.classes, encoder, growth, sampling)
+    setup = ShardSettings(spec, data.classes, encoder, growth, sampling)
     weights, own_threads = _weights_of_labels(spec, data), threads if data.in_memory else None
     encoding = Encoding(spec, encoder, start, weights, sampling is not None, own_threads)
     encoded = _encoded(data, encoding)
     if data.in_memory:
-        parts = encoded.map(itself)
+        parts = encoded.map(identity)
         booster = _local_booster(setup, parts[0], forest, n_iter, threads)
         sets = [part and encoding.validation(part) for part in data.evaluated]
         held_out = parts[-1].held_out
@@ -104,14 +104,16 @@ def engine_of(
     return Engine(setup, start, booster, Evaluations([], validation, spec.scoring))
 
 
-def shards_of(fleet: Fleet, setup: ShardSetup, allocate: Allocate | None = None) -> Shards:
-    """Return shards of encoded partitions, in the fleet or here; may release the fleet."""
-    if hasattr(fleet, "make_shards"):
-        return fleet.make_shards(setup)
+def shards_of(
+    partitions: Partitions, setup: ShardSettings, allocate: Allocate | None = None
+) -> Shards:
+    """Return shards of encoded partitions, where these are; may release the partitions."""
+    if hasattr(partitions, "make_shards"):
+        return partitions.make_shards(setup)
     n_threads = Threads(setup.spec.n_jobs).n_threads
-    shards = LocalShards.of(fleet, setup, n_threads=n_threads, allocate=allocate)
+    shards = LocalShards.of(partitions, setup, n_threads=n_threads, allocate=allocate)
     # They hold the partitions, and have joined some of them.
-    fleet.release()
+    partitions.release()
     return shards
 
 
@@ -122,7 +124,7 @@ def _encoder_of(spec: BoostingSpec, data: TrainingParts) -> Encoder:
     training = data.training
     if data.earlier:
         return data.earlier["_encoder"].widened(training.described.longest)
-    sequences = view(training.fleet, _sequences_of)
+    sequences = view(training.partitions, _sequences_of)
     return spec.encoder().fit_parts(sequences, training.described, data.seed)
 
 
@@ -146,7 +148,9 @@ def _fit_start(spec: BoostingSpec, data: TrainingParts, init: Any) -> LinearStar
     if hasattr(init, "classes_"):
         return LinearStart.fit(init, data.joined(None), spec.linear, spec.n_jobs)
     sample = data.training.at_random(MAX_POSITIONS, data.seed)
-    return sample.fleet.reduce(_fit_start_joined, spec, data.joined(None), sample.described, init)
+    return sample.partitions.reduce(
+        _fit_start_joined, spec, data.joined(None), sample.described, init
+    )
 
 
 def _fit_start_joined(
@@ -164,20 +168,22 @@ def _weights_of_labels(spec: BoostingSpec, data: TrainingParts) -> np.ndarray:
     n_labels = len(data.classes)
     if spec.class_weight is None:
         return np.ones(n_labels)
-    counts = data.training.fleet.map(count_labels, n_labels)
+    counts = data.training.partitions.map(count_labels, n_labels)
     sums = [total(of_label) for of_label in zip(*counts, strict=True)]
     return spec.weights_of_labels(data.classes, sums)
 
 
-def _encoded(data: TrainingParts, encoding: Encoding) -> Fleet:
-    """Return the fleet of `EncodedPart`: of all training data, and then of the validation data."""
-    marks = data.marks or [None] * data.labeled.fleet.n_parts
+def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
+    """Return the `EncodedPart` of all training data, and then of the validation data."""
+    marks = data.marks or [None] * data.labeled.partitions.n_parts
     categories = data.training.described.schema.categories
-    encoded = data.labeled.fleet.derive_all(
-        encode_part, Each(marks), categories, encoding, otherwise=EMPTY
+    encoded = data.labeled.partitions.derive_all(
+        encode_part, PerPartition(marks), categories, encoding, otherwise=EMPTY
     ).kept()
     if data.validation is not None:
-        held_out = data.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
+        held_out = data.validation.partitions.derive_all(
+            encode_validation, encoding, otherwise=EMPTY
+        )
         encoded = encoded.chain(held_out.kept())
     return with_keys(encoded, encoding.is_sampled)
 
@@ -186,14 +192,14 @@ def _encoded(data: TrainingParts, encoding: Encoding) -> Fleet:
 
 
 def _local_booster(
-    setup: ShardSetup, part: EncodedPart, forest: Forest, n_iter: int, threads: Threads
+    setup: ShardSettings, part: EncodedPart, forest: Forest, n_iter: int, threads: Threads
 ) -> Booster | SampledBooster:
     """Return the booster that adds trees to the forest, for one partition."""
     spec, data = setup.spec, part.training
     if setup.sampling is not None:
         part = replace(part, held_out=None)
         setup = replace(setup, totals=Totals.of(part))
-        shards = LocalShards.of(LocalFleet([part]), setup, n_threads=threads.n_threads)
+        shards = LocalShards.of(LocalPartitions([part]), setup, n_threads=threads.n_threads)
         return SampledBooster(forest, shards, setup, n_iter)
     return spec.kind.booster_class(
         forest,
@@ -207,7 +213,7 @@ def _local_booster(
     )
 
 
-def _scored(setup: ShardSetup, data: EncodedLabeled | None, threads: Threads) -> Scored | None:
+def _scored(setup: ShardSettings, data: EncodedLabeled | None, threads: Threads) -> Scored | None:
     """Return validation data that are scored by ``scoring``, if there are any."""
     if data is None:
         return None

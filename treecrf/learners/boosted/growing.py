@@ -10,20 +10,20 @@ from functools import cached_property
 import numpy as np
 
 from treecrf.chains._sampling import Sample
-from treecrf.chains.sampling import EXAMPLE_UNIT, Draw, ExampleList, RawDraw, mu_for
+from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, WeightedSample, mu_for
 from treecrf.encoding.encoded import chained
-from treecrf.learners.boosted.crew import Crew
 from treecrf.learners.boosted.encoded import ListedPositions
 from treecrf.learners.boosted.loop import features_of_tree, tree_seed
 from treecrf.learners.boosted.messages import (
-    Drawn,
-    DrawnExamples,
-    Grown,
+    IterationRequest,
+    IterationResult,
     ResidentExamples,
-    ShardSetup,
-    Step,
+    SampledExamples,
+    ShardAnswer,
+    ShardSettings,
     total,
 )
+from treecrf.learners.boosted.tree_scheduler import TreeScheduler
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
@@ -36,7 +36,7 @@ class ListGrowth:
     """Growth of trees on lists of examples at some positions."""
 
     def __init__(
-        self, setup: ShardSetup, table: TestTable, positions: ListedPositions, threads: Threads
+        self, setup: ShardSettings, table: TestTable, positions: ListedPositions, threads: Threads
     ):
         self.positions = positions
         self.growth = setup.growth
@@ -50,9 +50,9 @@ class ListGrowth:
         # Whether the contexts of a position are one example, because no tree tests labels.
         self._joins_contexts = empty.transitions is not None
         self._meanings = empty.meanings(table)
-        self._crew = self._make_crew(0 if self._joins_contexts else empty.order)
+        self._scheduler = self._make_scheduler(0 if self._joins_contexts else empty.order)
 
-    def _make_crew(self, order: int) -> Crew:
+    def _make_scheduler(self, order: int) -> TreeScheduler:
         encoded, table, n_threads = self.positions.encoded, self.table, self.threads.n_threads
         features = Features(encoded, table)
         growers = [
@@ -71,14 +71,14 @@ class ListGrowth:
         ]
         n_helpers = n_threads if n_threads > 1 else 0
         parts = [growers[0].new_part(Features(encoded, table, features)) for _ in range(n_helpers)]
-        return Crew(growers, parts, self.threads)
+        return TreeScheduler(growers, parts, self.threads)
 
     @property
     def with_counts(self) -> bool:
         """Whether growers need the number of examples in addition to their weights."""
         return self.growth.min_examples > 0 or self.surrogates or self.has_curvature
 
-    def round(self, draw: Draw) -> None:
+    def round(self, draw: WeightedSample) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
         self.threads.map(self._round_examples, draw.lists)
 
@@ -97,9 +97,11 @@ class ListGrowth:
         bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
         round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
-    def grow(self, draw: Draw, forest: Forest, iteration: int, learning_rate: float) -> None:
+    def grow(
+        self, draw: WeightedSample, forest: Forest, iteration: int, learning_rate: float
+    ) -> None:
         """Add a tree for each label to a forest, grown on its examples, which are rounded."""
-        self._crew.set_learning_rate(learning_rate)
+        self._scheduler.set_learning_rate(learning_rate)
         sizes = np.array([len(examples.positions) for examples in draw.lists])
 
         def begin(grower: ListGrower, k: int) -> None:
@@ -107,7 +109,7 @@ class ListGrowth:
             chosen = features_of_tree(self.growth, seed, self.table.n_features)
             grower.begin(*self._listed(draw.lists[k]), seed, chosen, k)
 
-        trees = self._crew.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
+        trees = self._scheduler.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
         for k in range(self.n_labels):
             forest.append(trees[k], self._meanings)
 
@@ -135,7 +137,7 @@ class ListGrowing:
     It can be pickled, and does the same in any process.
     """
 
-    def __init__(self, setup: ShardSetup):
+    def __init__(self, setup: ShardSettings):
         self.setup = setup
         # Of examples that are where trees grow.
         self._resident: ListGrowth | None = None
@@ -147,7 +149,9 @@ class ListGrowing:
     def __getstate__(self) -> dict:
         return {"setup": self.setup, "_resident": None}
 
-    def grow(self, drawn: list[Drawn], step: Step, n_threads: int = 1) -> Grown:
+    def grow(
+        self, drawn: list[ShardAnswer], step: IterationRequest, n_threads: int = 1
+    ) -> IterationResult:
         """Grow trees on the answers of all shards, in any order; the step needs no trees."""
         sampling = self.setup.sampling
         examples = [answer.examples for answer in drawn if answer.examples is not None]
@@ -157,7 +161,7 @@ class ListGrowing:
         if step.request is not None and mu >= step.request.mu:
             of_contexts = total(answer.of_contexts for answer in drawn)
             trees = self._trees(examples, mu, size, of_contexts, step, n_threads)
-        return Grown(
+        return IterationResult(
             trees,
             mu,
             size,
@@ -170,20 +174,20 @@ class ListGrowing:
 
     def _trees(
         self,
-        examples: list[DrawnExamples | ResidentExamples],
+        examples: list[SampledExamples | ResidentExamples],
         mu: float,
         size: int,
         of_contexts: np.ndarray | None,
-        step: Step,
+        step: IterationRequest,
         n_threads: int,
     ) -> dict[str, np.ndarray]:
         """Grow the trees of an iteration; return them as from `Forest.pack`."""
         forest = self.setup.new_forest()
         lists = self._lists(examples, n_threads)
-        raw = RawDraw(_samples(examples, forest.order), step.request.mu, step.request.floor)
+        raw = RawSample(_samples(examples, forest.order), step.request.mu, step.request.floor)
         with nullcontext() if lists is self._resident else lists.threads:
             weighted = raw.lists(mu, lists.threads, counted=lists.with_counts, release=True)
-            draw = Draw(weighted, mu, size)
+            draw = WeightedSample(weighted, mu, size)
             lists.round(draw)
             lists.grow(draw, forest, step.n_iter, step.learning_rate)
         growth = replace(self.setup.growth, learning_rate=step.learning_rate)
@@ -193,7 +197,7 @@ class ListGrowing:
         return forest.pack()
 
     def _lists(
-        self, examples: list[DrawnExamples | ResidentExamples], n_threads: int
+        self, examples: list[SampledExamples | ResidentExamples], n_threads: int
     ) -> ListGrowth:
         """Return the growers of an iteration, which last where the examples stay in one place."""
         if not isinstance(examples[0], ResidentExamples):
@@ -220,7 +224,7 @@ def _joined(parts: list[ListedPositions]) -> ListedPositions:
     )
 
 
-def _samples(examples: list[DrawnExamples | ResidentExamples], order: int) -> list[Sample]:
+def _samples(examples: list[SampledExamples | ResidentExamples], order: int) -> list[Sample]:
     """Return the samples of all parts; their positions are as in `_joined`."""
     samples, first = [], 0
     for part in examples:

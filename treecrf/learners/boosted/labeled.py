@@ -43,24 +43,30 @@ from treecrf.learners.training_data import (
     n_at_random,
     no_known_examples,
 )
-from treecrf.utils.fleet import Each, Fleet, LocalFleet, View, itself
 from treecrf.utils.hashing import mix, smallest
+from treecrf.utils.partitions import (
+    LocalPartitions,
+    Partitions,
+    PartitionsView,
+    PerPartition,
+    identity,
+)
 
 # Descriptions
 
 
 def describe(
-    fleet: Fleet, categorical: Any, schema: InputSchema | None = None
+    partitions: Partitions, categorical: Any, schema: InputSchema | None = None
 ) -> list[PartDescription | None]:
     """Read each part on its own and describe it; None stands for parts without sequences.
 
     Errors name the part that is not valid, or that has a sequence of another part.
     """
-    parts = fleet.map(describe_part, categorical, schema)
+    parts = partitions.map(describe_part, categorical, schema)
     present = [part for part in parts if part is not None]
     if schema is None and has_attributes(present):
-        parts = fleet.map(describe_part, categorical, None, True)
-    _check_groups(fleet, parts)
+        parts = partitions.map(describe_part, categorical, None, True)
+    _check_groups(partitions, parts)
     if not any(part.has_weight for part in present) and present:
         raise ValueError(ONLY_ZEROS)
     if len({part.has_init_score for part in present}) > 1:
@@ -68,13 +74,13 @@ def describe(
     return parts
 
 
-def _check_groups(fleet: Fleet, parts: list[PartDescription | None]) -> None:
+def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -> None:
     check_kinds_of_groups(parts)
     found = find_shared_group(parts)
     if found is None:
         return
     hashed, (first, second, *_) = found
-    group = next(name for name in fleet.map(group_of_hash, hashed) if name is not None)
+    group = next(name for name in partitions.map(group_of_hash, hashed) if name is not None)
     raise ValueError(
         f"group {group} is in {first} and in {second}; expected all positions of a sequence in one "
         "partition: sort or partition the data by group"
@@ -194,8 +200,13 @@ def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> Labeled
 class LabeledParts:
     """Labeled sequences in parts."""
 
-    def __init__(self, fleet: View | LocalFleet, described: Description, lengths: list[np.ndarray]):
-        self.fleet = fleet  # of `LabeledSequences`, none of them empty
+    def __init__(
+        self,
+        partitions: PartitionsView | LocalPartitions,
+        described: Description,
+        lengths: list[np.ndarray],
+    ):
+        self.partitions = partitions  # of `LabeledSequences`, none of them empty
         self.described = replace(
             described,
             n_sequences=sum(map(len, lengths)),
@@ -208,32 +219,32 @@ class LabeledParts:
     def of(cls, data: LabeledSequences) -> LabeledParts:
         """Return sequences in memory as one part."""
         described = Description.of(data.sequences)
-        return cls(LocalFleet([data]), described, [np.diff(data.offsets)])
+        return cls(LocalPartitions([data]), described, [np.diff(data.offsets)])
 
     @classmethod
     def read(
         cls,
-        raws: Fleet,
+        raws: Partitions,
         parts: list[PartDescription | None],
         labeling: Labeling,
         allowed: Sequence[Any] | None = None,
     ) -> LabeledParts:
         """Read described parts, and select the sequences that training uses."""
         is_empty = [part is None for part in parts]
-        allowed = Each(allowed or [None] * raws.n_parts)
-        labeled = raws.derive(label, Each(is_empty), allowed, labeling).persisted()
-        present = View(labeled, itself, chosen=[not empty for empty in is_empty])
+        allowed = PerPartition(allowed or [None] * raws.n_parts)
+        labeled = raws.derive(label, PerPartition(is_empty), allowed, labeling).persisted()
+        present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(_examined), strict=True)
         unknown = Unknown.of_all(examined)
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
         if unknown.is_partial:
             # Not all examples of these sequences may be used.
-            lengths = View(present, select_useful, labeling, unknown).map(_lengths)
+            lengths = PartitionsView(present, select_useful, labeling, unknown).map(_lengths)
         chosen = [len(of_part) > 0 for of_part in lengths]
         if not any(chosen):
             raise ValueError(no_known_examples(labeling.estimator.order))
-        useful = View(present, select_useful, labeling, unknown, chosen=chosen)
+        useful = PartitionsView(present, select_useful, labeling, unknown, chosen=chosen)
         selected = cls(useful, labeling.described, [n for n in lengths if len(n)])
         if selected.described.n_sequences == labeling.described.n_sequences:
             return selected
@@ -251,25 +262,27 @@ class LabeledParts:
 
     def keys(self) -> list[np.ndarray]:
         """Return a key for each sequence of each part, see `LabeledSequences.hashes`."""
-        return self.fleet.derive(LabeledSequences.content_hashes).reduce(keys_of)
+        return self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)
 
     def take(self, chosen: list[np.ndarray]) -> LabeledParts:
         """Return the marked sequences of each part."""
         lengths = [n[marks] for n, marks in zip(self.lengths, chosen, strict=True)]
         kept = [len(of_part) > 0 for of_part in lengths]
-        fleet = View(self.fleet, take_some, Each(chosen), chosen=kept)
-        return LabeledParts(fleet, self.described, [n for n in lengths if len(n)])
+        partitions = PartitionsView(self.partitions, take_some, PerPartition(chosen), chosen=kept)
+        return LabeledParts(partitions, self.described, [n for n in lengths if len(n)])
 
     def with_used_categories(self) -> LabeledParts:
         """Drop categories that do not occur, and describe the symbols that do."""
         schema = self.described.schema
         if not schema.categories:
             return self
-        categories = _united(self.fleet.map(_used_categories))
+        categories = _united(self.partitions.map(_used_categories))
         if schema.form == "symbols" and not len(categories[0]):
             raise ValueError("all symbols of X are missing, except in sequences that are left out")
         described = replace(self.described, schema=replace(schema, categories=categories))
-        return LabeledParts(View(self.fleet, recode, categories), described, self.lengths)
+        return LabeledParts(
+            PartitionsView(self.partitions, recode, categories), described, self.lengths
+        )
 
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
@@ -357,15 +370,15 @@ class TrainingParts:
 
     def release(self) -> None:
         """Free the memory of partitions that are not encoded."""
-        self.labeled.fleet.release()
+        self.labeled.partitions.release()
         if self.validation is not None:
-            self.validation.fleet.release()
+            self.validation.partitions.release()
 
 
 def read_partitions(
     estimator: Any,  # BoostedSequenceClassifier, which does not change
-    raws: Fleet,  # of `RawData`; each sequence lies in one partition, and these may be empty
-    validation: Fleet | None = None,  # of `RawData`, in the same place
+    raws: Partitions,  # of `RawData`; each sequence lies in one partition, and these may be empty
+    validation: Partitions | None = None,  # of `RawData`, in the same place
     allowed: Any = None,  # the argument of `fit`, if there is one partition
 ) -> TrainingParts:
     """Read and check all partitions; errors name the partition."""
@@ -395,14 +408,16 @@ def _are_weighted(parts: list[PartDescription | None]) -> bool:
     return any(part is not None and part.is_weighted for part in parts)
 
 
-def _read_validation(fleet: Fleet, training: Labeling, schema: InputSchema) -> LabeledParts:
+def _read_validation(
+    partitions: Partitions, training: Labeling, schema: InputSchema
+) -> LabeledParts:
     """Read the user's validation data; error messages name them as such."""
     try:
-        parts = describe(fleet, None, schema)
+        parts = describe(partitions, None, schema)
         labeling = replace(
             training, described=merged(parts, schema), is_weighted=_are_weighted(parts)
         )
-        return LabeledParts.read(fleet, parts, labeling)
+        return LabeledParts.read(partitions, parts, labeling)
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"validation data: {error}") from error

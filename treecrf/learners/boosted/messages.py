@@ -83,7 +83,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class ShardSetup:
+class ShardSettings:
     """Everything but the data that shards and the growth of trees depend on; it never changes."""
 
     spec: BoostingSpec
@@ -112,7 +112,7 @@ class ShardSetup:
 
 
 @dataclass(frozen=True)
-class DrawRequest:
+class SampleRequest:
     """Which examples a shard draws."""
 
     # Residuals of this size are all kept, smaller ones with a probability proportional to them.
@@ -123,7 +123,7 @@ class DrawRequest:
 
 
 @dataclass(frozen=True)
-class Step:
+class IterationRequest:
     """A step of training; every shard carries out the same one."""
 
     # A shard has at least the iterations before ``first``. Its results are for the first
@@ -131,7 +131,7 @@ class Step:
     first: int
     n_iter: int
     trees: dict[str, np.ndarray]  # iterations ``first`` to ``n_iter - 1``, from `Forest.pack`
-    request: DrawRequest | None  # examples to grow on; None if no trees grow
+    request: SampleRequest | None  # examples to grow on; None if no trees grow
     learning_rate: float  # factor of the leaf values of the trees that grow
     wants_value: bool = False  # compute the objective, as a request does anyway
     wants_validation: bool = False  # compute the validation value, and what ``scoring`` needs
@@ -139,14 +139,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Behind:
+class Stale:
     """Answer of a shard that lacks trees: it has this number of iterations."""
 
     n_iter: int
 
 
 @dataclass(frozen=True)
-class DrawnExamples:
+class SampledExamples:
     """Examples of a shard, not weighted yet."""
 
     positions: ListedPositions
@@ -157,7 +157,7 @@ class DrawnExamples:
     @classmethod
     def of(
         cls, drawn: list[list[Sample]], positions: list[ListedPositions], window: tuple[int, int]
-    ) -> DrawnExamples:
+    ) -> SampledExamples:
         """Pack the samples of each part, with what trees test at their positions."""
         kept, numbers = [], []
         for samples, of_part in zip(drawn, positions, strict=True):
@@ -222,11 +222,11 @@ def _packed(drawn: list[list[Sample]], numbers: list[np.ndarray]) -> tuple[np.nd
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ShardAnswer:
     """Answer of a shard to a step: arrays that are cheap to pickle."""
 
     # None if there was no request, or no part has training sequences.
-    examples: DrawnExamples | ResidentExamples | None
+    examples: SampledExamples | ResidentExamples | None
     value: MeanSums | None  # objective on the training sequences, if wanted
     validation: MeanSums | None  # objective on the validation sequences, if wanted
     of_contexts: np.ndarray | None  # sums of `ContextWeights`, if transitions need them
@@ -236,7 +236,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Grown:
+class IterationResult:
     """Result of a step, from the answers of all shards."""
 
     # Trees of iteration ``n_iter`` of the step, as from `Forest.pack`; None if there was no

@@ -11,15 +11,15 @@ import numpy as np
 from treecrf.chains.sampling import KEEP_NONE, PROBABLE_DECREASE, guess_for, probable_decrease
 from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.messages import (
-    Behind,
-    Drawn,
-    DrawRequest,
-    Grown,
-    ShardSetup,
-    Step,
+    IterationRequest,
+    IterationResult,
+    SampleRequest,
+    ShardAnswer,
+    ShardSettings,
+    Stale,
 )
 from treecrf.learners.boosted.shard import Shard, true_labels
-from treecrf.learners.boosted.subsamples import IterationChoices
+from treecrf.learners.boosted.subsamples import Subsamples
 from treecrf.learners.evaluation import (
     MEANS,
     OBJECTIVES,
@@ -30,17 +30,19 @@ from treecrf.learners.evaluation import (
     no_known_labels,
 )
 from treecrf.trees.forest import Forest
-from treecrf.utils.fleet import Fleet, itself
+from treecrf.utils.partitions import Partitions, identity
 from treecrf.utils.scratch import Allocate
 
 
 class Shards(Protocol):
     """All shards of the data, wherever they are."""
 
-    def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
+    def iterate(
+        self, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ) -> IterationResult:
         """Carry out a step on all shards, and grow trees on their examples in one place.
 
-        If a shard answers `Behind`, ``again(behind.n_iter)`` is the step with the trees it lacks.
+        If a shard answers `Stale`, ``again(stale.n_iter)`` is the step with the trees it lacks.
         """
 
 
@@ -55,14 +57,14 @@ class LocalShards:
     @classmethod
     def of(
         cls,
-        fleet: Fleet,
-        setup: ShardSetup,
+        partitions: Partitions,
+        setup: ShardSettings,
         n_shards: int = 1,
         n_threads: int = 1,  # threads of each shard, and of the growth of trees
         allocate: Allocate | None = None,
     ) -> Shards:
-        """Distribute the parts of a fleet of `EncodedPart` among shards."""
-        parts = list(enumerate(fleet.map(itself)))
+        """Distribute partitions of `EncodedPart` among shards."""
+        parts = list(enumerate(partitions.map(identity)))
         shards = [
             Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
         ]
@@ -71,15 +73,19 @@ class LocalShards:
             shards[0].is_resident = allocate is None
         return cls(shards, ListGrowing(setup), n_threads)
 
-    def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
+    def iterate(
+        self, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ) -> IterationResult:
         """Carry out a step on all shards, one after another."""
         drawn = [self._run(shard, step, again) for shard in self.shards]
         return self.growing.grow(drawn, step, self.n_threads)
 
     @staticmethod
-    def _run(shard: Shard, step: Step, again: Callable[[int], Step]) -> Drawn:
+    def _run(
+        shard: Shard, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ) -> ShardAnswer:
         answer = shard.run(step)
-        return shard.run(again(answer.n_iter)) if isinstance(answer, Behind) else answer
+        return shard.run(again(answer.n_iter)) if isinstance(answer, Stale) else answer
 
 
 class SampledBooster:
@@ -89,20 +95,20 @@ class SampledBooster:
         self,
         forest: Forest,  # trees to start from; new trees are appended
         shards: Shards,
-        setup: ShardSetup,
+        setup: ShardSettings,
         max_iter: int,  # no trees grow after it
     ):
         self.forest = forest
         self.shards = shards
         self.setup = setup
-        self.choices = IterationChoices(setup, self.query_shards)
+        self.choices = Subsamples(setup, self.query_shards)
         self.max_iter = max_iter
         self._learning_rate = setup.growth.learning_rate
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
         # Trees of the next iteration, which grow in the same exchange that computes the value of
         # the validation data, unless the learning rate changes between iterations.
-        self._next: Grown | None = None
+        self._next: IterationResult | None = None
         self._looks_ahead = True
 
     @property
@@ -126,7 +132,7 @@ class SampledBooster:
         """Compute the value of the objective at the current scores."""
         return self._run(wants_value=True).value
 
-    def validate(self) -> Grown:
+    def validate(self) -> IterationResult:
         """Return a result that has the value of the validation data."""
         request = None
         if self._looks_ahead and self.forest.n_iter < self.max_iter and self._next is None:
@@ -140,7 +146,7 @@ class SampledBooster:
         """Return the answers of all shards to a query, in any order."""
         return self._run(query=query).answers
 
-    def _request(self) -> DrawRequest:
+    def _request(self) -> SampleRequest:
         """Return the request of the examples of the next iteration."""
         sampling, iteration = self.setup.sampling, self.forest.n_iter
         mu, floor = sampling.threshold, self.choices.floor(iteration)
@@ -149,9 +155,9 @@ class SampledBooster:
                 mu, floor = KEEP_NONE, 0.0  # which only computes the size
             else:
                 mu = guess_for(mu, self._size, sampling.max_examples, self._decrease)
-        return DrawRequest(mu, floor, self.choices.last_chosen(iteration))
+        return SampleRequest(mu, floor, self.choices.last_chosen(iteration))
 
-    def _run(self, request: DrawRequest | None = None, **wanted: Any) -> Grown:
+    def _run(self, request: SampleRequest | None = None, **wanted: Any) -> IterationResult:
         """Carry out a step, and another one if the threshold of the request is too large."""
         grown = self._exchange(request, **wanted)
         if request is None:
@@ -165,12 +171,12 @@ class SampledBooster:
         again = self._exchange(replace(request, mu=grown.mu, floor=floor))
         return replace(grown, trees=again.trees)
 
-    def _exchange(self, request: DrawRequest | None, **wanted: Any) -> Grown:
+    def _exchange(self, request: SampleRequest | None, **wanted: Any) -> IterationResult:
         n_iter, rate = self.forest.n_iter, self._learning_rate
 
-        def step(first: int) -> Step:
+        def step(first: int) -> IterationRequest:
             trees = self.forest.iterations(first, n_iter).pack()
-            return Step(first, n_iter, trees, request, rate, **wanted)
+            return IterationRequest(first, n_iter, trees, request, rate, **wanted)
 
         return self.shards.iterate(step(max(n_iter - 1, 0)), step)
 
@@ -180,7 +186,7 @@ class ShardsValidation:
 
     def __init__(self, booster: SampledBooster):
         self.booster = booster
-        self.latest: Grown | None = None
+        self.latest: IterationResult | None = None
 
     def value(self, forest: Forest) -> float:
         """Compute the value of the objective under the booster's forest."""

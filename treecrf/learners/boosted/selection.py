@@ -65,7 +65,7 @@ def choose(spec: BoostingSpec, data: TrainingParts) -> Choice:
         return _default_choice(spec)
     sampled = training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
     sizes = training.n_positions, data.has_held_out
-    return sampled.fleet.reduce(_choose, spec, data.joined(None), sampled.described, *sizes)
+    return sampled.partitions.reduce(_choose, spec, data.joined(None), sampled.described, *sizes)
 
 
 def _default_choice(spec: BoostingSpec) -> Choice:

@@ -18,14 +18,14 @@ from treecrf.chains.objectives import LocalObjective
 from treecrf.chains.weighted_mean import MeanSums, WholeValue
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.messages import (
-    Behind,
-    Drawn,
-    DrawnExamples,
-    DrawRequest,
+    IterationRequest,
     LabeledTotals,
     ResidentExamples,
-    ShardSetup,
-    Step,
+    SampledExamples,
+    SampleRequest,
+    ShardAnswer,
+    ShardSettings,
+    Stale,
     total,
 )
 from treecrf.learners.boosted.scores import Scores
@@ -50,7 +50,7 @@ class Shard:
 
     def __init__(
         self,
-        setup: ShardSetup,
+        setup: ShardSettings,
         parts: dict[int, EncodedPart],  # by number among all parts
         n_threads: int = 1,
         # Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
@@ -105,13 +105,13 @@ class Shard:
         """Number of iterations in the scores."""
         return self.forest.n_iter
 
-    def run(self, step: Step) -> Drawn | Behind:
+    def run(self, step: IterationRequest) -> ShardAnswer | Stale:
         """Add the trees that are new, and draw examples; a repeated step has the same result."""
         with self._lock:
             if self.n_iter > step.n_iter:
                 self._restart()
             if self.n_iter < step.first:
-                return Behind(self.n_iter)
+                return Stale(self.n_iter)
             try:
                 with nullcontext() if self.is_resident else self._threads:
                     self._add_trees(step)
@@ -126,14 +126,14 @@ class Shard:
         self._begin()
         self._lock = lock
 
-    def _add_trees(self, step: Step) -> None:
+    def _add_trees(self, step: IterationRequest) -> None:
         forest = self.setup.new_forest()
         forest.extend(step.trees)
         self.forest.extend(forest.iterations(self.n_iter - step.first, forest.n_iter).pack())
         for part in self._training:
             part.scores.add_trees(self.forest)
 
-    def _answer(self, step: Step) -> Drawn:
+    def _answer(self, step: IterationRequest) -> ShardAnswer:
         sums = []
         if step.wants_value:
             sums = [part.sums(self.forest) for part in self._training]
@@ -150,7 +150,7 @@ class Shard:
             elif part.predicts:
                 codes = part.predictions(self.forest)
                 predictions[number] = codes.astype(np.min_scalar_type(self.setup.n_labels))
-        return Drawn(
+        return ShardAnswer(
             examples,
             total(sums),
             total(validation),
@@ -160,13 +160,13 @@ class Shard:
             None if step.query is None else step.query(self),
         )
 
-    def _examples(self, samples: list[list[Sample]]) -> DrawnExamples | ResidentExamples:
+    def _examples(self, samples: list[list[Sample]]) -> SampledExamples | ResidentExamples:
         positions = [part.positions for part in self._training]
         if self.is_resident:
             return ResidentExamples(positions[0], samples[0])
-        return DrawnExamples.of(samples, positions, self.setup.encoder.window)
+        return SampledExamples.of(samples, positions, self.setup.encoder.window)
 
-    def _of_contexts(self, step: Step) -> np.ndarray | None:
+    def _of_contexts(self, step: IterationRequest) -> np.ndarray | None:
         if step.request is None:
             return None
         last_chosen = step.request.last_chosen
@@ -205,7 +205,7 @@ class _LabeledPart:
     scores: Any
 
     def __init__(
-        self, setup: ShardSetup, data: EncodedLabeled, totals: LabeledTotals, threads: Threads
+        self, setup: ShardSettings, data: EncodedLabeled, totals: LabeledTotals, threads: Threads
     ):
         self.setup = setup
         self.threads = threads
@@ -258,7 +258,7 @@ class _TrainingPart(_LabeledPart):
 
     def __init__(
         self,
-        setup: ShardSetup,
+        setup: ShardSettings,
         data: EncodedLabeled,
         threads: Threads,
         allocate: Allocate | None,
@@ -271,7 +271,7 @@ class _TrainingPart(_LabeledPart):
         self._begin(scores, allocate)
 
     def draw(
-        self, iteration: int, request: DrawRequest
+        self, iteration: int, request: SampleRequest
     ) -> tuple[list[Sample], MeanSums | WholeValue]:
         """Draw examples, and compute the value of the objective."""
         drawn = self.sampler.sample(
@@ -286,7 +286,7 @@ class _HeldOutPart(_LabeledPart):
 
     def __init__(
         self,
-        setup: ShardSetup,
+        setup: ShardSettings,
         data: EncodedLabeled,
         threads: Threads,
         allocate: Allocate | None,
@@ -304,7 +304,7 @@ class _HeldOutPart(_LabeledPart):
 
 
 def predictions(
-    setup: ShardSetup, scores: Scores, data: EncodedLabeled, forest: Forest
+    setup: ShardSettings, scores: Scores, data: EncodedLabeled, forest: Forest
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""
     start = None  # lattices include it, and other models have none

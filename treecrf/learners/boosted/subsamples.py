@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.chains.sampling import floor_for
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
-from treecrf.learners.boosted.messages import ShardSetup
+from treecrf.learners.boosted.messages import ShardSettings
 from treecrf.learners.boosted.shard import Shard
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
@@ -20,13 +20,15 @@ MAX_HASH = (1 << 64) - 1
 ITERATIONS_AT_A_TIME = 64
 
 
-class IterationChoices:
+class Subsamples:
     """Choices of an iteration that depend on all sequences.
 
     These are the subsample, and the number of examples that are kept for their weight alone.
     """
 
-    def __init__(self, setup: ShardSetup, query_shards: Callable[[Callable[[Shard], Any]], list]):
+    def __init__(
+        self, setup: ShardSettings, query_shards: Callable[[Callable[[Shard], Any]], list]
+    ):
         self.setup = setup
         self.query_shards = query_shards  # returns the answers of all shards to a query
         self._last_chosen: dict[int, int] = {}

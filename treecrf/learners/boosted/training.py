@@ -23,8 +23,8 @@ from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
-from treecrf.utils.fleet import LocalFleet, itself
 from treecrf.utils.memory import check_memory
+from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.progress import Progress
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
@@ -129,17 +129,17 @@ def _train_joined(
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Join all partitions where one of them is, and train on them there."""
-    fleet = data.labeled.fleet.derive_all(itself)
-    n_parts, described = fleet.n_parts, [data.labeled.described]
+    partitions = data.labeled.partitions.derive_all(identity)
+    n_parts, described = partitions.n_parts, [data.labeled.described]
     if data.validation is not None:
-        fleet = fleet.chain(data.validation.fleet.derive_all(itself))
+        partitions = partitions.chain(data.validation.partitions.derive_all(identity))
         described.append(data.validation.described)
     _require_memory(described)
     if callbacks:
         # They are called in this process.
-        fleet = LocalFleet(fleet.map(itself))
+        partitions = LocalPartitions(partitions.map(identity))
     arguments = data.joined(None), n_parts, described, callbacks, model if callbacks else None
-    return fleet.reduce(train_on_all, spec, *arguments)
+    return partitions.reduce(train_on_all, spec, *arguments)
 
 
 def train_on_all(

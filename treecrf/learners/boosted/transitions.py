@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.partial_labels import unknown_contexts
-from treecrf.chains.sampling import Draw, ExampleList
+from treecrf.chains.sampling import ExampleList, WeightedSample
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import LEAF_UNIT
@@ -36,7 +36,9 @@ class TransitionGrowth:
         self.has_curvature = has_curvature  # whether the weights of examples are curvature
         self.shape = forest.order + 1, forest.n_labels**forest.order
 
-    def grow(self, draw: Draw, depths: np.ndarray, of_contexts: np.ndarray | None) -> None:
+    def grow(
+        self, draw: WeightedSample, depths: np.ndarray, of_contexts: np.ndarray | None
+    ) -> None:
         """Add a step to the forest.
 
         The values of the examples must be rounded such that sums are exact, as `ListGrowth.round`

@@ -31,8 +31,8 @@ from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils import checks
-from treecrf.utils.fleet import LocalFleet
 from treecrf.utils.model_file import Section, as_section
+from treecrf.utils.partitions import LocalPartitions
 
 # Squares of numbers, and their products with weights, must be finite.
 MAX_NUMBER = 1e100
@@ -346,8 +346,8 @@ def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation
     """Learn the values that replace missing ones, see `WindowAttributes`."""
     schema = sequences.schema
     if missing == IMPUTE:
-        return learn_imputation(LocalFleet([sequences]), schema, IMPUTE)
-    values = np.where(schema.kinds == CATEGORY, 0.0, means_of(LocalFleet([sequences])))
+        return learn_imputation(LocalPartitions([sequences]), schema, IMPUTE)
+    values = np.where(schema.kinds == CATEGORY, 0.0, means_of(LocalPartitions([sequences])))
     indicator_columns = np.zeros(0, dtype=np.int64)
     if sequences.form != "symbols":
         indicator_columns = np.flatnonzero(columns_with_missing(sequences))

@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 import pytest
 
-from treecrf.utils.fleet import Each, LocalFleet, View
+from treecrf.utils.partitions import LocalPartitions, PartitionsView, PerPartition
 from treecrf.utils.scratch import Scratch
 
 SIZES = (3, 5000, 1, 20_000)
@@ -36,7 +36,7 @@ def total(array):
     return float(array.sum())
 
 
-def itself(array):
+def identity(array):
     return array
 
 
@@ -45,20 +45,20 @@ def joined(arrays, name):
 
 
 @pytest.fixture(params=["memory", "scratch"])
-def fleet(request, tmp_path):
+def partitions(request, tmp_path):
     def make(loads):
         scratch = None if request.param == "memory" else Scratch(tmp_path)
-        return LocalFleet.reading([lambda n=n: loads(n) for n in SIZES], scratch)
+        return LocalPartitions.reading([lambda n=n: loads(n) for n in SIZES], scratch)
 
     return make
 
 
-def test_results_are_those_of_a_fleet_in_memory(fleet):
+def test_results_are_those_of_a_fleet_in_memory(partitions):
     loads = Loads()
-    local = LocalFleet([np.arange(float(n)) for n in SIZES])
+    local = LocalPartitions([np.arange(float(n)) for n in SIZES])
     results = []
-    for one in (local, fleet(loads)):
-        first = one.derive(scaled, 2.0, Each([0, 1, 2, 3]))
+    for one in (local, partitions(loads)):
+        first = one.derive(scaled, 2.0, PerPartition([0, 1, 2, 3]))
         second = first.derive(scaled, -1.0, 0.5)
         name, array = second.reduce(joined, "all")
         results.append((one.n_parts, first.map(total), second.map(total), name, array.tolist()))
@@ -66,9 +66,9 @@ def test_results_are_those_of_a_fleet_in_memory(fleet):
     assert loads.n_alive == 0
 
 
-def test_one_part_at_a_time_is_in_memory(fleet):
+def test_one_part_at_a_time_is_in_memory(partitions):
     loads = Loads()
-    derived = fleet(loads).derive(scaled, 2.0, 1.0)
+    derived = partitions(loads).derive(scaled, 2.0, 1.0)
     derived.map(total)
     derived.derive(scaled, 1.0, 0.0).map(total)
     assert loads.n_most == 1
@@ -78,21 +78,23 @@ def first_items(array, n):
     return array[:n].copy() if len(array) > 1 else None
 
 
-def test_views_are_taken_before_parts_come_together(fleet):
+def test_views_are_taken_before_parts_come_together(partitions):
     loads = Loads()
-    view = View(fleet(loads), first_items, 2)
+    view = PartitionsView(partitions(loads), first_items, 2)
     name, array = view.reduce(joined, "some")
     assert (name, array.tolist()) == ("some", [0, 1] * 3)
-    nested = View(
-        View(fleet(loads), itself, chosen=[True, False, True, True]), first_items, Each([1, 2, 3])
+    nested = PartitionsView(
+        PartitionsView(partitions(loads), identity, chosen=[True, False, True, True]),
+        first_items,
+        PerPartition([1, 2, 3]),
     )
     assert nested.reduce(joined, "others")[1].tolist() == [0, 0, 1, 2]
     assert loads.n_most == 1
 
 
-def test_kept_parts_are_computed_once(fleet):
+def test_kept_parts_are_computed_once(partitions):
     loads = Loads()
-    kept = fleet(loads).derive(scaled, 2.0, 1.0).kept()
+    kept = partitions(loads).derive(scaled, 2.0, 1.0).kept()
     for _ in range(3):
         assert kept.map(total) == [float(n * n) for n in SIZES]
     assert loads.n_reads == len(SIZES)
@@ -100,13 +102,13 @@ def test_kept_parts_are_computed_once(fleet):
 
 def test_parts_in_scratch_files_are_computed_once(tmp_path):
     loads = Loads()
-    fleet = LocalFleet.reading([lambda n=n: loads(n) for n in SIZES], Scratch(tmp_path))
-    derived = fleet.derive(scaled, 2.0, 1.0)
+    partitions = LocalPartitions.reading([lambda n=n: loads(n) for n in SIZES], Scratch(tmp_path))
+    derived = partitions.derive(scaled, 2.0, 1.0)
     for _ in range(3):
         derived.map(total)
     assert loads.n_reads == len(SIZES)
     assert not derived.reduce(lambda arrays: arrays[1].flags.writeable)
-    assert isinstance(fleet.allocate(3), np.ndarray)
+    assert isinstance(partitions.allocate(3), np.ndarray)
 
 
 def test_a_failure_leaves_nothing_in_the_folder(tmp_path):
@@ -115,7 +117,9 @@ def test_a_failure_leaves_nothing_in_the_folder(tmp_path):
             raise KeyboardInterrupt
         return array
 
-    fleet = LocalFleet.reading([lambda n=n: np.arange(n) for n in SIZES], Scratch(tmp_path))
+    partitions = LocalPartitions.reading(
+        [lambda n=n: np.arange(n) for n in SIZES], Scratch(tmp_path)
+    )
     with pytest.raises(KeyboardInterrupt):
-        fleet.derive(fails)
+        partitions.derive(fails)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Fleets of parts: where the parts of the data are, and where functions of them run."""
+"""Partitions of the data: where they are, and where functions of them run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from treecrf.utils.scratch import NO_SPACE, Allocate, Scratch
 
 
 @dataclass(frozen=True)
-class Each:
-    """An argument with one item for each part of a fleet; parts share all other arguments."""
+class PerPartition:
+    """An argument with one item for each partition; partitions share all other arguments."""
 
     items: Sequence[Any]
 
 
-class Fleet(Protocol):
+class Partitions(Protocol):
     """Parts of the data, wherever they are kept: this process, files, or workers.
 
-    A fleet does not change. Functions are defined at the top level of modules and are pure, so that
-    they can be sent to other processes and repeated after a loss. Their results do not depend on
-    where they run.
+    The object does not change. Functions are defined at the top level of modules and are pure, so
+    that they can be sent to other processes and repeated after a loss. Their results do not depend
+    on where they run.
     """
 
     @property
@@ -34,12 +34,12 @@ class Fleet(Protocol):
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts.
 
-        Results come to the caller, so they should be small. An argument of type `Each` passes one
-        item to each part.
+        Results come to the caller, so they should be small. An argument of type `PerPartition`
+        passes one item to each part.
         """
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> Fleet:
-        """Return the fleet of the parts ``function(part, *args)``.
+    def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
+        """Return the partitions ``function(part, *args)``.
 
         The new parts stay where they are computed, and may be computed when they are first used.
         Arguments are as for `map`.
@@ -48,23 +48,23 @@ class Fleet(Protocol):
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, with the list of all parts in order, in one place."""
 
-    def chain(self, other: Fleet) -> Fleet:
-        """Return the fleet of these parts, followed by the parts of a fleet in the same place."""
+    def chain(self, other: Partitions) -> Partitions:
+        """Return these partitions, followed by others in the same place."""
 
-    def persisted(self) -> Fleet:
-        """Return the same fleet with parts that are not read from their source again, if possible.
+    def persisted(self) -> Partitions:
+        """Return the same partitions, not to be read from their source again, if possible.
 
         They may be large, so they are in files rather than in memory.
         """
 
-    def kept(self) -> Fleet:
-        """Return the same fleet with parts that are not computed each time they are used."""
+    def kept(self) -> Partitions:
+        """Return the same partitions, not to be computed each time they are used."""
 
     def release(self) -> None:
         """Free the memory of the parts, which are not used any more.
 
-        A fleet that can compute parts again does so if they are needed after all, for example to
-        replace parts that were derived from them and have been lost.
+        An object that can compute partitions again does so if they are needed after all, for
+        example to replace parts that were derived from them and have been lost.
         """
 
 
@@ -72,7 +72,7 @@ class Fleet(Protocol):
 Load = Callable[[], Any]
 
 
-class LocalFleet:
+class LocalPartitions:
     """Parts of this process: in memory, in scratch files, or read each time they are used.
 
     The constructor takes parts in memory; parts derived from them are in memory, too.
@@ -84,17 +84,17 @@ class LocalFleet:
         self.allocate: Allocate | None = None
 
     @classmethod
-    def reading(cls, loads: Sequence[Load], scratch: Scratch | None = None) -> LocalFleet:
-        """Return the fleet of parts that are read when they are used, one at a time.
+    def reading(cls, loads: Sequence[Load], scratch: Scratch | None = None) -> LocalPartitions:
+        """Return partitions that are read when they are used, one at a time.
 
         Derived parts are stored in scratch files. Without these, they are computed each time they
         are used.
         """
-        fleet = cls([])
-        fleet._loads = list(loads)
-        fleet._store = None if scratch is None else scratch.store
-        fleet.allocate = None if scratch is None else scratch.allocate
-        return fleet
+        partitions = cls([])
+        partitions._loads = list(loads)
+        partitions._store = None if scratch is None else scratch.store
+        partitions.allocate = None if scratch is None else scratch.allocate
+        return partitions
 
     @property
     def is_in_memory(self) -> bool:
@@ -110,8 +110,8 @@ class LocalFleet:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
         return [compute() for compute in self._computing(function, args)]
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> LocalFleet:
-        """Return the fleet of ``function(part, *args)``; OSError if the disk is too full."""
+    def derive(self, function: Callable[..., Any], *args: Any) -> LocalPartitions:
+        """Return the partitions ``function(part, *args)``; OSError if the disk is too full."""
         computing = self._computing(function, args)
         if self._store is None:
             return self._with(computing)
@@ -119,19 +119,19 @@ class LocalFleet:
 
     def derive_all(
         self, function: Callable[..., Any], *args: Any, otherwise: Any = None
-    ) -> LocalFleet:
+    ) -> LocalPartitions:
         """Return the same as `derive`: no part is left out, see `View.derive_all`."""
         return self.derive(function, *args)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
-        return function(self.map(itself), *args)
+        return function(self.map(identity), *args)
 
-    def persisted(self) -> LocalFleet:
-        """Return the same fleet with parts in files, if it would read them each time otherwise.
+    def persisted(self) -> LocalPartitions:
+        """Return the same partitions in files, if they were read each time otherwise.
 
         The files are in the default folder for temporary files. If it has too little space, nothing
-        changes. Parts derived from the new fleet are computed each time they are used.
+        changes. Partitions derived from the new ones are computed each time they are used.
         """
         if self._store is not None:
             return self
@@ -142,22 +142,22 @@ class LocalFleet:
                 raise
             return self
 
-    def kept(self) -> LocalFleet:
-        """Return the same fleet with parts that are not computed each time they are used."""
-        return self if self._store is not None else LocalFleet(self.map(itself))
+    def kept(self) -> LocalPartitions:
+        """Return the same partitions, not to be computed each time they are used."""
+        return self if self._store is not None else LocalPartitions(self.map(identity))
 
-    def chain(self, other: LocalFleet) -> LocalFleet:
-        """Return the fleet of these parts, followed by the parts of another local fleet."""
+    def chain(self, other: LocalPartitions) -> LocalPartitions:
+        """Return these partitions, followed by other local ones."""
         return self._with([*self._loads, *other._loads])
 
     def release(self) -> None:
         """Forget the parts; the space of scratch files is free when no array of them is used."""
         self._loads = []
 
-    def _with(self, loads: list[Load]) -> LocalFleet:
-        fleet = copy.copy(self)
-        fleet._loads = loads
-        return fleet
+    def _with(self, loads: list[Load]) -> LocalPartitions:
+        partitions = copy.copy(self)
+        partitions._loads = loads
+        return partitions
 
     def _computing(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Load]:
         return [
@@ -167,39 +167,43 @@ class LocalFleet:
 
 
 def _in_memory(parts: Iterable[Any]) -> list[Load]:
-    return [partial(itself, part) for part in parts]
+    return [partial(identity, part) for part in parts]
 
 
 def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
     return function(load(), *args)
 
 
-def view(fleet: Fleet, function: Callable[..., Any], *args: Any) -> LocalFleet | View:
-    """Return the parts ``function(part, *args)``, where the function is cheap; see `View`."""
-    if isinstance(fleet, LocalFleet) and fleet.is_in_memory:
-        return fleet.derive(function, *args)
-    return View(fleet, function, *args)
+def view(
+    partitions: Partitions, function: Callable[..., Any], *args: Any
+) -> LocalPartitions | PartitionsView:
+    """Return the parts ``function(part, *args)``, which are cheap; see `PartitionsView`."""
+    if isinstance(partitions, LocalPartitions) and partitions.is_in_memory:
+        return partitions.derive(function, *args)
+    return PartitionsView(partitions, function, *args)
 
 
-class View:
-    """A function of the parts of a fleet, or of some of them: ``function(part, *args)``.
+class PartitionsView:
+    """A function of partitions, or of some of them: ``function(part, *args)``.
 
     The function should be cheap, because it is computed again each time a part is used. An argument
-    of type `Each` has an item for every part of the fleet.
+    of type `PerPartition` has an item for every partition.
     """
 
     def __init__(
         self,
-        fleet: Fleet,
+        partitions: Partitions,
         function: Callable[..., Any],
         *args: Any,
         chosen: Sequence[bool] | None = None,  # which parts to keep
     ):
-        self._fleet = fleet
+        self._fleet = partitions
         self._seen = function, args
-        if any(isinstance(arg, Each) for arg in args):
-            self._seen = Each([(function, arguments_of(i, args)) for i in range(fleet.n_parts)])
-        self._chosen = [True] * fleet.n_parts if chosen is None else list(chosen)
+        if any(isinstance(arg, PerPartition) for arg in args):
+            self._seen = PerPartition(
+                [(function, arguments_of(i, args)) for i in range(partitions.n_parts)]
+            )
+        self._chosen = [True] * partitions.n_parts if chosen is None else list(chosen)
 
     @property
     def n_parts(self) -> int:
@@ -211,44 +215,46 @@ class View:
         results = self._fleet.map(_of_seen, *self._calling(function, args))
         return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> View:
-        """Return the fleet of the parts ``function(part, *args)``."""
+    def derive(self, function: Callable[..., Any], *args: Any) -> PartitionsView:
+        """Return the partitions ``function(part, *args)``."""
         derived = self._fleet.derive(_of_seen, *self._calling(function, args))
-        return View(derived, itself, chosen=self._chosen)
+        return PartitionsView(derived, identity, chosen=self._chosen)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, without parts that are None.
 
         Before parts come together in one place, they are reduced to what the view shows of them.
         """
-        return self.derive_all(itself).reduce(_of_present, function, args)
+        return self.derive_all(identity).reduce(_of_present, function, args)
 
-    def derive_all(self, function: Callable[..., Any], *args: Any, otherwise: Any = None) -> Fleet:
+    def derive_all(
+        self, function: Callable[..., Any], *args: Any, otherwise: Any = None
+    ) -> Partitions:
         """Return the same as `derive`, but with a value for the parts that are left out.
 
         The result is not a view.
         """
         calling = self._calling(function, args)
-        if isinstance(self._fleet, View):
+        if isinstance(self._fleet, PartitionsView):
             return self._fleet.derive_all(_of_seen, *calling, otherwise=otherwise)
         return self._fleet.derive(_unless_none, otherwise, *calling)
 
     def release(self) -> None:
-        """Free the memory of all parts of the fleet."""
+        """Free the memory of all partitions."""
         self._fleet.release()
 
     def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
-        """Return the arguments of `_of_seen`; each `Each` has an item for every part."""
-        return [Each(self._chosen), self._seen, function, *map(self._spread, args)]
+        """Return the arguments of `_of_seen`; each `PerPartition` has an item for every part."""
+        return [PerPartition(self._chosen), self._seen, function, *map(self._spread, args)]
 
     def _spread(self, arg: Any) -> Any:
-        if not isinstance(arg, Each):
+        if not isinstance(arg, PerPartition):
             return arg
         items = iter(arg.items)
-        return Each([next(items) if kept else None for kept in self._chosen])
+        return PerPartition([next(items) if kept else None for kept in self._chosen])
 
 
-def itself(part: Any) -> Any:
+def identity(part: Any) -> Any:
     """Return the part; the function of a map that collects parts."""
     return part
 
@@ -273,5 +279,5 @@ def _as_seen(part: Any, seen: tuple) -> Any:
 
 
 def arguments_of(i: int, args: Sequence[Any]) -> list:
-    """Return the arguments of part i, with its item in place of each `Each`."""
-    return [arg.items[i] if isinstance(arg, Each) else arg for arg in args]
+    """Return the arguments of part i, with its item in place of each `PerPartition`."""
+    return [arg.items[i] if isinstance(arg, PerPartition) else arg for arg in args]

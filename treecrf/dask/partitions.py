@@ -10,12 +10,12 @@ from distributed import Future
 
 from treecrf.dask.cluster import Cluster, released
 from treecrf.dask.shards import DaskShards
-from treecrf.learners.boosted.messages import ShardSetup
+from treecrf.learners.boosted.messages import ShardSettings
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.utils.fleet import itself
+from treecrf.utils.partitions import identity
 
 
-class DaskFleet:
+class DaskPartitions:
     """Parts that are results of tasks.
 
     A part that is lost with a worker is computed again from the tasks that it depends on. If the
@@ -29,7 +29,7 @@ class DaskFleet:
         n_parts: int,
         submit: Callable[[], list[Future]],
         keep: bool = True,
-        origins: Sequence[DaskFleet] = (),  # from which the parts are computed
+        origins: Sequence[DaskPartitions] = (),  # from which the parts are computed
     ):
         self.cluster = cluster
         self._n_parts = n_parts
@@ -48,13 +48,13 @@ class DaskFleet:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
         return self.cluster.run(lambda: self._calls(function, args))
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> DaskFleet:
-        """Return the fleet with the parts ``function(part, *args)``, computed on first use."""
+    def derive(self, function: Callable[..., Any], *args: Any) -> DaskPartitions:
+        """Return the partitions ``function(part, *args)``, computed on first use."""
         submit = partial(self._calls, function, args)
-        return DaskFleet(self.cluster, self.n_parts, submit, origins=[self])
+        return DaskPartitions(self.cluster, self.n_parts, submit, origins=[self])
 
-    def persisted(self) -> DaskFleet:
-        """Return the same fleet: workers hold derived parts in memory, or on their disks."""
+    def persisted(self) -> DaskPartitions:
+        """Return the same partitions: workers hold derived ones in memory, or on their disks."""
         return self
 
     kept = persisted
@@ -65,12 +65,12 @@ class DaskFleet:
         A function that shows progress is called in this process.
         """
         if _shows_progress(args):
-            return function(self.map(itself), *args)
+            return function(self.map(identity), *args)
         return self.cluster.run(lambda: self.cluster.submit_call(function, self.futures(), *args))
 
-    def chain(self, other: DaskFleet) -> DaskFleet:
-        """Return the fleet of these parts, followed by the parts of another fleet."""
-        return DaskFleet(
+    def chain(self, other: DaskPartitions) -> DaskPartitions:
+        """Return these partitions, followed by others."""
+        return DaskPartitions(
             self.cluster,
             self.n_parts + other.n_parts,
             lambda: [*self.futures(), *other.futures()],
@@ -78,7 +78,7 @@ class DaskFleet:
             origins=[self, other],
         )
 
-    def make_shards(self, setup: ShardSetup) -> DaskShards:
+    def make_shards(self, setup: ShardSettings) -> DaskShards:
         """Return shards of these parts, which are `EncodedPart`."""
         return DaskShards(self, setup)
 
@@ -106,9 +106,9 @@ class DaskFleet:
         return self.cluster.submit_calls(function, [(part,) for part in self.futures()], args)
 
 
-def local_fleet(cluster: Cluster, parts: Sequence[Any]) -> DaskFleet:
-    """Return the fleet of parts that are now in this process."""
-    return DaskFleet(
+def local_partitions(cluster: Cluster, parts: Sequence[Any]) -> DaskPartitions:
+    """Return partitions on the cluster from those in this process."""
+    return DaskPartitions(
         cluster, len(parts), lambda: [cluster.submit_value(part, "local") for part in parts]
     )
 

@@ -17,7 +17,7 @@ from test_sampled import assert_same_fit, labeled, model
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted import growing
-from treecrf.learners.boosted.crew import Crew
+from treecrf.learners.boosted.tree_scheduler import TreeScheduler
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 
@@ -88,9 +88,9 @@ class FakeHistogram:
     tree = None
 
 
-def crew_of(threads, n_growers, fail=lambda method: None):
+def scheduler_of(threads, n_growers, fail=lambda method: None):
     growers = [FakeGrower(fail) for _ in range(min(n_growers, threads.n_threads))]
-    return Crew(growers, [FakeHistogram() for _ in range(threads.n_threads)], threads)
+    return TreeScheduler(growers, [FakeHistogram() for _ in range(threads.n_threads)], threads)
 
 
 @pytest.mark.parametrize("n_trees", [0, 1, 2, 5, 40])
@@ -98,18 +98,18 @@ def crew_of(threads, n_growers, fail=lambda method: None):
 def test_each_tree_is_grown_once(n_threads, n_trees):
     numbers = list(range(n_trees))
     with Threads(n_threads) as threads:
-        crew = crew_of(threads, n_trees)
+        scheduler = scheduler_of(threads, n_trees)
         for _ in range(5):
             random.shuffle(numbers)
-            trees = crew.grow(numbers, FakeGrower.begin)
+            trees = scheduler.grow(numbers, FakeGrower.begin)
             assert {k: tree["number"] for k, tree in trees.items()} == {k: k for k in numbers}
             assert all(len(tree["parts"]) == 4 for tree in trees.values())
 
 
 def test_idle_threads_help():
     with Threads(4) as threads:
-        crew = crew_of(threads, 1)
-        helped = [max(crew.grow([0], FakeGrower.begin)[0]["parts"]) for _ in range(20)]
+        scheduler = scheduler_of(threads, 1)
+        helped = [max(scheduler.grow([0], FakeGrower.begin)[0]["parts"]) for _ in range(20)]
     assert max(helped) > 1
 
 
@@ -124,12 +124,12 @@ def test_failures_are_raised(n_threads, n_trees, method, kind):
             raise kind("on purpose")
 
     with Threads(n_threads) as threads:
-        crew = crew_of(threads, n_trees, fail)
+        scheduler = scheduler_of(threads, n_trees, fail)
         with pytest.raises(kind, match="on purpose"):
-            crew.grow(range(n_trees), FakeGrower.begin)
+            scheduler.grow(range(n_trees), FakeGrower.begin)
         # No thread is left behind.
-        crew = crew_of(threads, n_trees)
-        assert crew.grow(range(n_trees), FakeGrower.begin).keys() == set(range(n_trees))
+        scheduler = scheduler_of(threads, n_trees)
+        assert scheduler.grow(range(n_trees), FakeGrower.begin).keys() == set(range(n_trees))
 
 
 def test_many_failures_at_once():
@@ -138,10 +138,10 @@ def test_many_failures_at_once():
             raise Failure
 
     with Threads(16) as threads:
-        crew = crew_of(threads, 5, fail)
+        scheduler = scheduler_of(threads, 5, fail)
         for _ in range(20):
             with pytest.raises(Failure):
-                crew.grow(range(5), FakeGrower.begin)
+                scheduler.grow(range(5), FakeGrower.begin)
 
 
 @pytest.mark.usefixtures("interrupts")

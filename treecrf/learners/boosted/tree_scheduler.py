@@ -12,7 +12,7 @@ from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 
 
-class Crew:
+class TreeScheduler:
     """Threads with a grower each.
 
     A thread grows one tree after another. When no tree is left to begin, it works on parts of the
