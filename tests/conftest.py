@@ -17,6 +17,9 @@ import treecrf
 import treecrf.encoding.plan
 from treecrf import TreeCRF, flatten
 
+# They have no examples, and their names are equal.
+collect_ignore_glob = ["*conftest.py"]
+
 # Plots, also those of examples in docstrings, need no screen.
 os.environ["MPLBACKEND"] = "agg"
 # Processes that tests start import the same package, and not one in their folder.

@@ -69,10 +69,8 @@ def test_names_and_messages_are_those_recorded(found_in):
 def test_sizes_are_at_their_limits(kind):
     found, limits = KINDS[kind](), RECORDED["limits"][kind]
     # What a cluster calls varies by a few functions.
-    room = 1.01 if kind == "path" else 1.0
-    higher = {
-        n: f"{v}, limit {limits.get(n)}" for n, v in found.items() if v > room * limits.get(n, 0)
-    }
+    highest = {n: 1.02 * limit + 3 if "on Dask" in n else limit for n, limit in limits.items()}
+    higher = {n: f"{v}, limit {limits.get(n)}" for n, v in found.items() if v > highest.get(n, 0)}
     assert not higher, "must not grow"
     lower = [name for name, limit in limits.items() if found.get(name, 0) < NEAR * limit]
     assert not lower, f"lower the limits: {RECORD} limits"

@@ -822,7 +822,7 @@ def test_an_interrupted_fit_leaves_the_model_unchanged(
     before = state_of(crf, X)
     crf.set_params(max_iter=20)
     owner, name = {
-        "report": (Progress, "update"), "inference": (LogLikelihood, "_compute_likelihood")
+        "report": (Progress, "update"), "inference": (LogLikelihood, "_compute")
     }[place]  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, Interrupting(getattr(owner, name), error))
