@@ -24,8 +24,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, backward_row, contexts_at, forward_tile_row, load_pairs, n_ends_of, occupancy, tile_length,
-    tile_pairs, tile_start,
+    Chain, backward_row, contexts_at, forward_tile_row, load_pairs, n_ends_of, occupancy,
+    tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._memory cimport longest_of, release, take_doubles
 from treecrf.utils._vector_math cimport rounded

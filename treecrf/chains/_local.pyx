@@ -112,9 +112,9 @@ cdef Py_ssize_t changed_context(const Conditional *conditional, const int32_t[::
                                 Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
     """Return the context of position t under the given labels, with one of them changed."""
     cdef const int32_t *truth = &labels[conditional.start]
-    cdef Py_ssize_t j, power = 1
+    cdef Py_ssize_t _, power = 1
     cdef Py_ssize_t context = true_context(&conditional.shape, truth, t)
-    for j in range(1, t - changed):
+    for _ in range(1, t - changed):
         power *= conditional.shape.n_labels
     return context + power * (label - truth[changed]) if changed < t else context
 

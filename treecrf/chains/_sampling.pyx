@@ -325,7 +325,7 @@ cdef struct SinglePrecision:
 
 
 cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
-                        Py_ssize_t last) except *:
+                                 Py_ssize_t last) except *:
     """Take memory for the longest of the chains that are computed in single precision."""
     cdef SinglePrecision single
     cdef Memory *memory = &chain.memory

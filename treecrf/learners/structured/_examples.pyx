@@ -6,7 +6,7 @@ Rows, windows and blocks of weights are those of `treecrf.learners.linear._linea
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
