@@ -41,7 +41,7 @@ def test_nested_views_have_arguments_for_each_part():
     assert nested.derive_all(add, 0, otherwise="").reduce(list) == ["", 222, "", 344]
 
 
-def test_chained_fleets():
+def test_chained_partitions():
     partitions = LocalPartitions([1, 2]).chain(LocalPartitions([3])).chain(LocalPartitions([4]))
     assert partitions.n_parts == 4
     assert partitions.map(add, PerPartition([10, 20, 30, 40])) == [11, 22, 33, 44]

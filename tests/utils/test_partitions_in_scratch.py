@@ -1,4 +1,4 @@
-"""Fleets in scratch files."""
+"""Partitions in scratch files."""
 
 import weakref
 
@@ -53,7 +53,7 @@ def partitions(request, tmp_path):
     return make
 
 
-def test_results_are_those_of_a_fleet_in_memory(partitions):
+def test_results_are_those_in_memory(partitions):
     loads = Loads()
     local = LocalPartitions([np.arange(float(n)) for n in SIZES])
     results = []

@@ -62,7 +62,7 @@ class DaskShards:
         self.cluster = partitions.cluster
         self.setup = setup
         self.growing = growing or ListGrowing(setup)
-        self._fleet = partitions
+        self._partitions = partitions
         self._make = make
         self._shards: list[Future] = []
         # Worker of each shard. Other workers may have copies that lack trees.
@@ -114,8 +114,8 @@ class DaskShards:
     def _submit(self) -> list[Future]:
         """Submit a task for the shard of each worker."""
         cluster = self.cluster
-        sizes = self._fleet.map(size_of)
-        parts = self._fleet.futures()
+        sizes = self._partitions.map(size_of)
+        parts = self._partitions.futures()
         has = cluster.client.who_has(parts)
         holders = [has.get(part.key, ()) for part in parts]
         n_threads = cluster.wait_for_workers()
@@ -137,7 +137,7 @@ class DaskShards:
         ]
         if not self._reads_parts():
             # The scheduler keeps the tasks of the parts, which shards depend on.
-            self._fleet.release()
+            self._partitions.release()
         return shards
 
     def _reads_parts(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from treecrf.utils.scratch import NO_SPACE, Allocate, Scratch
+from treecrf.utils.scratch import Allocate, Scratch
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class LocalPartitions:
     def derive_all(
         self, function: Callable[..., Any], *args: Any, otherwise: Any = None
     ) -> LocalPartitions:
-        """Return the same as `derive`: no part is left out, see `View.derive_all`."""
+        """Return the same as `derive`: no part is left out, see `PartitionsView.derive_all`."""
         return self.derive(function, *args)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -130,16 +130,15 @@ class LocalPartitions:
     def persisted(self) -> LocalPartitions:
         """Return the same partitions in files, if they were read each time otherwise.
 
-        The files are in the default folder for temporary files. If it has too little space, nothing
-        changes. Partitions derived from the new ones are computed each time they are used.
+        The files are in the default folder for temporary files. If it has too little space, or
+        there is none, nothing changes. Partitions derived from the new ones are computed each time
+        they are used.
         """
         if self._store is not None:
             return self
         try:
             return self._with(Scratch(tempfile.gettempdir()).store(load() for load in self._loads))
-        except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
+        except OSError:  # also of a part that cannot be read, which will be raised again
             return self
 
     def kept(self) -> LocalPartitions:
@@ -197,7 +196,7 @@ class PartitionsView:
         *args: Any,
         chosen: Sequence[bool] | None = None,  # which parts to keep
     ):
-        self._fleet = partitions
+        self._partitions = partitions
         self._seen = function, args
         if any(isinstance(arg, PerPartition) for arg in args):
             self._seen = PerPartition(
@@ -212,12 +211,12 @@ class PartitionsView:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        results = self._fleet.map(_of_seen, *self._calling(function, args))
+        results = self._partitions.map(_of_seen, *self._calling(function, args))
         return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
 
     def derive(self, function: Callable[..., Any], *args: Any) -> PartitionsView:
         """Return the partitions ``function(part, *args)``."""
-        derived = self._fleet.derive(_of_seen, *self._calling(function, args))
+        derived = self._partitions.derive(_of_seen, *self._calling(function, args))
         return PartitionsView(derived, identity, chosen=self._chosen)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -235,13 +234,13 @@ class PartitionsView:
         The result is not a view.
         """
         calling = self._calling(function, args)
-        if isinstance(self._fleet, PartitionsView):
-            return self._fleet.derive_all(_of_seen, *calling, otherwise=otherwise)
-        return self._fleet.derive(_unless_none, otherwise, *calling)
+        if isinstance(self._partitions, PartitionsView):
+            return self._partitions.derive_all(_of_seen, *calling, otherwise=otherwise)
+        return self._partitions.derive(_unless_none, otherwise, *calling)
 
     def release(self) -> None:
         """Free the memory of all partitions."""
-        self._fleet.release()
+        self._partitions.release()
 
     def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
         """Return the arguments of `_of_seen`; each `PerPartition` has an item for every part."""
