@@ -16,6 +16,7 @@ import dask
 from distributed import Client
 from support import dask_toys as toys
 from support.dask_data import cancel_all, spill
+from support.sweeps import sweep
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.partitions import DaskPartitions
@@ -69,7 +70,7 @@ def test_death_in_preparation(workers, tmp_path, place, n):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n", sweep([1, 2], 1))
 @pytest.mark.parametrize("place", ["draw", "grow"])
 def test_death_in_an_iteration(workers, tmp_path, place, n):
     crashes = {3: (toys.make_files(tmp_path / "crash", n), place)}
@@ -149,6 +150,7 @@ def test_closed_workers(workers, cluster):
         assert toys.run(toy, N_ITER, after=at(2, lambda: cluster.scale(1))) == TREES
 
 
+@pytest.mark.exhaustive
 def test_spilled_shards(workers):
     with shards(workers) as toy:
         assert toys.run(toy, N_ITER, after=lambda i: workers.run(spill)) == TREES
@@ -240,6 +242,7 @@ def test_no_workers(workers, cluster):
     wait_until_idle(cluster)
 
 
+@pytest.mark.exhaustive
 def test_paused_workers(workers, cluster):
     def pause(dask_worker):
         dask_worker.memory_manager.memory_pause_fraction = False
