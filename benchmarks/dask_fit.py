@@ -27,7 +27,7 @@ import numpy as np
 from dask import delayed
 from distributed import Client, LocalCluster, wait
 from measure import Spread, markdown
-from partitions import CASES, SETTLED, Case, assert_equal
+from fleet import CASES, SETTLED, Case, assert_equal
 
 from treecrf import TreeCRF
 from treecrf.dask import DaskTreeCRF

@@ -1,6 +1,8 @@
 """The package's namespace."""
 
+import ast
 import importlib
+import importlib.util
 import pickle
 import re
 import shutil
@@ -105,3 +107,16 @@ def test_places_in_the_guide_for_contributors_exist():
     folders = (ROOT, source, source / "learners/boosted", source / "inputs")
     assert len(names) > 30
     assert [n for n in names if not any((folder / n).exists() for folder in folders)] == []
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "tests"])
+def test_scripts_import_names_that_exist(folder):
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("treecrf"):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    found = hasattr(module, alias.name) or importlib.util.find_spec(
+                        f"{node.module}.{alias.name}"
+                    )
+                    assert found, f"{path}: {node.module} has no {alias.name}"
