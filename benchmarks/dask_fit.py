@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from dask import delayed
 from distributed import Client, LocalCluster, wait
-from measure import Spread, markdown
 from fleet import CASES, SETTLED, Case, assert_equal
+from measure import Spread, markdown
 
 from treecrf import TreeCRF
 from treecrf.dask import DaskTreeCRF
