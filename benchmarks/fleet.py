@@ -179,7 +179,7 @@ class MeasuredShards:
     Parameters
     ----------
     parts : list of EncodedPart
-    setup : ShardSetup
+    setup : ShardSettings
     preparing : float
         CPU seconds to read and encode the parts.
 
