@@ -4,23 +4,34 @@
 three labels. TreeCRF and TreeMEMM have the settings of the papers (λ = 40, 100 leaves, 100
 iterations), and LinearCRF has its defaults. Times of calls are those of the fastest of many, in
 microseconds: other work on the machine can only add to them.
+
+``predict`` labels the measurements as arrays, strings, dicts and data frames, with few and many
+trees. ``text`` labels sentences of CoNLL-2000 with the default model and with python-crfsuite, both
+trained on every sixth sentence. Models without their compiled form read a short sequence like a
+long one.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pycrfsuite
+from chunking import conjunctions
 from measure import Spread, markdown, seconds_repeated
 from papers_data import load
 from settings import papers_model
+from words import plain_sentences
 
 from treecrf import LinearCRF, TreeCRF, TreeMEMM
-from treecrf.utils.threads import Threads
+from treecrf.datasets import fetch_conll2000
 
 WINDOWS = {"hyphen": 3, "sensors": 1}
 TREES = {"max_leaf_nodes": 100, "l2_regularization": 40.0}
@@ -29,7 +40,8 @@ MODELS = {
     "TreeMEMM": partial(papers_model, TreeMEMM, **TREES),
     "LinearCRF": LinearCRF,
 }
-PARTS = ("read", "scores", "marginals")
+SIZES = {"15 iterations of 31 leaves": (15, 31), "50 iterations of 64 leaves": (50, 64)}
+N_SENTENCES = 300
 LAGS = (0, 5, 20)
 
 
@@ -41,7 +53,8 @@ def main() -> None:
     arguments = parser.parse_args()
     for table in arguments.tables:
         header, rows_of = TABLES[table]
-        rows = [row for data in arguments.data for row in rows_of(data, arguments.repeats)]
+        every = arguments.data if table in OF_DATA else [""]
+        rows = [row for data in every for row in rows_of(data, arguments.repeats)]
         print(f"\n{markdown(header, rows)}", flush=True)
 
 
@@ -73,21 +86,84 @@ def fastest(call: Callable, repeats: int) -> float:
     return 1e6 * min(times)
 
 
-def predict_rows(data: str, repeats: int) -> list[list[str]]:
-    """Time of `predict` for one sequence, and of its parts."""
+def forms() -> dict[str, Callable[[np.ndarray], Any]]:
+    """Functions that convert measurements to each form of input."""
+    import pandas as pd
+
+    def symbols(x: np.ndarray) -> str:
+        return "".join("abcdefghij"[int(v)] for v in np.clip(2 * x[:, 0] + 5, 0, 9))
+
+    def dicts(x: np.ndarray) -> list[dict]:
+        rows = zip(x.tolist(), symbols(x), strict=True)
+        return [{"a": row[0], "b": row[1], "symbol": symbol} for row, symbol in rows]
+
+    def frame(x: np.ndarray) -> pd.DataFrame:
+        return pd.DataFrame(x, columns=list("abcde")).assign(symbol=list(symbols(x)))
+
+    return {"arrays": lambda x: x, "strings": symbols, "dicts": dicts, "frames": frame}
+
+
+def long_way(model: Any) -> Any:
+    """Return a copy of a model without its compiled form."""
+    other = copy.copy(model)
+    other._compiled = None
+    return other
+
+
+def predict_rows(_: str, repeats: int) -> list[list[str]]:
+    """Time of `predict` for ten rows in each form."""
+    X, y = sequences("sensors")
     rows = []
-    for name in MODELS:
-        model, x = fitted(data, name)
-        read, threads = model._read([x])[0], Threads(1)
-        lattice = model._lattice(read, None, threads)
-        calls = {
-            "predict": lambda m=model, x=x: m.predict([x]),
-            "read": lambda m=model, x=x: m._read([x]),
-            "scores": lambda m=model, r=read: m._lattice(r, None, Threads(1)),
-            "marginals": lattice.marginals,
-        }
-        rows.append([data, name, *(f"{fastest(call, repeats):.0f}" for call in calls.values())])
+    for (form, convert), init in product(forms().items(), ("zero", "linear")):
+        items = [convert(x) for x in X]
+        for size, (max_iter, n_leaves) in SIZES.items():
+            settings = {"max_iter": max_iter, "max_leaf_nodes": n_leaves, "init": init}
+            model = TreeCRF(window=1, early_stopping=False, **settings).fit(items, y)
+            times = [
+                fastest(lambda m=m, x=items[0]: m.predict([x]), repeats)
+                for m in (model, long_way(model))
+            ]
+            rows.append([form, init, size, *(f"{micros:.0f}" for micros in times)])
     return rows
+
+
+def text_rows(_: str, repeats: int) -> list[list[str]]:
+    """Mean time to label a sentence of CoNLL-2000."""
+    X, y = fetch_conll2000(return_X_y=True)
+    X, y, new = X[::6], y[::6], X[1 : 6 * N_SENTENCES : 6]
+    model = TreeCRF(window=2).fit(plain_sentences(X), y)
+    trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
+    trainer.set_params({"c2": 1.0, "max_iterations": 50})
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(conjunctions(x), list(labels))
+    other = long_way(model)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer.train(f"{folder}/model")
+        tagger = pycrfsuite.Tagger()
+        tagger.open(f"{folder}/model")
+        calls = {
+            "TreeCRF": (lambda x: model.predict([x]), plain_sentences(new)),
+            "TreeCRF, the way of long sequences": (
+                lambda x: other.predict([x]),
+                plain_sentences(new),
+            ),
+            "python-crfsuite": (tagger.tag, [conjunctions(x) for x in new]),
+        }
+        return [
+            [name, f"{1e3 * mean_seconds(call, items, repeats):.2f}"]
+            for name, (call, items) in calls.items()
+        ]
+
+
+def mean_seconds(call: Callable, items: list, repeats: int) -> float:
+    """CPU seconds of a call, the mean over the items, in the fastest of a few rounds."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        for item in items:
+            call(item)
+        times.append(time.process_time() - start)
+    return min(times) / len(items)
 
 
 def search_rows(data: str, repeats: int) -> list[list[str]]:
@@ -131,13 +207,20 @@ def push_all(stream: Any, x: Any) -> None:
 
 
 TABLES = {
-    "predict": (("data", "model", "predict, µs", *(f"{part}, µs" for part in PARTS)), predict_rows),
+    "predict": (
+        ("input", "start", "trees", "predict, µs", "the way of long sequences, µs"),
+        predict_rows,
+    ),
+    "text": (("model", "ms per sentence"), text_rows),
     "search": (("data", "order", "Viterbi, ms", "greedy / Viterbi", "beam / Viterbi"), search_rows),
     "stream": (
         ("data", "model", "lag", "push after 100 positions, µs", "after 10,000, µs"),
         stream_rows,
     ),
 }
+
+# Tables with rows for each of ``--data``.
+OF_DATA = ("search", "stream")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,9 @@ from treecrf.learners.costs import cost_table
 from treecrf.learners.saved_model import SavedModel
 from treecrf.utils.threads import Threads
 
+# Maximum number of positions for which reading takes longer than the work on their values.
+MAX_SHORT = 64
+
 
 def of_each(sequences: Sequences, compute: Callable[[Sequences], Any], empty: Any) -> Any:
     """Return the results of ``compute``, one for each sequence, and ``empty`` for empty sequences.
@@ -40,6 +43,14 @@ def of_each(sequences: Sequences, compute: Callable[[Sequences], Any], empty: An
     return [next(found) if here else empty for here in present.tolist()]
 
 
+def _is_one_group(X: Any, name: str | None) -> bool:
+    """Return whether X is a short data frame with one group in the column of this name."""
+    if name is None or len(X) > MAX_SHORT or not hasattr(X[name], "to_list"):
+        return False
+    groups = X[name].to_list()
+    return groups.count(groups[0]) == len(groups) if groups else False
+
+
 class ChainModel(SavedModel):
     """Base of the models that score labels at each position in contexts of previous labels.
 
@@ -48,6 +59,8 @@ class ChainModel(SavedModel):
 
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
+    # The model in the form for short sequences, which the first of them makes; None if it has none.
+    _compiled: Any = False
 
     # To be implemented by subclasses
 
@@ -81,6 +94,48 @@ class ChainModel(SavedModel):
     def _normalized(self, scores: np.ndarray, threads: Threads) -> np.ndarray:
         """Return scores under constraints in the form that chains sum; may change them in place."""
         return scores
+
+    # Short sequences
+
+    def _compile(self) -> Any:
+        """Return the model as a `treecrf.learners.linear._compiled.CompiledModel`, if possible."""
+        return None
+
+    def _compiled_form(self) -> Any:
+        """Return what `_compile` returned when it was first needed."""
+        if self._compiled is False:
+            self._compiled = self._compile()
+        return self._compiled
+
+    def _quick_results(self, X: Any, results_of: Callable[[Lattice], list], *options: Any) -> Any:
+        """Return the results of a few short sequences, or of one in a data frame.
+
+        None if they have to be read like all others, or options of prediction are given.
+        """
+        if not all(option is None for option in options) or not hasattr(self, "classes_"):
+            return None
+        is_list = type(X) is list
+        if not (is_list or _is_one_group(X, self._group_column(X))):
+            return None
+        lattice = self._quick_lattice(X if is_list else [X])
+        if lattice is None:
+            return None
+        results = results_of(lattice)
+        return results if is_list else results[0]
+
+    def _quick_lattice(self, X: list) -> Lattice | None:
+        """Make a lattice of a few short sequences; None if they have to be read like all others."""
+        compiled = self._compiled_form() if len(X) <= MAX_SHORT else None
+        found = None if compiled is None else compiled.scores(X)
+        if found is None:
+            return None
+        return self._constrained(*found, self._constraints(found[1]), Threads(1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what the first prediction makes."""
+        state = super().__getstate__()
+        state.pop("_compiled", None)
+        return state
 
     # Reading
 
@@ -170,7 +225,11 @@ class ChainModel(SavedModel):
             return self._decoded(sequences, masks)[0]
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
-            codes = self._best_codes(lattice, masks)
+            return self._labels_in(lattice, masks)
+
+    def _labels_in(self, lattice: Lattice, masks: np.ndarray | None = None) -> list[np.ndarray]:
+        """Return the labels that ``decoding`` chooses."""
+        codes = self._best_codes(lattice, masks)
         return self._as_read(split_sequences(self.classes_[codes], lattice.offsets))
 
     def _best_codes(self, lattice: Lattice, masks: np.ndarray | None = None) -> np.ndarray:
@@ -190,8 +249,11 @@ class ChainModel(SavedModel):
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the marginal probabilities of checked sequences."""
         with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            return self._as_read(split_sequences(lattice.marginals(), lattice.offsets))
+            return self._proba_in(self._lattice(sequences, masks, threads))
+
+    def _proba_in(self, lattice: Lattice) -> list[np.ndarray]:
+        """Return the marginal probabilities of each sequence."""
+        return self._as_read(split_sequences(lattice.marginals(), lattice.offsets))
 
     def _pairwise(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the joint probabilities of neighboring labels of checked sequences."""

@@ -175,6 +175,11 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
+        labels = self._quick_results(
+            X, self._labels_in, allowed, known, init_score, lengths, groups
+        )
+        if labels is not None:
+            return labels
         segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
         empty = self.classes_[:0]
@@ -257,6 +262,9 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
+        proba = self._quick_results(X, self._proba_in, allowed, known, init_score, lengths, groups)
+        if proba is not None:
+            return proba
         segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
         empty = np.zeros((0, len(self.classes_)))

@@ -227,7 +227,7 @@ class SequenceLearner(SequenceClassifier):
 
     def _is_fitted(self, name: str) -> bool:
         """Return whether an attribute is a result of `fit`, to be replaced by the next one."""
-        return name.endswith("_") or name in self._fitted
+        return name.endswith("_") or name in self._fitted or name == "_compiled"
 
     @abstractmethod
     def _train(self, arguments: FitArguments) -> dict:

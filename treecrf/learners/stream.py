@@ -80,6 +80,7 @@ class Stream:
         left, self._right = model._reach()
         # Later changes of the model have no effect.
         self._model = copy.copy(model)
+        self._compiled = model._compiled_form()
         self.lag = int(lag)
         self.delay = self._right + self.lag
         self._order, self._n_labels = model._trained_order, len(model.classes_)
@@ -128,12 +129,10 @@ class Stream:
         """
         row = row.toarray().ravel() if sparse.issparse(row) else row
         rows = [*self._rows, row]
-        sequences = self._read(rows)
         n_scored = self.n_pushed + 1 - self._right
-        found = None
+        scores, found = self._scores_of(rows, len(rows) - 1 - self._right, n_scored > 0), None
         if n_scored > 0:
-            index = len(rows) - 1 - self._right
-            found = self._add(self._model._scores_at(sequences, index, self._threads))
+            found = self._add(scores)
         self._rows.append(row)
         if len(self._rows) > self._n_before + self._right:
             self._rows.popleft()
@@ -164,6 +163,16 @@ class Stream:
         return found
 
     # Reading
+
+    def _scores_of(self, rows: list, index: int, is_complete: bool) -> np.ndarray | None:
+        """Check the latest rows; return the scores of one position, if its window is complete."""
+        if self._compiled is not None:
+            here = (index, index + 1) if is_complete else (0, 0)
+            scores = self._compiled.scores_at(_as_sequence(rows), *here)
+            if scores is not None:
+                return scores[:, 0] if is_complete else None
+        sequences = self._read(rows)
+        return self._model._scores_at(sequences, index, self._threads) if is_complete else None
 
     def _read(self, rows: list) -> Sequences:
         """Check the latest rows; those before have been checked."""

@@ -499,6 +499,9 @@ class TreeCRF(BoostedSequenceClassifier):
             return super()._lattice_of(sequences, constraints, threads)
         return next(stages.lattices(sequences, constraints, threads, [self._forest.n_iter]))
 
+    def _quick_lattice(self, X: list) -> Lattice | None:
+        return super()._quick_lattice(X) if self.beam_width is None else None
+
     def _staged_lattices(
         self, sequences: Sequences, threads: Threads
     ) -> Iterator[Lattice | PartsLattice | BeamLattice]:

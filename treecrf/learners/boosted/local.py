@@ -108,6 +108,9 @@ class LocalClassifier(BoostedSequenceClassifier):
 
         return log_p
 
+    def _quick_lattice(self, X: list) -> Lattice | None:
+        return None if self._uses_search() else super()._quick_lattice(X)
+
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         if self._uses_search():
             return self._decoded(sequences, masks)[0]

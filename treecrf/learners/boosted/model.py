@@ -20,6 +20,8 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
 from treecrf.learners.evaluation import scoring_of
 from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.linear._compiled import CompiledModel
+from treecrf.learners.linear.compiled import compiled
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -70,6 +72,19 @@ class BoostedModel(SequenceLearner):
         encoded = self._encoder.encode(sequences, threads)
         start = self._start_of(sequences, threads)
         return self._forest.scores(self._encoder, encoded, threads, start=start)
+
+    def _compile(self) -> CompiledModel | None:
+        if self._trained_backward:
+            return None
+        start = None if self._start is None else self._start.estimator
+        return compiled(
+            self._schema,
+            len(self.classes_),
+            self._trained_order,
+            (self._forest, self._encoder),
+            None if start is None else (start._attributes, start._weights),
+            {self._columns.label, self._columns.group},
+        )
 
     def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
         encoded = self._encoder.encode(sequences, threads)

@@ -21,6 +21,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
 from treecrf.learners.effects import Needs
+from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.training_data import FitArguments, LabeledSequences
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods
@@ -151,6 +152,9 @@ class WindowClassifier(LocalClassifier):
             previous = np.where(lags < positions, labels, n_labels).astype(np.uint8)
             scores[:, :, context] = scorer(every, previous)[:, :, 0]
         return scores
+
+    def _compile(self) -> CompiledModel | None:
+        return None if hasattr(self, "estimator_") else super()._compile()
 
     def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
         if not hasattr(self, "estimator_"):

@@ -194,7 +194,7 @@ class WindowAttributes:
         self.window = window_within(self.max_window, sequences.longest)
         self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
-        self.kept = np.arange(self._n_all())
+        self.kept = np.arange(self.n_all)
         self.standardization = None
         counts = np.zeros(len(self.kept), dtype=np.int64)
         for piece in self._pieces(sequences):
@@ -249,8 +249,9 @@ class WindowAttributes:
             sizes[j] = len(values)
         return sizes
 
-    def _n_all(self) -> int:
-        """Return the number of attributes before those that are too rare are dropped."""
+    @property
+    def n_all(self) -> int:
+        """Number of attributes before those that are too rare are dropped."""
         sizes = self._sizes
         return int(np.where(sizes >= 0, sizes, 1).sum())
 
@@ -322,7 +323,7 @@ class WindowAttributes:
             restored.standardization = Standardization(**Section(arrays, "standardization"))
             restored.standardization.check(len(kinds))
         restored.kept = arrays["kept"]
-        checks.check_indices(restored.kept, restored._n_all(), "attributes")
+        checks.check_indices(restored.kept, restored.n_all, "attributes")
         return restored
 
 

@@ -21,7 +21,9 @@ from treecrf.learners.class_weights import position_weights
 from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
+from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
@@ -213,6 +215,11 @@ class LinearSequenceClassifier(SequenceLearner):
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)
         return self._linear_scores(sequences, threads).scores(self._weights)
+
+    def _compile(self) -> CompiledModel | None:
+        model = self._attributes, self._weights
+        ignored = {self._columns.label, self._columns.group}
+        return compiled(self._schema, len(self.classes_), self.order, None, model, ignored)
 
     def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
         layout = self._weights.layout

@@ -22,28 +22,8 @@ cdef enum:
     MAX_CONTEXTS = 64        # the bits of a word
 
 
-cdef struct Node:
-    int32_t test             # -1 in a leaf
-    int32_t unused
-    int32_t children[2]      # if the test fails, and if it passes; the bytes of a leaf's value
-
-
-cdef struct Walk:
-    # Some contexts of a position, which have reached the same node.
-    int32_t node
-    int32_t position         # in the block
-    uint64_t contexts
-
-
 cdef class Walker:
     """Evaluator of few positions, in at most 64 contexts."""
-
-    cdef Answers answers
-    cdef const int32_t[::1] starts, classes
-    cdef const int32_t[:, ::1] nodes
-    cdef const uint64_t[:, ::1] passing    # [depth, label test]: the contexts that pass, as bits
-    cdef const uint64_t[::1] every
-    cdef Py_ssize_t n_labels, n_columns
 
     def __init__(self, packed, Py_ssize_t n_given, passing, n_contexts):
         self.answers = Answers(packed.tests)
@@ -66,7 +46,7 @@ cdef class Walker:
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Bits block
         cdef Positions encoded = Positions(scoring.encoded)
-        cdef Py_ssize_t i, tree, n_contexts = scores.shape[2]
+        cdef Py_ssize_t i, n_contexts = scores.shape[2]
         cdef double *rows[BLOCK]
         cdef Walk *walks = <Walk *> malloc(BLOCK * n_contexts * sizeof(Walk))
         cdef bint ready
@@ -80,14 +60,23 @@ cdef class Walker:
                 for i in range(block.size):
                     rows[i] = &scores[0, first + i if positions is None else positions[first + i],
                                       0]
-                for tree in range(self.classes.shape[0]):
-                    self._walk(&block, tree, &depth[0], walks, rows,
-                               self.classes[tree] * scores.shape[1] * n_contexts)
+                self.add_block(&block, &depth[first], walks, rows, scores.shape[1] * n_contexts)
                 first += block.size
             close_bits(&block)
             free(walks)
         if not ready:
             raise MemoryError("no memory to evaluate the trees")
+
+    cdef void add_block(self, const Bits *block, const uint8_t *depth, Walk *walks, double **rows,
+                        Py_ssize_t class_size) noexcept nogil:
+        """Add the trees' values to the scores of a block of positions.
+
+        ``rows`` holds the scores of each position for the first class, and ``class_size`` is their
+        distance from those for the next class. ``walks`` has room for every position and context.
+        """
+        cdef Py_ssize_t tree
+        for tree in range(self.classes.shape[0]):
+            self._walk(block, tree, depth, walks, rows, self.classes[tree] * class_size)
 
     cdef void _walk(self, const Bits *block, Py_ssize_t tree, const uint8_t *depth, Walk *walks,
                     double **rows, Py_ssize_t to_class) noexcept nogil:
@@ -101,7 +90,7 @@ cdef class Walker:
         cdef double value
         cdef double *row
         for i in range(n):
-            walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[block.first + i]])
+            walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[i]])
         while n:
             i = 0
             while i < n:
@@ -120,7 +109,7 @@ cdef class Walker:
                 if node.test < n_columns:
                     walk.node = node.children[columns[node.test] >> walk.position & 1]
                 else:
-                    n = self._separate(walks, i, n, node, depth[block.first + walk.position])
+                    n = self._separate(walks, i, n, node, depth[walk.position])
                 i += 1
 
     cdef Py_ssize_t _separate(self, Walk *walks, Py_ssize_t i, Py_ssize_t n, const Node *node,

@@ -13,6 +13,9 @@ sums are exact in any order. This module chooses among three that fill tables of
 - `_walk.Walker` takes one position at a time down each tree, in all contexts at once. Used for
   fewer positions, which would take `LookupEvaluator` as long as hundreds.
 
+For short sequences, `treecrf.learners.linear._compiled` computes the tests itself, and chooses
+between `Walker` and `_quick_scorer.QuickScorer`, which only looks at the tests that hold.
+
 Elsewhere, `_route.PartsEvaluator` adds trees to scores in parts, in training (see `Router`),
 `treecrf.trees._tree_scores.TreeScores` takes single contexts down each tree, in beam search, and
 `treecrf.learners.flat._flat.FlatEvaluator` evaluates conjunctions instead of trees.
@@ -34,6 +37,7 @@ from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator
 from treecrf.trees.scoring._programs import can_run, has_permutes
+from treecrf.trees.scoring._quick_scorer import MAX_LEAVES, QuickScorer
 from treecrf.trees.scoring._route import PartsEvaluator
 from treecrf.trees.scoring._walk import Walker
 from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
@@ -224,6 +228,18 @@ class Scorer:
     @cached_property
     def walker(self) -> Walker:
         """Evaluator of few positions."""
+        return Walker(self.packed, self.n_given, *self._passing)
+
+    @cached_property
+    def quick_scorer(self) -> QuickScorer | None:
+        """Evaluator of few positions where few tests hold; None if some tree has many leaves."""
+        is_leaf = self.packed.test_of_node < 0
+        n_leaves = np.add.reduceat(is_leaf, self.packed.starts[:-1])
+        return QuickScorer(self.packed, *self._passing) if n_leaves.max() <= MAX_LEAVES else None
+
+    @cached_property
+    def _passing(self) -> tuple[np.ndarray, list[int]]:
+        """The contexts that pass each test of a previous label, and their number, by depth."""
         n_labels = self.packed.n_labels
         symbols, starts = extended_contexts(n_labels, self.order)
         sizes = [n_labels**depth for depth in range(self.order + 1)]
@@ -231,7 +247,7 @@ class Scorer:
             passing_contexts(symbols[start : start + n], n_labels)
             for start, n in zip(starts.tolist(), sizes, strict=True)
         ]
-        return Walker(self.packed, self.n_given, np.stack(passing), sizes)
+        return np.stack(passing), sizes
 
     def _lookup_at(self, depth: int) -> LookupEvaluator:
         """Return the evaluator for many positions with this many labels before them."""

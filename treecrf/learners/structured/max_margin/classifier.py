@@ -14,6 +14,7 @@ from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.effects import Needs
 from treecrf.learners.linear import _linear
+from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.scores import AttributeMatrix, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
@@ -343,6 +344,9 @@ class StructuredSVM(LinearSequenceClassifier):
             return super()._lattice_of(sequences, constraints, threads)
         scores = self._scores_of(sequences, threads)
         return self._constrained(scores, sequences.offsets, constraints, threads)
+
+    def _compile(self) -> CompiledModel | None:
+        return super()._compile() if self._support is None else None
 
     # Saved models
 

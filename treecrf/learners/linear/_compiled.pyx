@@ -1,0 +1,463 @@
+"""Scores of short sequences, straight from the values of the user.
+
+Most of the time that a short sequence takes is spent on arrays: those of checked sequences, encoded
+rows and attributes. Here, each value sets the bits of the tests that it passes and adds its weights
+of the linear start as soon as it is read. A sequence is a block of up to 64 positions, so that
+a test is one word of bits.
+
+Whatever needs an error, a warning or the rules of missing values is left to the code for long
+sequences.
+"""
+
+import numpy as np
+
+from cpython.bool cimport PyBool_Check
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
+from cpython.float cimport PyFloat_AsDouble, PyFloat_Check
+from cpython.long cimport PyLong_AsDouble, PyLong_AsLong, PyLong_Check
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_Check
+from libc.math cimport fabs, isfinite, ldexp, rint
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from treecrf.chains._memory cimport Memory, release, take, take_zeros
+from treecrf.learners.linear._linear cimport add_block
+from treecrf.trees.scoring._answers cimport Bits
+from treecrf.trees.scoring._quick_scorer cimport QuickScorer
+from treecrf.trees.scoring._walk cimport Walk, Walker
+
+cdef enum:
+    BLOCK = 64               # positions of a sequence, the bits of a word
+    BOOLEAN = 0              # kinds of columns, as in `treecrf.inputs.schema`
+    CATEGORY = 1
+
+    # Number of tests that hold at a position, in relation to the number of trees, up to which it
+    # takes less time to look at these tests than to walk down the trees.
+    MAX_STEPS = 6
+
+
+cdef struct Block:
+    # A sequence that is being read.
+    Memory memory
+    Py_ssize_t length, n_values    # n_values: that are not 0
+    Py_ssize_t first, last         # positions to score
+    bint is_dense                  # whether every position has a value of every column
+    uint64_t *tests                # positions that pass each test
+    uint64_t *cuts                 # positions whose values exceed each threshold
+    double *state                  # [position, label]: scores of the linear model
+
+
+cdef class CompiledTests:
+    """The distinct tests of the trees, by the values that pass them."""
+
+    # Of category c of column j: entries from ``code_starts[first_codes[j] + c]``.
+    cdef const int64_t[::1] first_codes, code_starts
+    cdef const int32_t[::1] code_tests, code_offsets
+    # Distinct thresholds of column j: ``cuts[cut_starts[j] : cut_starts[j + 1]]``, ascending.
+    cdef const int64_t[::1] cut_starts
+    cdef const double[::1] cuts
+    # Tests for a threshold: test, offset, threshold, and whether values up to it pass.
+    cdef const int32_t[:, ::1] number_tests
+    cdef const int32_t[:, ::1] boundary_tests    # test and offset
+    cdef Py_ssize_t n_tests
+
+    def __init__(self, first_codes, code_starts, code_tests, code_offsets, cut_starts, cuts,
+                 number_tests, boundary_tests, n_tests):
+        self.first_codes, self.code_starts = first_codes, code_starts
+        self.code_tests, self.code_offsets = code_tests, code_offsets
+        self.cut_starts, self.cuts = cut_starts, cuts
+        self.number_tests, self.boundary_tests = number_tests, boundary_tests
+        self.n_tests = n_tests
+
+    cdef void start(self, Block *block) noexcept nogil:
+        """Start with the values of positions that have none, which are 0."""
+        cdef Py_ssize_t c
+        for c in range(self.cuts.shape[0]):
+            block.cuts[c] = ~<uint64_t> 0 if not block.is_dense and self.cuts[c] < 0 else 0
+
+    cdef inline void add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                                double value) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef uint64_t bit = <uint64_t> 1 << t
+        for c in range(self.cut_starts[j], self.cut_starts[j + 1]):
+            block.cuts[c] = block.cuts[c] & ~bit | (bit if value > self.cuts[c] else 0)
+
+    cdef inline void add_category(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                                  Py_ssize_t code) noexcept nogil:
+        cdef int64_t i
+        cdef Py_ssize_t position, first = self.first_codes[j] + code
+        for i in range(self.code_starts[first], self.code_starts[first + 1]):
+            position = t - self.code_offsets[i]
+            if 0 <= position < block.length:
+                block.tests[self.code_tests[i]] |= <uint64_t> 1 << position
+
+    cdef void finish(self, Block *block) noexcept nogil:
+        """Set the bits of the tests of thresholds and boundaries."""
+        cdef Py_ssize_t k
+        cdef uint64_t every = ~<uint64_t> 0 >> (BLOCK - block.length), passing
+        for k in range(self.number_tests.shape[0]):
+            passing = block.cuts[self.number_tests[k, 2]]
+            if self.number_tests[k, 3]:
+                passing = ~passing
+            block.tests[self.number_tests[k, 0]] = shifted(passing & every,
+                                                           self.number_tests[k, 1]) & every
+        for k in range(self.boundary_tests.shape[0]):
+            block.tests[self.boundary_tests[k, 0]] = (
+                ~shifted(every, self.boundary_tests[k, 1]) & every)
+
+
+cdef inline uint64_t shifted(uint64_t rows, Py_ssize_t offset) noexcept nogil:
+    """Return the positions for which the row at an offset is in a set of rows."""
+    if offset >= BLOCK or offset <= -BLOCK:
+        return 0
+    return rows >> offset if offset >= 0 else rows << -offset
+
+
+cdef class CompiledWeights:
+    """The weights of a linear model, by column."""
+
+    cdef const int64_t[::1] first_attributes     # of each column, among all attributes
+    cdef const int32_t[::1] attributes           # row of the weights; -1 if it has none
+    cdef const double[::1] shifts
+    cdef const int32_t[::1] exponents
+    cdef const double[:, :, ::1] weights         # as in `treecrf.learners.linear.weights`
+    cdef const double[:, ::1] transitions
+    cdef Py_ssize_t left, right
+    cdef double max_number, unit                 # unit: of scores; 0 if they are not rounded
+
+    def __init__(self, first_attributes, attributes, shifts, exponents, weights, transitions,
+                 window, max_number, unit):
+        self.first_attributes, self.attributes = first_attributes, attributes
+        self.shifts, self.exponents = shifts, exponents
+        self.weights, self.transitions = weights, transitions
+        self.left, self.right = window
+        self.max_number, self.unit = max_number, unit
+
+    cdef inline bint add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                                double value) noexcept nogil:
+        """Add the weights of a number; returns whether it is small enough."""
+        cdef Py_ssize_t a = self.attributes[self.first_attributes[j]]
+        if block.is_dense:
+            value -= self.shifts[j]
+        value = ldexp(value, -self.exponents[j])
+        if a >= 0 and value != 0:
+            self._add(block, t, a, value)
+        return fabs(value) <= self.max_number
+
+    cdef inline void add_category(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                                  Py_ssize_t code) noexcept nogil:
+        cdef Py_ssize_t a = self.attributes[self.first_attributes[j] + code - 1]
+        if a >= 0:
+            self._add(block, t, a, 1.0)
+
+    cdef void start(self, Block *block) noexcept nogil:
+        """Add the weights of positions before the sequence: rows are added in order."""
+        cdef Py_ssize_t t
+        for t in range(-self.left, 0):
+            self._add(block, t, self.weights.shape[0] - 1, 1.0)
+
+    cdef void finish(self, Block *block) noexcept nogil:
+        """Add the weights of positions after the sequence, and round."""
+        cdef Py_ssize_t t, i
+        for t in range(block.length, block.length + self.right):
+            self._add(block, t, self.weights.shape[0] - 1, 1.0)
+        if self.unit:
+            for i in range(block.length * self.weights.shape[2]):
+                block.state[i] = rint(block.state[i] / self.unit) * self.unit
+
+    cdef inline void _add(self, Block *block, Py_ssize_t t, Py_ssize_t a,
+                          double value) noexcept nogil:
+        """Add an attribute at row t to the positions that have it in their window."""
+        cdef Py_ssize_t before = t - self.right, n_labels = self.weights.shape[2]
+        cdef Py_ssize_t first = max(before, 0), last = min(t + self.left + 1, block.length)
+        if first < last:
+            add_block(block.state + first * n_labels, &self.weights[a, first - before, 0], value,
+                      (last - first) * n_labels)
+
+
+cdef class CompiledModel:
+    """A fitted model in a form that scores short sequences in little time; it never changes."""
+
+    cdef Py_ssize_t n_columns, n_labels, n_contexts, order
+    cdef const uint8_t[::1] kinds
+    cdef list codes          # dict of the codes of each column's categories; None for numbers
+    cdef list are_strings    # whether these categories are strings
+    cdef dict index          # column of each name; None if columns have no names
+    cdef bint of_symbols, is_categorical
+    cdef CompiledTests tests
+    cdef CompiledWeights weights     # None without a linear model
+    cdef Walker walker               # None without trees
+    cdef QuickScorer quick           # None if it does not support the trees
+    cdef object read_frame           # returns the lists of a frame's values; None if unsupported
+
+    def __init__(self, n_labels, order, kinds, codes, are_strings, index, of_symbols, tests,
+                 weights, walker, quick, read_frame):
+        self.n_columns, self.n_labels, self.order = len(kinds), n_labels, order
+        self.n_contexts = n_labels**order
+        self.kinds, self.codes, self.are_strings, self.index = kinds, codes, are_strings, index
+        self.of_symbols = of_symbols
+        self.is_categorical = all(kind == CATEGORY for kind in kinds)
+        self.tests, self.weights = tests, weights
+        self.walker, self.quick = walker, quick
+        self.read_frame = read_frame
+
+    def scores(self, X):
+        """Score a list of short sequences.
+
+        Return the scores, (n_labels, n_positions, n_contexts), and the offsets of the sequences;
+        None if some sequence is not short, or not as plain as most are.
+        """
+        cdef Py_ssize_t i, n = 0
+        cdef Py_ssize_t n_items = len(X)
+        cdef int64_t[::1] offsets
+        cdef double[:, :, ::1] scores
+        starts = np.zeros(n_items + 1, dtype=np.int64)
+        offsets = starts
+        for i in range(n_items):
+            length = length_of(X[i])
+            if length <= 0 or n + length > BLOCK:
+                return None
+            n += length
+            offsets[i + 1] = n
+        if n == 0:
+            return None
+        table = np.zeros((self.n_labels, n, self.n_contexts))
+        scores = table
+        for i in range(n_items):
+            length = offsets[i + 1] - offsets[i]
+            if not self._score(X[i], length, 0, length, scores[:, offsets[i] : offsets[i + 1]]):
+                return None
+        return table, starts
+
+    def scores_at(self, item, Py_ssize_t first, Py_ssize_t last):
+        """Score some positions of a sequence; as `scores`, but without offsets."""
+        cdef Py_ssize_t length = length_of(item)
+        if length <= 0 or length > BLOCK:
+            return None
+        table = np.zeros((self.n_labels, last - first, self.n_contexts))
+        return table if self._score(item, length, first, last, table) else None
+
+    cdef bint _score(self, item, Py_ssize_t length, Py_ssize_t first, Py_ssize_t last,
+                     double[:, :, :] scores) except -1:
+        """Write the scores of positions of a sequence; returns whether it is plain."""
+        cdef Block block
+        cdef bint is_plain
+        memset(&block, 0, sizeof(Block))
+        block.length, block.first, block.last = length, first, last
+        block.tests = <uint64_t *> take_zeros(&block.memory,
+                                              self.tests.n_tests * sizeof(uint64_t))
+        block.cuts = <uint64_t *> take(&block.memory,
+                                       self.tests.cuts.shape[0] * sizeof(uint64_t))
+        block.state = <double *> take_zeros(&block.memory,
+                                            length * self.n_labels * sizeof(double))
+        try:
+            is_plain = not block.memory.failed and self._read(item, &block)
+            if is_plain:
+                with nogil:
+                    self._add_scores(&block, scores)
+            if block.memory.failed:
+                raise MemoryError("no memory to score a sequence")
+        finally:
+            release(&block.memory)
+        return is_plain
+
+    # Reading
+
+    cdef bint _read(self, item, Block *block) except -1:
+        """Read a sequence; returns whether it is plain."""
+        if self.of_symbols:
+            return self._read_symbols(item, block)
+        if type(item) is np.ndarray:
+            return self.index is None and self._read_array(item, block)
+        if self.index is None:
+            return False
+        if type(item) is list or type(item) is tuple:
+            return self._read_dicts(item, block)
+        return self._read_frame(item, block)
+
+    cdef void _start(self, Block *block, bint is_dense) noexcept nogil:
+        block.is_dense = is_dense
+        self.tests.start(block)
+        if self.weights is not None:
+            self.weights.start(block)
+
+    cdef bint _read_symbols(self, item, Block *block) except -1:
+        cdef Py_ssize_t t
+        cdef int code
+        self._start(block, True)
+        if type(item) is not str and type(item) is not list:
+            return False
+        for t in range(block.length):
+            code = self._code_of(0, item[t])
+            if code < 0:
+                return False
+            if code:
+                self._add_category(block, t, 0, code)
+        return block.n_values > 0
+
+    cdef bint _read_array(self, item, Block *block) except -1:
+        cdef Py_ssize_t t, j
+        cdef const double[:, :] values
+        if item.ndim != 2 or item.shape[1] != self.n_columns or item.dtype.kind not in "fiub":
+            return False
+        if item.dtype != np.float64:
+            if item.dtype.itemsize > sizeof(double):
+                return False
+            item = item.astype(np.float64)
+        self._start(block, True)
+        values = item
+        for t in range(block.length):
+            for j in range(self.n_columns):
+                if self.kinds[j] == CATEGORY or not self._add_number(block, t, j, values[t, j]):
+                    return False
+        return True
+
+    cdef bint _read_dicts(self, item, Block *block) except -1:
+        cdef Py_ssize_t t, place
+        cdef PyObject *key
+        cdef PyObject *value
+        cdef PyObject *column
+        self._start(block, False)
+        for t in range(block.length):
+            row = item[t]
+            if type(row) is not dict:
+                return False
+            place = 0
+            while PyDict_Next(row, &place, &key, &value):
+                if not PyUnicode_Check(<object> key):
+                    return False
+                column = PyDict_GetItemWithError(self.index, <object> key)
+                if column != NULL and not self._add(block, t, PyLong_AsLong(<object> column),
+                                                    <object> value):
+                    return False
+        # Nothing known is worth a warning.
+        return block.n_values > 0
+
+    cdef bint _read_frame(self, item, Block *block) except -1:
+        cdef Py_ssize_t t, j
+        cdef list columns = self.read_frame(item)
+        if columns is None:
+            return False
+        self._start(block, True)
+        for t in range(block.length):
+            for j in range(self.n_columns):
+                if not self._add(block, t, j, (<list> columns[j])[t]):
+                    return False
+        return block.n_values > 0 or not self.is_categorical
+
+    cdef bint _add(self, Block *block, Py_ssize_t t, Py_ssize_t j, value) except -1:
+        """Add the value of a column; returns whether it is plain."""
+        cdef int code
+        cdef double number
+        if self.kinds[j] == CATEGORY:
+            code = self._code_of(j, value)
+            if code > 0:
+                self._add_category(block, t, j, code)
+            return code >= 0
+        if PyFloat_Check(value):
+            number = PyFloat_AsDouble(value)
+        elif PyLong_Check(value):
+            try:
+                number = PyLong_AsDouble(value)
+            except OverflowError:
+                return False
+        else:
+            return False
+        if self.kinds[j] == BOOLEAN and number != 0 and number != 1:
+            return False
+        return self._add_number(block, t, j, number)
+
+    cdef int _code_of(self, Py_ssize_t j, value) except -2:
+        """Return the code of a category, 0 if it is unseen, and -1 if it is not plain."""
+        cdef PyObject *code
+        if self.are_strings[j]:
+            if not PyUnicode_Check(value):
+                return -1
+        elif not PyLong_Check(value) or PyBool_Check(value):
+            return -1
+        code = PyDict_GetItemWithError(self.codes[j], value)
+        return 0 if code == NULL else <int> PyLong_AsLong(<object> code)
+
+    cdef inline bint _add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                                 double value) noexcept nogil:
+        """Add a number; returns whether it is finite, and small enough for a linear model."""
+        if not isfinite(value):
+            return False
+        if value != 0:
+            block.n_values += 1
+        elif not block.is_dense:
+            return True
+        self.tests.add_number(block, t, j, value)
+        return self.weights is None or self.weights.add_number(block, t, j, value)
+
+    cdef inline void _add_category(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                                   Py_ssize_t code) noexcept nogil:
+        block.n_values += 1
+        self.tests.add_category(block, t, j, code)
+        if self.weights is not None:
+            self.weights.add_category(block, t, j, code)
+
+    # Scores
+
+    cdef void _add_scores(self, Block *block, double[:, :, :] scores) noexcept nogil:
+        """Write the scores of a sequence that has been read."""
+        cdef uint8_t depth[BLOCK]
+        cdef double *rows[BLOCK]
+        cdef Bits bits
+        cdef Py_ssize_t i, k
+        if self.weights is not None:
+            self.weights.finish(block)
+            self._add_weights(block, scores)
+        if self.walker is None or block.first == block.last:
+            return
+        self.tests.finish(block)
+        if block.first or block.last < block.length:
+            for k in range(self.tests.n_tests):
+                block.tests[k] = (block.tests[k] >> block.first
+                                  & ~<uint64_t> 0 >> (BLOCK - block.last + block.first))
+        memset(&bits, 0, sizeof(Bits))
+        bits.size, bits.n_words, bits.stride = block.last - block.first, 1, 1
+        bits.columns = block.tests
+        for i in range(bits.size):
+            depth[i] = <uint8_t> min(block.first + i, self.order)
+            rows[i] = &scores[0, i, 0]
+        self._add_trees(block, &bits, depth, rows, scores.strides[0] // sizeof(double))
+
+    cdef void _add_trees(self, Block *block, const Bits *bits, const uint8_t *depth,
+                         double **rows, Py_ssize_t class_size) noexcept nogil:
+        """Add the scores of the trees, in the way that takes less time."""
+        cdef Py_ssize_t n_trees
+        cdef void *memory
+        if self.quick is not None:
+            n_trees = bits.size * self.quick.n_trees
+            if self.quick.n_steps(bits) <= MAX_STEPS * n_trees:
+                memory = take(&block.memory, n_trees * sizeof(uint64_t))
+                if memory != NULL:
+                    self.quick.add_block(bits, depth, <uint64_t *> memory, rows, class_size)
+                return
+        memory = take(&block.memory, bits.size * self.n_contexts * sizeof(Walk))
+        if memory != NULL:
+            self.walker.add_block(bits, depth, <Walk *> memory, rows, class_size)
+
+    cdef void _add_weights(self, const Block *block, double[:, :, :] scores) noexcept nogil:
+        """Write the scores of the linear model; only the nearest previous label matters."""
+        cdef const double[:, ::1] transitions = self.weights.transitions
+        cdef Py_ssize_t t, v, c
+        cdef double state
+        for v in range(self.n_labels):
+            for t in range(block.first, block.last):
+                state = block.state[t * self.n_labels + v]
+                if t == 0:
+                    scores[v, 0, 0] = state + transitions[self.n_labels, v]
+                    continue
+                for c in range(self.n_contexts):
+                    scores[v, t - block.first, c] = transitions[c % self.n_labels, v] + state
+
+
+cdef Py_ssize_t length_of(item) except -2:
+    """Return the number of positions of a sequence; -1 if it has no length."""
+    shape = getattr(item, "shape", None)
+    if shape is None:
+        return len(item) if type(item) in (str, list, tuple) else -1
+    return shape[0] if type(shape) is tuple and len(shape) == 2 else -1

@@ -1,0 +1,206 @@
+"""Compilation of fitted models for short sequences; see ``_compiled``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import BOUNDARY, CODES, LISTS
+from treecrf.inputs.offsets import offsets_of
+from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.values import column_names, is_frame
+from treecrf.learners.linear._compiled import CompiledModel, CompiledTests, CompiledWeights
+from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
+from treecrf.learners.linear.weights import Weights
+from treecrf.trees.forest import Forest
+from treecrf.trees.scoring.scorer import MAX_CONTEXTS, PackedTrees
+from treecrf.utils.exact import LEAF_UNIT
+
+
+def compiled(
+    schema: InputSchema,
+    n_labels: int,
+    order: int,
+    trees: tuple[Forest, Encoder] | None,
+    linear: tuple[WindowAttributes, Weights] | None,
+    ignored: set[str],
+) -> CompiledModel | None:
+    """Compile trees, a linear model, or both; None if this is not supported.
+
+    The scores of a linear model that trees are added to are rounded. Columns with names in
+    ``ignored`` may be in data frames, though not in the training data.
+    """
+    if n_labels**order > MAX_CONTEXTS:
+        return None
+    tests, walker, quick, weights = None, None, None, None
+    if trees is not None:
+        forest, encoder = trees
+        if not _supports(encoder) or forest.transitions is not None:
+            return None
+        if forest.n_iter:
+            scorer = forest.scorer(encoder, 0, forest.n_iter, False)
+            tests, walker = compiled_tests(scorer.packed, encoder), scorer.walker
+            quick = scorer.quick_scorer
+    if linear is not None:
+        attributes, of_attributes = linear
+        if order == 0 or not _fits(attributes, of_attributes, schema):
+            return None
+        weights = compiled_weights(attributes, of_attributes, is_start=trees is not None)
+    return CompiledModel(
+        n_labels,
+        order,
+        schema.kinds,
+        [_codes(schema, j) for j in range(schema.n_features)],
+        [_are_strings(schema, j) for j in range(schema.n_features)],
+        None if schema.names is None else {name: j for j, name in enumerate(schema.names)},
+        schema.form == "symbols",
+        no_tests(schema) if tests is None else tests,
+        weights,
+        walker,
+        quick,
+        FrameReader(schema.names, ignored),
+    )
+
+
+def _supports(encoder: Encoder) -> bool:
+    """Return whether the encoder's columns are those of the input."""
+    if type(encoder) is not Encoder or encoder.imputation is not None:
+        return False
+    plan = encoder.plan
+    # Models of earlier versions treat symbols that they do not know as missing.
+    return not (
+        encoder.form == "symbols"
+        and plan.storage[0] == CODES
+        and plan.unseen_symbol == plan.missing_codes[0]
+    )
+
+
+def _fits(attributes: Any, weights: Weights, schema: InputSchema) -> bool:
+    """Return whether a linear model reads the same columns, each separately."""
+    if type(attributes) is not WindowAttributes or weights.layout.transition_features:
+        return False
+    known, own = attributes.schema.categories, schema.categories
+    return known.keys() == own.keys() and all(
+        known[j] is own[j] or np.array_equal(known[j], own[j]) for j in own
+    )
+
+
+def _codes(schema: InputSchema, j: int) -> dict | None:
+    if schema.kinds[j] != CATEGORY:
+        return None
+    return {value: code for code, value in enumerate(schema.categories[j].tolist(), 1)}
+
+
+def _are_strings(schema: InputSchema, j: int) -> bool:
+    return schema.kinds[j] == CATEGORY and schema.categories[j].dtype.kind == "U"
+
+
+class FrameReader:
+    """Reader of the data frames of a model: of the values of each column, as a list."""
+
+    def __init__(self, names: tuple[str, ...] | None, ignored: set[str]):
+        self.names = None if names is None else list(names)
+        self.ignored = ignored.difference(names or ())
+
+    def __call__(self, frame: Any) -> list[list] | None:
+        """Return the columns of training; None if others are there, or some are not."""
+        if not is_frame(frame) or not hasattr(frame, "__getitem__"):
+            return None
+        names = list(column_names(frame))
+        if names != self.names:
+            others = [name for name in names if name not in self.ignored]
+            if sorted(others) != sorted(self.names):
+                return None
+        index = getattr(frame, "index", None)
+        if hasattr(index, "asi8") and not index.is_monotonic_increasing:
+            return None
+        columns = [frame[name] for name in self.names]
+        if not all(hasattr(column, "to_list") for column in columns):
+            return None
+        return [column.to_list() for column in columns]
+
+
+# Tests and weights, by the values that pass the tests and have the weights
+
+
+def compiled_tests(packed: PackedTrees, encoder: Encoder) -> CompiledTests:
+    """Sort the window tests of trees by the values that pass them."""
+    n = packed.tests.n_plain
+    on_window = (packed.test_of_node >= 0) & (packed.test_of_node < n)
+    tests = np.zeros((3, n), dtype=np.int64)
+    for row, name in zip(tests, ("column", "offset", "value"), strict=True):
+        row[packed.test_of_node[on_window]] = packed.nodes[name][on_window]
+    columns, plan = encoder.columns, encoder.plan
+    of_columns, _, values = tests
+    of_numbers = columns.is_number & (plan.storage == LISTS) & ~plan.has_one_id(columns)
+    # These tests are true for the values that are listed, see `Plan.lookups`.
+    are_reversed = of_numbers[of_columns] & (values < plan.zeros[of_columns])
+    thresholds = np.zeros(n)
+    is_number = (of_columns >= 0) & columns.is_number[of_columns]
+    thresholds[is_number] = columns.thresholds[(columns.starts[of_columns] + values)[is_number]]
+    return sorted_tests(encoder.schema, tests, thresholds, are_reversed)
+
+
+def no_tests(schema: InputSchema) -> CompiledTests:
+    """Return the tests of a model without trees."""
+    return sorted_tests(schema, np.zeros((3, 0), dtype=np.int64), np.zeros(0), np.zeros(0, bool))
+
+
+def sorted_tests(
+    schema: InputSchema, tests: np.ndarray, thresholds: np.ndarray, are_reversed: np.ndarray
+) -> CompiledTests:
+    """Sort tests; the rows of ``tests`` are columns, offsets, and indices of values."""
+    columns, offsets, values = tests
+    n = schema.n_features
+    is_boundary = columns == BOUNDARY
+    on_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
+    on_number = ~is_boundary & ~on_category
+    first_codes = offsets_of([len(schema.categories.get(j, ())) + 1 for j in range(n)])
+    codes = np.where(on_category, first_codes[columns] + values + 1, -1)
+    by_code = np.argsort(codes, kind="stable")[np.count_nonzero(~on_category) :]
+    keys = (columns << 32) + values
+    cuts, cut_of = np.unique(keys[on_number], return_inverse=True)
+    of_cuts = np.zeros(len(cuts))
+    of_cuts[cut_of] = thresholds[on_number]
+    number_tests = [np.flatnonzero(on_number), offsets[on_number], cut_of, are_reversed[on_number]]
+    return CompiledTests(
+        first_codes=first_codes,
+        code_starts=np.searchsorted(codes[by_code], np.arange(first_codes[-1] + 1)),
+        code_tests=by_code.astype(np.int32),
+        code_offsets=offsets[by_code].astype(np.int32),
+        cut_starts=np.searchsorted(cuts, np.arange(n + 1) << 32),
+        cuts=of_cuts,
+        number_tests=_table(number_tests),
+        boundary_tests=_table([np.flatnonzero(is_boundary), offsets[is_boundary]]),
+        n_tests=len(columns),
+    )
+
+
+def _table(columns: list[np.ndarray]) -> np.ndarray:
+    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
+
+
+def compiled_weights(
+    attributes: WindowAttributes, weights: Weights, is_start: bool
+) -> CompiledWeights:
+    """Sort the weights of a linear model by column."""
+    schema, n = attributes.schema, attributes.schema.n_features
+    places = np.full(attributes.n_all, -1, dtype=np.int32)
+    places[attributes.kept] = np.arange(len(attributes.kept))
+    shifts, exponents = np.zeros(n), np.zeros(n, dtype=np.int32)
+    if attributes.standardization is not None:
+        shifts = attributes.standardization.shifts
+        exponents = attributes.standardization.exponents.astype(np.int32)
+    return CompiledWeights(
+        first_attributes=offsets_of([len(schema.categories.get(j, "1")) for j in range(n)]),
+        attributes=places,
+        shifts=shifts,
+        exponents=exponents,
+        weights=weights.attributes,
+        transitions=weights.transitions,
+        window=attributes.window,
+        max_number=MAX_NUMBER,
+        unit=LEAF_UNIT if is_start else 0.0,
+    )
