@@ -189,7 +189,9 @@ def grouped(packed, order, remaining, passing, n_contexts, trees):
     return np.array(groups, dtype=GROUP)
 
 
-def context_groups(const uint64_t[::1] passing, const uint64_t[::1] remaining, Py_ssize_t n_contexts):
+def context_groups(
+    const uint64_t[::1] passing, const uint64_t[::1] remaining, Py_ssize_t n_contexts
+):
     """Group contexts by the leaves that they may reach, given tests of previous labels.
 
     Each test has the contexts that pass it, and the leaves that remain if it holds. Return the
