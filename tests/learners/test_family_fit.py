@@ -560,8 +560,8 @@ def test_allowed_labels_hold_in_training(name, letters):
 def test_a_failed_fit_leaves_the_model_unchanged(name, fitted, letters):
     X, y = letters
     model = copy.copy(fitted(name))
-    before = dict(vars(model))
     proba = model.predict_proba(X)
+    before = dict(vars(model))
     for bad_X, bad_y in ((X, y[1:]), (X, [1] * len(y)), (X, None), (["", *X[1:]], y), ([], [])):
         with pytest.raises((ValueError, TypeError)):
             model.fit(bad_X, bad_y)

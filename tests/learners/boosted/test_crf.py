@@ -767,8 +767,8 @@ def test_prediction_checks_memory_first(method, trained, letters, monkeypatch):
         raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
 
     monkeypatch.setattr(treecrf.learners.boosted.model, "require_memory", refuse)
-    with pytest.raises(MemoryError, match="3 labels, order 1, 5 positions"):
-        list(getattr(trained, method)(["abc", "ab"]))
+    with pytest.raises(MemoryError, match="3 labels, order 1, 100 positions"):
+        list(getattr(trained, method)(["abc", "a" * 97]))
 
 
 def test_sequences_of_one_position_are_labeled():
@@ -796,11 +796,10 @@ class Interrupting:
 
 
 def state_of(crf: TreeCRF, X) -> tuple:
+    predictions = [p.tobytes() for p in crf.predict_proba(X)]
     attributes = {name: value for name, value in vars(crf).items() if name != "max_iter"}
-    arrays = crf._state()[1]
-    return attributes, {name: array.tobytes() for name, array in arrays.items()}, [
-        p.tobytes() for p in crf.predict_proba(X)
-    ]  # fmt: skip
+    arrays = {name: array.tobytes() for name, array in crf._state()[1].items()}
+    return attributes, arrays, predictions
 
 
 def assert_unchanged(crf: TreeCRF, before: tuple, X) -> None:

@@ -19,7 +19,7 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.math cimport fabs, isfinite, ldexp, rint
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from treecrf.chains._memory cimport Memory, release, take, take_zeros
 from treecrf.learners.linear._linear cimport add_block
@@ -31,6 +31,8 @@ cdef enum:
     BLOCK = 64               # positions of a sequence, the bits of a word
     BOOLEAN = 0              # kinds of columns, as in `treecrf.inputs.schema`
     CATEGORY = 1
+
+    MAX_KEYS = 128           # of a dict: more of them take long to sort
 
     # Number of tests that hold at a position, in relation to the number of trees, up to which it
     # takes less time to look at these tests than to walk down the trees.
@@ -46,6 +48,12 @@ cdef struct Block:
     uint64_t *tests                # positions that pass each test
     uint64_t *cuts                 # positions whose values exceed each threshold
     double *state                  # [position, label]: scores of the linear model
+
+
+cdef struct Entry:
+    # A value of a dict.
+    Py_ssize_t column
+    PyObject *value
 
 
 cdef class CompiledTests:
@@ -208,27 +216,14 @@ cdef class CompiledModel:
         Return the scores, (n_labels, n_positions, n_contexts), and the offsets of the sequences;
         None if some sequence is not short, or not as plain as most are.
         """
-        cdef Py_ssize_t i, n = 0
-        cdef Py_ssize_t n_items = len(X)
-        cdef int64_t[::1] offsets
-        cdef double[:, :, ::1] scores
-        starts = np.zeros(n_items + 1, dtype=np.int64)
-        offsets = starts
-        for i in range(n_items):
-            length = length_of(X[i])
-            if length <= 0 or n + length > BLOCK:
-                return None
-            n += length
-            offsets[i + 1] = n
-        if n == 0:
-            return None
-        table = np.zeros((self.n_labels, n, self.n_contexts))
-        scores = table
-        for i in range(n_items):
-            length = offsets[i + 1] - offsets[i]
-            if not self._score(X[i], length, 0, length, scores[:, offsets[i] : offsets[i + 1]]):
-                return None
-        return table, starts
+        return self._scored(X, (self.n_labels, -1, self.n_contexts))
+
+    def rows(self, X):
+        """Return the scores of a linear model without its transitions, (n_positions, n_labels).
+
+        As `scores` otherwise.
+        """
+        return self._scored(X, (-1, self.n_labels))
 
     def scores_at(self, item, Py_ssize_t first, Py_ssize_t last):
         """Score some positions of a sequence; as `scores`, but without offsets."""
@@ -236,11 +231,39 @@ cdef class CompiledModel:
         if length <= 0 or length > BLOCK:
             return None
         table = np.zeros((self.n_labels, last - first, self.n_contexts))
-        return table if self._score(item, length, first, last, table) else None
+        return table if self._score(item, length, first, last, table, None) else None
+
+    cdef object _scored(self, X, tuple shape):
+        """Return a table of this shape, where -1 stands for all positions, and the offsets."""
+        cdef Py_ssize_t i, start, stop, length, n = 0
+        cdef Py_ssize_t n_items = len(X)
+        cdef int64_t[::1] ends
+        cdef bint is_plain
+        offsets = np.zeros(n_items + 1, dtype=np.int64)
+        ends = offsets
+        for i in range(n_items):
+            length = length_of(X[i])
+            if length <= 0 or n + length > BLOCK:
+                return None
+            n += length
+            ends[i + 1] = n
+        if n == 0:
+            return None
+        table = np.zeros([n if size < 0 else size for size in shape])
+        for i in range(n_items):
+            start, stop = ends[i], ends[i + 1]
+            length = stop - start
+            if table.ndim == 2:
+                is_plain = self._score(X[i], length, 0, length, None, table[start:stop])
+            else:
+                is_plain = self._score(X[i], length, 0, length, table[:, start:stop], None)
+            if not is_plain:
+                return None
+        return table, offsets
 
     cdef bint _score(self, item, Py_ssize_t length, Py_ssize_t first, Py_ssize_t last,
-                     double[:, :, :] scores) except -1:
-        """Write the scores of positions of a sequence; returns whether it is plain."""
+                     double[:, :, :] scores, double[:, ::1] rows) except -1:
+        """Write the scores, or the rows, of positions; returns whether the sequence is plain."""
         cdef Block block
         cdef bint is_plain
         memset(&block, 0, sizeof(Block))
@@ -253,7 +276,10 @@ cdef class CompiledModel:
                                             length * self.n_labels * sizeof(double))
         try:
             is_plain = not block.memory.failed and self._read(item, &block)
-            if is_plain:
+            if is_plain and rows is not None:
+                self.weights.finish(&block)
+                memcpy(&rows[0, 0], block.state, length * self.n_labels * sizeof(double))
+            elif is_plain:
                 with nogil:
                     self._add_scores(&block, scores)
             if block.memory.failed:
@@ -314,22 +340,33 @@ cdef class CompiledModel:
         return True
 
     cdef bint _read_dicts(self, item, Block *block) except -1:
-        cdef Py_ssize_t t, place
+        cdef Py_ssize_t t, i, j, n, place
         cdef PyObject *key
         cdef PyObject *value
         cdef PyObject *column
+        cdef Entry entries[MAX_KEYS]
         self._start(block, False)
         for t in range(block.length):
             row = item[t]
-            if type(row) is not dict:
+            if type(row) is not dict or len(row) > MAX_KEYS:
                 return False
-            place = 0
+            n = place = 0
             while PyDict_Next(row, &place, &key, &value):
                 if not PyUnicode_Check(<object> key):
                     return False
                 column = PyDict_GetItemWithError(self.index, <object> key)
-                if column != NULL and not self._add(block, t, PyLong_AsLong(<object> column),
-                                                    <object> value):
+                if column == NULL:
+                    continue
+                j = PyLong_AsLong(<object> column)
+                # Sums of weights depend on the order of the columns.
+                i = n
+                while i and entries[i - 1].column > j:
+                    entries[i] = entries[i - 1]
+                    i -= 1
+                entries[i].column, entries[i].value = j, value
+                n += 1
+            for i in range(n):
+                if not self._add(block, t, entries[i].column, <object> entries[i].value):
                     return False
         # Nothing known is worth a warning.
         return block.n_values > 0

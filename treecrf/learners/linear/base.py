@@ -17,6 +17,7 @@ from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.chain_model import MAX_SHORT
 from treecrf.learners.class_weights import position_weights
 from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
@@ -24,7 +25,12 @@ from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
 from treecrf.learners.linear.compiled import compiled
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, StateLattice
+from treecrf.learners.linear.scores import (
+    AttributeMatrix,
+    LinearScores,
+    RowsLattice,
+    StateLattice,
+)
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
@@ -220,6 +226,13 @@ class LinearSequenceClassifier(SequenceLearner):
         model = self._attributes, self._weights
         ignored = {self._columns.label, self._columns.group}
         return compiled(self._schema, len(self.classes_), self.order, None, model, ignored)
+
+    def _quick_lattice(self, X: list) -> Lattice | RowsLattice | None:
+        if self.transitions is not None:
+            return super()._quick_lattice(X)
+        compiled = self._compiled_form() if len(X) <= MAX_SHORT else None
+        found = None if compiled is None else compiled.rows(X)
+        return None if found is None else RowsLattice(*found, self._weights.transitions)
 
     def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
         layout = self._weights.layout

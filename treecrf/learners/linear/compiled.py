@@ -52,8 +52,7 @@ def compiled(
         n_labels,
         order,
         schema.kinds,
-        [_codes(schema, j) for j in range(schema.n_features)],
-        [_are_strings(schema, j) for j in range(schema.n_features)],
+        *_categories(schema),
         None if schema.names is None else {name: j for j, name in enumerate(schema.names)},
         schema.form == "symbols",
         no_tests(schema) if tests is None else tests,
@@ -87,14 +86,22 @@ def _fits(attributes: Any, weights: Weights, schema: InputSchema) -> bool:
     )
 
 
-def _codes(schema: InputSchema, j: int) -> dict | None:
-    if schema.kinds[j] != CATEGORY:
-        return None
-    return {value: code for code, value in enumerate(schema.categories[j].tolist(), 1)}
+def _categories(schema: InputSchema) -> tuple[list[dict | None], list[bool]]:
+    """Return the codes of the categories of each column, and whether these are strings."""
+    codes: list[dict | None] = [None] * schema.n_features
+    are_strings = [False] * schema.n_features
+    for j, values in schema.categories.items():
+        codes[j] = {value: code for code, value in enumerate(values.tolist(), 1)}
+        are_strings[j] = values.dtype.kind == "U"
+    return codes, are_strings
 
 
-def _are_strings(schema: InputSchema, j: int) -> bool:
-    return schema.kinds[j] == CATEGORY and schema.categories[j].dtype.kind == "U"
+def _first_places(schema: InputSchema, before: int, of_number: int) -> np.ndarray:
+    """Return offsets of columns: ``before`` and a place for each category, or ``of_number``."""
+    counts = np.full(schema.n_features, of_number)
+    for j, values in schema.categories.items():
+        counts[j] = before + len(values)
+    return offsets_of(counts)
 
 
 class FrameReader:
@@ -153,11 +160,10 @@ def sorted_tests(
 ) -> CompiledTests:
     """Sort tests; the rows of ``tests`` are columns, offsets, and indices of values."""
     columns, offsets, values = tests
-    n = schema.n_features
     is_boundary = columns == BOUNDARY
     on_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
     on_number = ~is_boundary & ~on_category
-    first_codes = offsets_of([len(schema.categories.get(j, ())) + 1 for j in range(n)])
+    first_codes = _first_places(schema, 1, of_number=1)
     codes = np.where(on_category, first_codes[columns] + values + 1, -1)
     by_code = np.argsort(codes, kind="stable")[np.count_nonzero(~on_category) :]
     keys = (columns << 32) + values
@@ -170,7 +176,7 @@ def sorted_tests(
         code_starts=np.searchsorted(codes[by_code], np.arange(first_codes[-1] + 1)),
         code_tests=by_code.astype(np.int32),
         code_offsets=offsets[by_code].astype(np.int32),
-        cut_starts=np.searchsorted(cuts, np.arange(n + 1) << 32),
+        cut_starts=np.searchsorted(cuts, np.arange(schema.n_features + 1) << 32),
         cuts=of_cuts,
         number_tests=_table(number_tests),
         boundary_tests=_table([np.flatnonzero(is_boundary), offsets[is_boundary]]),
@@ -194,7 +200,7 @@ def compiled_weights(
         shifts = attributes.standardization.shifts
         exponents = attributes.standardization.exponents.astype(np.int32)
     return CompiledWeights(
-        first_attributes=offsets_of([len(schema.categories.get(j, "1")) for j in range(n)]),
+        first_attributes=_first_places(schema, 0, of_number=1),
         attributes=places,
         shifts=shifts,
         exponents=exponents,

@@ -204,6 +204,29 @@ class LinearScores:
 
 
 @dataclass(frozen=True)
+class RowsLattice:
+    """The part of a `StateLattice` that labels short sequences, whose scores have been computed."""
+
+    rows: np.ndarray  # float64 (n_positions, n_labels): scores without transitions
+    offsets: np.ndarray
+    transitions: np.ndarray
+
+    def marginals(self) -> np.ndarray:
+        """Return P(label) at every position, (n_positions, n_labels)."""
+        rows, starts = self.rows.copy(), self.offsets[:-1]
+        StateChains(self.offsets, starts).marginals(rows, self.transitions, 0, len(starts))
+        return rows
+
+    def best(self) -> tuple[np.ndarray, None]:
+        """Return the codes of the best label sequence of each sequence."""
+        n_labels, starts = self.rows.shape[1], self.offsets[:-1]
+        scores = np.empty((n_labels, len(self.rows), n_labels))
+        part = 0, len(starts)
+        _linear.chain_scores(self.rows, self.transitions, self.offsets, starts, part, scores)
+        return Lattice(scores, self.offsets, order=1, threads=Threads(1)).best_codes(), None
+
+
+@dataclass(frozen=True)
 class StateLattice:
     """A `Lattice` of a model without transition features, with faster inference.
 
