@@ -1,46 +1,348 @@
-"""Codes of numbers, one byte for each value."""
+"""Codes, bits and lists of the values of tables; see `treecrf.encoding.plan`."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+import numpy as np
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy
+
+from treecrf.inputs.schema import CATEGORY, NUMBER
+
+cdef enum:
+    # Rows that are searched at the same time, which hides the latency of comparisons.
+    N_TOGETHER = 8
+    # As in `treecrf.encoding.plan`.
+    IN_CODES = 0
+    IN_BITS = 1
+    IN_LISTS = 2
+
+ctypedef fused Value:
+    uint8_t  # booleans
+    double
+
+cdef struct Column:
+    bint is_number, is_category
+    bint has_one_id          # in lists: of values above ``threshold``
+    int32_t storage, slot, missing_code, missing_id
+    const double *thresholds
+    Py_ssize_t n_thresholds
+    double threshold         # the only one; 0 for booleans
+    uint8_t code_of_zero
 
 
-def write_bins(const double[:, :] values, const int32_t[::1] rows, const int64_t[::1] columns,
-               const double[::1] thresholds, const int64_t[::1] starts, const int32_t[::1] slots,
-               const int32_t[::1] missing_codes, uint8_t[:, ::1] codes):
-    """Write the bins of numbers: how many thresholds of its column each value exceeds."""
-    cdef Py_ssize_t i, j, k
-    with nogil:
-        for k in range(columns.shape[0]):
-            j = columns[k]
-            for i in range(values.shape[0]):
-                if values[i, j] != values[i, j]:
-                    codes[rows[i], slots[j]] = <uint8_t> missing_codes[j]
-                else:
-                    codes[rows[i], slots[j]] = bin_of(&thresholds[0], starts[j], starts[j + 1],
-                                                      values[i, j])
+cdef class ColumnTable:
+    """How values of each column are stored."""
+
+    cdef Column *columns
+    cdef readonly Py_ssize_t n_columns
+    cdef const double[::1] thresholds
+    cdef const int64_t[::1] coded, in_bits, in_lists
+    cdef int32_t[::1] ids_of_true   # id of the value 1 in lists, or -1
+    cdef bint lists_zeros
+    cdef uint8_t no_category
+
+    def __cinit__(self):
+        self.columns = NULL
+
+    def __init__(self, columns, plan, int no_category):
+        cdef Py_ssize_t j
+        cdef Column *column
+        cdef const uint8_t[::1] kinds = columns.kinds
+        cdef const int64_t[::1] starts = columns.starts
+        cdef const double[::1] only = columns.only_thresholds
+        cdef const uint8_t[::1] has_one_id = plan.has_one_id(columns).view(np.uint8)
+        cdef const int8_t[::1] storage = plan.storage
+        cdef const int32_t[::1] slots = plan.slots
+        cdef const int32_t[::1] codes = plan.missing_codes, ids = plan.missing_ids
+        cdef uint8_t category = CATEGORY, number = NUMBER
+        self.n_columns, self.no_category = kinds.shape[0], <uint8_t> no_category
+        self.columns = <Column *> calloc(max(self.n_columns, 1), sizeof(Column))
+        if self.columns == NULL:
+            raise MemoryError(f"no memory for {self.n_columns} columns")
+        # An empty array has no first item.
+        self.thresholds = np.append(columns.thresholds, 0.0)
+        self.coded, self.in_bits, self.in_lists = plan.columns_in
+        self.ids_of_true, self.lists_zeros = np.full(self.n_columns, -1, dtype=np.int32), False
+        for j in range(self.n_columns):
+            column = &self.columns[j]
+            column.is_number, column.is_category = kinds[j] == number, kinds[j] == category
+            column.has_one_id, column.threshold = has_one_id[j], only[j]
+            column.storage, column.slot = storage[j], slots[j]
+            column.missing_code, column.missing_id = codes[j], ids[j]
+            column.thresholds = &self.thresholds[starts[j]]
+            column.n_thresholds = starts[j + 1] - starts[j]
+            column.code_of_zero = code_of(column, 0, self.no_category)
+            if column.storage == IN_LISTS:
+                self.ids_of_true[j] = id_of(column, 1)
+                self.lists_zeros |= id_of(column, 0) >= 0
+
+    def __dealloc__(self):
+        free(self.columns)
 
 
-cdef inline uint8_t bin_of(const double *thresholds, Py_ssize_t first, Py_ssize_t last,
-                           double value) noexcept nogil:
-    cdef Py_ssize_t low = first, high = last, middle
-    while low < high:
-        middle = (low + high) // 2
-        if thresholds[middle] < value:
-            low = middle + 1
+cdef class Lists:
+    """Ids that rows list, one row after another."""
+
+    cdef int32_t *ids
+    cdef Py_ssize_t n, capacity
+
+    def __cinit__(self):
+        self.ids, self.n, self.capacity = NULL, 0, 0
+
+    def __dealloc__(self):
+        free(self.ids)
+
+    cdef bint reserve(self, Py_ssize_t n) noexcept nogil:
+        """Make room for n more ids; return 0 if there is no memory."""
+        cdef Py_ssize_t capacity = self.capacity
+        cdef int32_t *ids
+        if self.n + n <= capacity:
+            return True
+        capacity = max(2 * capacity, self.n + n, 1024)
+        ids = <int32_t *> realloc(self.ids, capacity * sizeof(int32_t))
+        if ids == NULL:
+            return False
+        self.ids, self.capacity = ids, capacity
+        return True
+
+    cdef inline void add(self, int32_t id_) noexcept nogil:
+        self.ids[self.n] = id_
+        self.n += 1
+
+    cdef object as_array(self):
+        cdef int32_t[::1] ids = np.empty(self.n, dtype=np.int32)
+        if self.n:
+            memcpy(&ids[0], self.ids, self.n * sizeof(int32_t))
+        return np.asarray(ids)
+
+
+cdef inline int32_t bin_of(const Column *column, double value) noexcept nogil:
+    """Count the thresholds that a value exceeds."""
+    cdef Py_ssize_t first = 0, n = column.n_thresholds, half
+    while n > 1:
+        half = n // 2
+        first += half if column.thresholds[first + half - 1] < value else 0
+        n -= half
+    return <int32_t> (first + (n == 1 and column.thresholds[first] < value))
+
+
+cdef inline uint8_t code_of(const Column *column, double value, uint8_t no_category) noexcept nogil:
+    """Return the category, the value of a boolean, or the bin of a number."""
+    if value != value:
+        return <uint8_t> column.missing_code
+    if column.is_category:
+        return no_category if value == 0 else <uint8_t> value
+    return <uint8_t> bin_of(column, value) if column.is_number else value > 0
+
+
+cdef inline int32_t id_of(const Column *column, double value) noexcept nogil:
+    """Return the id of a value in lists; -1 if it has none."""
+    if value != value:
+        return column.missing_id
+    if column.has_one_id:
+        return column.slot if value > column.threshold else -1
+    if value == 0:
+        return -1
+    return column.slot + (<int32_t> value - 1 if column.is_category else bin_of(column, value))
+
+
+cdef void write_bins(const Column *column, const double *values, uint8_t *codes) noexcept nogil:
+    """Find the bins of some rows side by side."""
+    cdef Py_ssize_t first[N_TOGETHER]
+    cdef Py_ssize_t n = column.n_thresholds, half, k
+    for k in range(N_TOGETHER):
+        first[k] = 0
+    while n > 1:
+        half = n // 2
+        for k in range(N_TOGETHER):
+            first[k] += half if column.thresholds[first[k] + half - 1] < values[k] else 0
+        n -= half
+    for k in range(N_TOGETHER):
+        if values[k] != values[k]:
+            codes[k] = <uint8_t> column.missing_code
         else:
-            high = middle
-    return <uint8_t> (low - first)
+            codes[k] = <uint8_t> (first[k] + (n == 1 and column.thresholds[first[k]] < values[k]))
 
 
-def find_codes(const uint8_t[:, ::1] codes, const int64_t[::1] columns, const int32_t[::1] slots,
-               const int32_t[::1] wanted, uint8_t[::1] found):
-    """Mark the columns, among those given, in which the wanted code occurs."""
-    cdef Py_ssize_t i, j, k
-    cdef int32_t slot
-    cdef uint8_t code, any_found
+cdef inline void sort_ids(int32_t *ids, Py_ssize_t n) noexcept nogil:
+    """Sort by insertion: most ids ascend already, and rows list few."""
+    cdef Py_ssize_t i, j
+    cdef int32_t id_
+    for i in range(1, n):
+        id_, j = ids[i], i
+        while j > 0 and ids[j - 1] > id_:
+            ids[j] = ids[j - 1]
+            j -= 1
+        ids[j] = id_
+
+
+def write_dense(ColumnTable table, const Value[:, :] values, const int32_t[::1] rows,
+                uint8_t[:, ::1] codes, uint8_t[:, ::1] bits, uint8_t[::1] missing):
+    """Write rows of a dense table; return how many ids each row lists, and the ids.
+
+    Marks the columns with ``missing`` values.
+    """
+    cdef int32_t[::1] counts = np.zeros(rows.shape[0], dtype=np.int32)
+    cdef Lists lists = Lists()
+    cdef Py_ssize_t first = 0, last, i, before, n_dense = table.in_bits.shape[0]
+    cdef Py_ssize_t n_rows = rows.shape[0], n_listed = table.in_lists.shape[0]
+    cdef bint has_room = True
     with nogil:
-        for k in range(columns.shape[0]):
-            j = columns[k]
-            slot, code, any_found = slots[j], <uint8_t> wanted[j], 0
-            for i in range(codes.shape[0]):
-                any_found |= codes[i, slot] == code
-            found[j] = any_found
+        while first < n_rows:
+            last = min(first + N_TOGETHER, n_rows)
+            write_codes(table, values, first, last, rows, codes, missing)
+            has_room = lists.reserve((n_dense + n_listed + 1) * (last - first))
+            if not has_room:
+                break
+            for i in range(first, last):
+                before = lists.n
+                if n_dense:
+                    write_bits(table, values, i, &bits[rows[i], 0], lists, missing)
+                if n_listed:
+                    list_ids(table, values, i, lists, missing)
+                counts[i] = <int32_t> (lists.n - before)
+                sort_ids(&lists.ids[before], counts[i])
+            first = last
+    if not has_room:
+        raise MemoryError(f"no memory for the lists of {n_rows} rows")
+    return np.asarray(counts), lists.as_array()
+
+
+cdef void write_codes(ColumnTable table, const Value[:, :] values, Py_ssize_t first,
+                      Py_ssize_t last, const int32_t[::1] rows, uint8_t[:, ::1] codes,
+                      uint8_t[::1] missing) noexcept nogil:
+    """Write the codes of a few rows."""
+    cdef double value[N_TOGETHER]
+    cdef uint8_t code[N_TOGETHER]
+    cdef const Column *column
+    cdef Py_ssize_t i, j, k
+    for k in range(N_TOGETHER):
+        value[k] = 0
+    for i in range(table.coded.shape[0]):
+        j = table.coded[i]
+        column = &table.columns[j]
+        for k in range(last - first):
+            value[k] = values[first + k, j]
+        if column.is_number:
+            write_bins(column, value, code)
+        else:
+            for k in range(last - first):
+                code[k] = code_of(column, value[k], table.no_category)
+        for k in range(last - first):
+            codes[rows[first + k], column.slot] = code[k]
+            if code[k] == column.missing_code:
+                missing[j] = True
+
+
+cdef void write_bits(ColumnTable table, const Value[:, :] values, Py_ssize_t i, uint8_t *bits,
+                     Lists lists, uint8_t[::1] missing) noexcept nogil:
+    """Write the bits of a row, and list the missing values."""
+    cdef const Column *column
+    cdef const int64_t *columns = &table.in_bits[0]
+    cdef Py_ssize_t k, n = table.in_bits.shape[0]
+    cdef uint8_t byte = 0
+    cdef double value
+    for k in range(n):
+        column, value = &table.columns[columns[k]], values[i, columns[k]]
+        byte |= <uint8_t> ((value > column.threshold) << (k & 7))
+        if k & 7 == 7 or k == n - 1:
+            bits[k >> 3] = byte
+            byte = 0
+        if Value is double:
+            if value != value:
+                lists.add(column.missing_id)
+                missing[columns[k]] = True
+
+
+cdef void write_zeros(ColumnTable table, Py_ssize_t row, uint8_t[:, ::1] codes,
+                      uint8_t[:, ::1] bits) noexcept nogil:
+    """Write a row whose values are all 0."""
+    cdef const Column *column
+    cdef Py_ssize_t k
+    for k in range(table.coded.shape[0]):
+        column = &table.columns[table.coded[k]]
+        codes[row, column.slot] = column.code_of_zero
+    for k in range(table.in_bits.shape[0]):
+        set_bit(&bits[row, 0], &table.columns[table.in_bits[k]], 0)
+
+
+cdef inline void set_bit(uint8_t *bits, const Column *column, double value) noexcept nogil:
+    cdef uint8_t bit = <uint8_t> (1 << (column.slot & 7))
+    cdef uint8_t *byte = &bits[column.slot >> 3]
+    byte[0] = byte[0] | bit if value > column.threshold else byte[0] & ~bit
+
+
+cdef void list_ids(ColumnTable table, const Value[:, :] values, Py_ssize_t i, Lists lists,
+                   uint8_t[::1] missing) noexcept nogil:
+    """List the ids of a row."""
+    cdef const int64_t *columns = &table.in_lists[0]
+    cdef Py_ssize_t k
+    cdef int32_t id_
+    cdef double value
+    if Value is uint8_t:
+        if values.strides[1] == 1 and not table.lists_zeros:
+            list_true(table, &values[i, 0], lists)
+            return
+    for k in range(table.in_lists.shape[0]):
+        value = values[i, columns[k]]
+        id_ = id_of(&table.columns[columns[k]], value)
+        if id_ >= 0:
+            lists.add(id_)
+            if value != value:
+                missing[columns[k]] = True
+
+
+cdef void list_true(ColumnTable table, const uint8_t *values, Lists lists) noexcept nogil:
+    """List the ids of a row of booleans: words of zeros are skipped, and others have no branch."""
+    cdef const int32_t *of_true = &table.ids_of_true[0]
+    cdef int32_t *ids = lists.ids
+    cdef Py_ssize_t j = 0, k, n = lists.n, n_columns = table.n_columns
+    cdef uint64_t word
+    while j < n_columns:
+        if j + N_TOGETHER <= n_columns:
+            memcpy(&word, &values[j], N_TOGETHER)
+            if word == 0:
+                j += N_TOGETHER
+                continue
+        for k in range(j, min(j + N_TOGETHER, n_columns)):
+            ids[n] = of_true[k]
+            n += (values[k] != 0) & (of_true[k] >= 0)
+        j += N_TOGETHER
+    lists.n = n
+
+
+def write_sparse(ColumnTable table, tuple matrix, const int32_t[::1] rows,
+                 uint8_t[:, ::1] codes, uint8_t[:, ::1] bits, uint8_t[::1] missing):
+    """Write rows of a CSR matrix, given as its arrays; see `write_dense`."""
+    cdef const double[::1] data = matrix[0]
+    cdef const int32_t[::1] indices = matrix[1]
+    cdef const int64_t[::1] starts = matrix[2]
+    cdef int32_t[::1] counts = np.zeros(rows.shape[0], dtype=np.int32)
+    cdef Lists lists = Lists()
+    cdef Py_ssize_t i, j, k, before
+    cdef int32_t id_
+    cdef const Column *column
+    if not lists.reserve(data.shape[0]):
+        raise MemoryError(f"no memory for the lists of {rows.shape[0]} rows")
+    with nogil:
+        for i in range(rows.shape[0]):
+            before = lists.n
+            write_zeros(table, rows[i], codes, bits)
+            for k in range(starts[i], starts[i + 1]):
+                j = indices[k]
+                column = &table.columns[j]
+                if data[k] != data[k]:
+                    missing[j] |= column.storage <= IN_LISTS
+                    if column.missing_id >= 0:
+                        lists.add(column.missing_id)
+                if column.storage == IN_CODES:
+                    codes[rows[i], column.slot] = code_of(column, data[k], table.no_category)
+                elif column.storage == IN_BITS:
+                    set_bit(&bits[rows[i], 0], column, data[k])
+                elif column.storage == IN_LISTS and data[k] == data[k]:
+                    id_ = id_of(column, data[k])
+                    if id_ >= 0:
+                        lists.add(id_)
+            counts[i] = <int32_t> (lists.n - before)
+            sort_ids(&lists.ids[before], counts[i])
+    return np.asarray(counts), lists.as_array()
