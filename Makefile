@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all test-exhaustive test-oldest fuzz soak sanitize docs lint wheel platforms clean
+.PHONY: demo test test-all test-exhaustive test-oldest fuzz soak sanitize docs lint wheel release platforms clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/plot_syntax_highlighting.py
@@ -83,6 +83,11 @@ wheel: $(BIN)/python
 	$(WHEEL_CHECK)/env/bin/python -m pip install --quiet dist/*-abi3-*.whl
 	cp tests/wheel_check.py $(WHEEL_CHECK)
 	cd $(WHEEL_CHECK) && env/bin/python wheel_check.py
+
+# The same for a release: refused while a file has a placeholder or another version.
+release:
+	$(PYTHON) recipe/release.py --check "$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' treecrf/_version.py)"
+	$(MAKE) wheel
 
 # The results of the wheel on emulated processors, and cross-compiled modules; the script lists what
 # it needs. For Windows: make platforms CPYTHON=folder of the source code of Python

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -60,6 +61,9 @@ HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h"))
 SHARED = "treecrf._cyutility"
 
 DOCUMENTATION = "https://treecrf.readthedocs.io/en/stable/"
+REPOSITORY = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "urls"
+].get("Repository")
 # Pages of files that are not pages themselves.
 PAGES = {
     "CHANGELOG.md": "changelog.html",
@@ -95,14 +99,16 @@ def description() -> str:
 
 
 def _absolute(link: re.Match) -> str:
-    """Replace a link to a file. Files without a page keep only the text of the link."""
+    """Replace a link to a file by one to its page, or to the repository if it has an address."""
     target = re.sub(r"^docs/(.*)\.rst$", r"\1.html", link[3])
     target = re.sub(r"^docs/(_static/.*)$", r"\1", target)
     target = re.sub(r"^examples/(.*)\.py$", r"gallery/\1.html", target)
     target = PAGES.get(target, target)
     if "://" in target:
         return link[0]
-    return f"{link[1]}({DOCUMENTATION}{target})" if target != link[3] else link[2]
+    if target != link[3]:
+        return f"{link[1]}({DOCUMENTATION}{target})"
+    return f"{link[1]}({REPOSITORY}/blob/main/{target})" if REPOSITORY else link[2]
 
 
 class BuildExt(build_ext):

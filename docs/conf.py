@@ -12,6 +12,8 @@ sys.path.append(str(ROOT))  # an installed treecrf comes first
 from treecrf import __version__  # noqa: E402
 from treecrf.datasets import fetch_conll2000, fetch_occupancy  # noqa: E402
 
+REPOSITORY = ""  # recipe/release.py sets it
+
 project = "treecrf"
 author = "The treecrf developers"
 copyright = f"2026, {author}"
@@ -96,6 +98,7 @@ html_theme_options = {
     "navigation_depth": 3,
     "footer_start": ["copyright"],
     "footer_end": [],
+    "external_links": [{"name": "Source code", "url": REPOSITORY}] if REPOSITORY else [],
 }
 
 

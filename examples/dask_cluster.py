@@ -7,6 +7,7 @@ processes of this machine. The model is equal to that of all files in one proces
 with Python; it takes about half a minute. The guide :doc:`/guide/dask` explains what happens.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnail_dask.svg"
 import tempfile
 from pathlib import Path
 

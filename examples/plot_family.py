@@ -126,11 +126,16 @@ for name, result in results.items():
 # Each panel shows one model, with test sequences as rows. The darker a position, the lower the
 # probability that the model assigns to its true label.
 
-figure, axes = plt.subplots(3, 4, figsize=(9, 7.6), layout="constrained")
+figure, axes = plt.subplots(3, 4, figsize=(9, 8), layout="constrained")
 for ax, (name, result) in zip(axes.flat, results.items(), strict=True):
-    ax.imshow(1 - result.believed[:60], cmap="magma_r", vmin=0, vmax=1, aspect="auto")
+    image = ax.imshow(result.believed[:60], cmap="magma", vmin=0, vmax=1, aspect="auto")
     ax.set_title(f"{name}\n{result.right.mean():.1%}  ·  {result.training:.1f} s", fontsize=9)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-figure.supxlabel("accuracy  ·  training time in seconds", fontsize=9)
+figure.colorbar(
+    image, ax=axes, location="bottom", shrink=0.5, label="probability of the true label"
+)
+figure.suptitle(
+    "60 test sequences (rows) of 30 positions; accuracy · time of training", fontsize=10
+)
 plt.show()

@@ -21,7 +21,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.datasets import make_future_bags
-from treecrf.plotting import plot_future_features
+from treecrf.plotting import plot_future_features, plot_sequence
 
 X, y = make_future_bags("xor", n_sequences=400, random_state=0)
 X, X_test, y, y_test = X[:300], X[300:], y[:300], y[300:]
@@ -45,8 +45,12 @@ print(model.future_features_[0].describe(7))
 
 # %%
 # The pattern occurs at single positions. Each occurrence also activates the bags of the six
-# positions before it.
-plot_future_features(model, X_test[0])
+# positions before it. Above are the predicted and the true labels.
+figure, (above, below) = plt.subplots(
+    2, figsize=(8, 4.5), height_ratios=[2, 1], layout="constrained"
+)
+plot_sequence(model, X_test[0], y_test[0], ax=above)
+plot_future_features(model, X_test[0], ax=below)
 plt.show()
 
 # %%

@@ -115,8 +115,8 @@ print(export_text(model, iteration=0, label="B-VP", max_depth=3))
 
 # %%
 # In the plot, the upper branch holds the positions that pass the test. The more positions, the
-# wider the branch.
-plot_tree(model, iteration=0, label="B-VP")
+# wider the branch. ``max_depth`` keeps large trees readable: the nodes below are counted.
+plot_tree(model, iteration=0, label="B-VP", max_depth=3)
 plt.show()
 
 # %%

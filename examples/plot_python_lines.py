@@ -141,19 +141,21 @@ plt.show()
 # A file with its mistakes
 # ------------------------
 # For each line, the plot shows the probabilities of the labels. Above it are the predicted and the
-# true labels, and marks where they differ. Among the test files of less than 400 lines, it is the
-# one with the most mistakes.
+# true labels, and marks where they differ. The file is typical of the test files of less than 400
+# lines with mistakes: it has the median number of them.
 
 predictions = crf.predict(X_test)
 wrong = [
     [t for t in range(len(truth)) if predicted[t] != truth[t]]
     for predicted, truth in zip(predictions, y_test, strict=True)
 ]
-worst = max((i for i in range(len(wrong)) if len(X_test[i]) < 400), key=lambda i: len(wrong[i]))
+with_mistakes = [i for i in range(len(wrong)) if wrong[i] and len(X_test[i]) < 400]
+print(f"{sum(map(bool, wrong))} of {len(wrong)} test files have mistakes")
+typical = sorted(with_mistakes, key=lambda i: len(wrong[i]))[len(with_mistakes) // 2]
 fig, ax = plt.subplots(figsize=(10, 3), layout="constrained")
-plot_sequence(crf, X_test[worst], y_test[worst], ax=ax)
+plot_sequence(crf, X_test[typical], y_test[typical], ax=ax)
 plt.show()
 
-for t in wrong[worst][:8]:
-    predicted, truth = predictions[worst][t], y_test[worst][t]
-    print(f"{t:4} {predicted:9} should be {truth:9} | {files[worst][0][t]}")
+for t in wrong[typical][:8]:
+    predicted, truth = predictions[typical][t], y_test[typical][t]
+    print(f"{t:4} {predicted:9} should be {truth:9} | {files[typical][0][t]}")

@@ -8,6 +8,8 @@ group are therefore kept until the group is complete. Run this script with Pytho
 install pyspark treecrf``, or paste the function into a notebook.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnail_spark.svg"
+
 # Begin
 from collections.abc import Iterator
 

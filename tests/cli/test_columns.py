@@ -346,5 +346,5 @@ def test_a_model_without_trees_has_neither_rules_nor_importances(folder, run):
     X, y = [np.arange(6.0)[:, None]] * 2, ["ababab", "bababa"]
     treecrf.TreeCRF(max_iter=1, early_stopping=False).fit(X, y).truncated(0).save("none")
     status, text, _ = run("info", "none")
-    assert status == 0 and "iterations     0" in text
+    assert status == 0 and "start          none\niterations     0" in text
     assert "strongest" not in text and "importances" not in text

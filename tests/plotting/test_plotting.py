@@ -119,7 +119,7 @@ def test_the_most_important_feature_is_on_top(tables):
     assert names_of(ax.get_yticklabels()) == names
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([gains[n] for n in names])
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
-    assert ax.get_xlabel() == "fraction of the gain of all features"
+    assert ax.get_xlabel() == "gain, relative to the sum of all features"
     parts = gain_importance(model, per_label=True)
     ax = plot_importances(parts)
     starts = np.array([bar.get_x() for bar in ax.patches]).reshape(3, -1)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from treecrf import TreeCRF
+from treecrf import LinearCRF, TreeCRF
 from treecrf.utils.progress import Progress
 
 
@@ -33,6 +33,13 @@ def test_a_bar_with_the_validation_likelihood(letters, capfd):
     assert f"validation={crf.validation_score_[-1]:.3g}" in shown
 
 
+@pytest.mark.parametrize("init", ["zero", LinearCRF(window=1)])
+def test_the_last_line_states_the_start_and_the_iterations(init, letters, capfd):
+    TreeCRF(max_iter=3, verbose=1, early_stopping=False, init=init).fit(*letters)
+    start = "" if init == "zero" else ", added to LinearCRF(window=1)"
+    assert capfd.readouterr().err.endswith(f"TreeCRF: 3 iterations of trees{start}\n")
+
+
 def test_a_bar_continues_after_a_warm_start(letters, capfd):
     pytest.importorskip("tqdm")
     crf = TreeCRF(max_iter=2, warm_start=True).fit(*letters)
@@ -49,12 +56,12 @@ def no_tqdm(monkeypatch):
 
 def test_lines_without_tqdm(letters, capfd, no_tqdm):
     X, y = letters
-    crf = TreeCRF(max_iter=4, verbose=1).fit(X, y, X[:4], y[:4])
+    crf = TreeCRF(max_iter=4, verbose=1, init="zero").fit(X, y, X[:4], y[:4])
     out, shown = capfd.readouterr()
     assert out == ""
     assert shown.endswith(
         f"TreeCRF: iteration 4 of 4, log-likelihood {crf.train_score_[3]:.4f}, "
-        f"validation {crf.validation_score_[4]:.4f}\n"
+        f"validation {crf.validation_score_[4]:.4f}\nTreeCRF: 4 iterations of trees\n"
     )
 
 

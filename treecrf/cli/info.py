@@ -70,6 +70,8 @@ def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     for name, column in asdict(model._columns).items():
         if column is not None:
             yield f"{name} column", column
+    if hasattr(model, "init_"):
+        yield "start", "none" if model.init_ is None else str(model.init_)
     if hasattr(model, "n_iter_"):
         yield "iterations", str(model.n_iter_)
     if hasattr(model, "train_score_"):

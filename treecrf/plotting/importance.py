@@ -107,7 +107,7 @@ def plot_importances(
     name_rows(ax, [(names + other_names)[j] for j in chosen])
     if not is_permuted:
         ax.set_xlim(0, None if total.any() else 1)
-    label = "fraction of the gain of all features"
+    label = "gain, relative to the sum of all features"
     ax.set_xlabel("drop of score when shuffled" if is_permuted else label)
     finish(ax, "importance by permutation" if is_permuted else _title_of_gain(result))
     return ax

@@ -217,7 +217,8 @@ class TreeCRF(BoostedSequenceClassifier):
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0
-        Whether to show progress (1) or not (0).
+        Whether to show progress (1) or not (0), and at the end the start that was chosen and the
+        number of iterations.
 
     Attributes
     ----------

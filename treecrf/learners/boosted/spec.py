@@ -34,6 +34,11 @@ class Trained:
     start: LinearStart | None  # model whose scores the trees are added to
     history: History
 
+    def __str__(self) -> str:
+        n_iter = self.forest.n_iter
+        trees = f"{n_iter} iteration{'s' * (n_iter != 1)} of trees"
+        return trees if self.start is None else f"{trees}, added to {self.start.estimator}"
+
     def kept(self, stopping: Stopping | None) -> Trained:
         """Return the best iteration if there is early stopping, else the last."""
         n_kept = self.history.kept(stopping)

@@ -7,6 +7,7 @@ however the data are cut into partitions.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -53,8 +54,10 @@ def train(
     choice = choose(spec, data)
     with Threads(spec.n_jobs) as threads:
         engine = make_engine(spec, data, choice.init, choice.n_iter, threads, allocate)
-        trained = _boosted(engine, data, choice, callbacks, model)
-    return trained.kept(spec.stopping())
+        trained = _boosted(engine, data, choice, callbacks, model).kept(spec.stopping())
+    if spec.verbose:
+        print(f"{spec.name}: {trained}", file=sys.stderr)
+    return trained
 
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
