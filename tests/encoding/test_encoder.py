@@ -11,13 +11,12 @@ from support.cases import STORAGES, random_sequences
 from support.family import assert_equal_arrays
 from support.tree_oracle import meaning_of_tests
 
-import treecrf.encoding.thresholds
+import treecrf.encoding.columns
 import treecrf.inputs.sequences
 from treecrf import TreeCRF
-from treecrf.encoding.bundling import bundle
+from treecrf.encoding.columns import MIN_BINS
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE
-from treecrf.encoding.thresholds import MIN_BINS
+from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE, bundle
 from treecrf.inputs.reading import as_sequences
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.threads import Threads
@@ -108,7 +107,7 @@ def test_neighbors_of_single_precision():
 
 
 def test_quantiles_come_from_a_sample_of_many_positions(monkeypatch):
-    monkeypatch.setattr(treecrf.encoding.thresholds, "MAX_SAMPLES", 500)
+    monkeypatch.setattr(treecrf.encoding.columns, "MAX_SAMPLES", 500)
     table = np.random.default_rng(0).uniform(size=(5000, 2))
     pieces = np.split(table, 10)
     for sequences in (pieces, [sparse.csr_array(piece) for piece in pieces]):
@@ -232,7 +231,7 @@ def test_exclusive_columns_share_a_code():
     table = sum(np.arange(24) == group[:, np.newaxis] for group in (first, second + 12)) * 2.5
     encoder = fitted([sparse.csr_array(table)], (1, 0))
     encoded = encoder.encode(as_sequences([sparse.csr_array(table)]))
-    plan, stored = bundle(encoder, encoded)
+    plan, stored = bundle(encoder.plan, encoded)
     assert (encoder.plan.storage == LISTS).all()
     assert (plan.storage == CODES).all()
     slots = plan.slots
@@ -248,7 +247,7 @@ def test_columns_that_meet_stay_in_lists():
     table[0] = True
     encoder = fitted([sparse.csr_array(table)])
     encoded = encoder.encode(as_sequences([sparse.csr_array(table)]))
-    plan, stored = bundle(encoder, encoded)
+    plan, stored = bundle(encoder.plan, encoded)
     assert plan is encoder.plan
     assert stored is encoded
 
@@ -413,7 +412,7 @@ def test_columns_with_missing_values_are_not_bundled():
     sequences = as_sequences([sparse.csr_array(indicators)])
     encoder = Encoder((0, 0)).fit(sequences)
     assert (encoder.plan.storage == LISTS).all()
-    plan, encoded = bundle(encoder, encoder.encode(sequences))
+    plan, encoded = bundle(encoder.plan, encoder.encode(sequences))
     assert np.flatnonzero(plan.storage != CODES).tolist() == [2]
     assert (plan.n_ids, plan.missing_ids[2], plan.n_all_ids, encoded.n_ids) == (1, 1, 2, 2)
     assert np.bincount(encoded.list_ids).tolist() == [np.nansum(indicators[:, 2]), 1]

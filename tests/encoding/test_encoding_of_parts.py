@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from support.family import assert_equal_arrays
 
-from treecrf.encoding import imputation, thresholds
+from treecrf.encoding import columns, imputation
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
 from treecrf.inputs.reading import as_sequences
@@ -58,8 +58,8 @@ def cuts(n, n_parts, seed):
 @pytest.mark.parametrize("form", INPUTS)
 @pytest.mark.parametrize("max_samples", [40, 1000])
 def test_learns_the_same_from_parts(form, missing, max_samples, monkeypatch):
-    monkeypatch.setattr(thresholds, "MAX_SAMPLES", max_samples)
-    monkeypatch.setattr(thresholds, "MAX_BYTES", 8 * max_samples)
+    monkeypatch.setattr(columns, "MAX_SAMPLES", max_samples)
+    monkeypatch.setattr(columns, "MAX_BYTES", 8 * max_samples)
     sequences = as_sequences(INPUTS[form])
     whole = Encoder((1, 1), 7, missing).fit(sequences, 3)
     values, arrays = whole.state()
@@ -87,10 +87,10 @@ def test_keys_of_parts_are_those_of_all(form):
 
 
 def test_a_bound_that_is_too_low_is_raised(monkeypatch):
-    monkeypatch.setattr(thresholds, "MAX_SAMPLES", 40)
+    monkeypatch.setattr(columns, "MAX_SAMPLES", 40)
     sequences = as_sequences(INPUTS["numbers"])
     expected = Encoder((0, 0), 7).fit(sequences).columns.thresholds
-    monkeypatch.setattr(thresholds, "likely_bound", lambda n, n_items: 1 << 50)
+    monkeypatch.setattr(columns, "likely_bound", lambda n, n_items: 1 << 50)
     assert np.array_equal(Encoder((0, 0), 7).fit(sequences).columns.thresholds, expected)
 
 

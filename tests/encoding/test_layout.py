@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treecrf.encoding.layout import RowLayout
+from treecrf.encoding.encoded import RowLayout
 from treecrf.inputs.offsets import offsets_of
 
 

@@ -24,7 +24,7 @@ from treecrf import (
     average,
 )
 from treecrf.encoding import encoder as encoder_module
-from treecrf.encoding.layout import MAX_WINDOW, window_within
+from treecrf.encoding.encoded import MAX_WINDOW, window_within
 from treecrf.inspection import gain_importance, partial_dependence
 
 WIDE = FIXED | {

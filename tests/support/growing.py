@@ -17,8 +17,8 @@ from support.tree_oracle import (
 )
 
 from treecrf import _tree
-from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import bundle
 from treecrf.trees.growing.growth import Growth, TreeConstraints
 from treecrf.trees.growing.window_tests import number_tests
 
@@ -76,7 +76,7 @@ class Positions:
         self.setting = setting
         packed = pack(sequences)
         self.encoder = Encoder(setting.window).fit(packed)
-        plan, self.encoded = bundle(self.encoder, self.encoder.encode(packed))
+        plan, self.encoded = bundle(self.encoder.plan, self.encoder.encode(packed))
         self.table = table = number_tests(self.encoder, plan)
         self.bins = np.flatnonzero(table.columns >= -1)  # bins that judge a test
         tests = table.columns[self.bins], table.offsets[self.bins], table.values[self.bins]

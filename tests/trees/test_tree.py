@@ -11,7 +11,7 @@ from support.sweeps import sweep
 
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
-from treecrf.encoding import thresholds
+from treecrf.encoding import columns
 
 
 def random_settings(kind, seed, rng):
@@ -235,7 +235,7 @@ def test_joint_histograms_of_some_codes(kind, monkeypatch):
 
 
 def test_hundreds_of_thresholds(monkeypatch):
-    monkeypatch.setattr(thresholds, "MIN_BINS", 255)
+    monkeypatch.setattr(columns, "MIN_BINS", 255)
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(n, 2)) for n in (300, 1, 99)]
     positions = Positions(tables, rng, Setting(window=(1, 0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from treecrf.dask.cluster import Cluster
-from treecrf.encoding.layout import window_within
+from treecrf.encoding.encoded import window_within
 from treecrf.learners.boosted.kinds import ExactKind
 from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.spec import BoostingSpec

@@ -50,7 +50,7 @@ cdef class ColumnTable:
         cdef const uint8_t[::1] kinds = columns.kinds
         cdef const int64_t[::1] starts = columns.starts
         cdef const double[::1] only = columns.only_thresholds
-        cdef const uint8_t[::1] has_one_id = plan.has_one_id(columns).view(np.uint8)
+        cdef const uint8_t[::1] has_one_id = plan.has_one_id.view(np.uint8)
         cdef const int8_t[::1] storage = plan.storage
         cdef const int32_t[::1] slots = plan.slots
         cdef const int32_t[::1] codes = plan.missing_codes, ids = plan.missing_ids

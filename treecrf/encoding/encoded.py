@@ -1,4 +1,4 @@
-"""Encoded sequences: the rows that trees read, of all positions or of some."""
+"""The rows that trees read: where positions are among them, and what they hold."""
 
 from __future__ import annotations
 
@@ -12,10 +12,69 @@ from scipy import sparse
 
 from treecrf.encoding._windows import copy_rows, count_rows
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences
+from treecrf.utils.checks import check_counts, require
 from treecrf.utils.scratch import Allocate, moved
 
+# Memory and time grow with the window, and offsets must fit the kernels' integers.
+MAX_WINDOW = 10_000
 # Kernels that read a column in whole words of 64 rows may read so far beyond its last row.
 SLACK = 64
+
+
+def window_within(max_window: tuple[int, int], longest: int) -> tuple[int, int]:
+    """Cut a window to the offsets that may lie inside of a sequence.
+
+    At offsets beyond them, all positions are alike. Nothing can be learned there, but every offset
+    takes time and memory. A side of the window keeps at least one position, so that the sequences
+    do not determine whether there are boundary rows.
+    """
+    farthest = max(longest - 1, 1)
+    return min(max_window[0], farthest), min(max_window[1], farthest)
+
+
+def widest(*windows: tuple[int, int]) -> tuple[int, int]:
+    """Return the smallest window that contains all of them."""
+    lefts, rights = zip(*windows, strict=True)
+    return max(lefts), max(rights)
+
+
+def check_windows(window: tuple[int, ...], max_window: tuple[int, ...]) -> None:
+    """Raise ValueError unless these are the window of a saved model, and that before the cut."""
+    require(len(window) == len(max_window) == 2, "window")
+    check_counts(*window, *max_window)
+    require(max(max_window) <= MAX_WINDOW, "window")
+    sides = zip(window, max_window, strict=True)
+    require(all(min(most, 1) <= side <= most for side, most in sides), "window")
+
+
+class RowLayout:
+    """Assignment of positions to rows.
+
+    Boundary rows lie before the first sequence, between sequences and after the last one, as many
+    as the window reaches beyond the ends. The window of a position is then a run of rows, and no
+    windowed copy is made. Neighboring sequences share their boundary rows.
+    """
+
+    def __init__(self, offsets: np.ndarray, window: tuple[int, int]):
+        self.offsets = offsets
+        self.window = window  # positions to the left and to the right
+        n_between, n_sequences = max(window), len(offsets) - 1
+        # Row of the first position of each sequence; int64 array (n_sequences,).
+        self.first_rows = offsets[:-1] + window[0] + n_between * np.arange(n_sequences)
+        # Boundary rows included.
+        self.n_rows = int(offsets[-1]) + n_between * (n_sequences - 1) + sum(window)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Row of each position; int64 array (n_positions,)."""
+        return rows_of_positions(self.offsets, self.first_rows)
+
+
+def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
+    """Compute the row of each position, given the row at which each sequence starts."""
+    if len(offsets) == 2:
+        return np.arange(first_rows[0], first_rows[0] + offsets[-1])
+    return np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))
 
 
 @dataclass(frozen=True)
@@ -89,19 +148,17 @@ class EncodedColumns:
     @classmethod
     def of(cls, encoded: EncodedSequences) -> EncodedColumns:
         """Transpose rows."""
-        return cls(_transposed(encoded.codes), _transposed(encoded.bits), *encoded.postings())
+        columns = []
+        for table in (encoded.codes, encoded.bits):
+            columns.append(np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8))
+            columns[-1][:, : len(table)] = table.T
+        return cls(*columns, *encoded.postings())
 
     def kept_in(self, allocate: Allocate) -> EncodedColumns:
         """Copy the arrays to arrays from a function such as `Scratch.allocate`."""
         return EncodedColumns(
             **{name: moved(value, allocate) for name, value in vars(self).items()}
         )
-
-
-def _transposed(table: np.ndarray) -> np.ndarray:
-    columns = np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8)
-    columns[:, : len(table)] = table.T
-    return columns
 
 
 def gathered(

@@ -4,22 +4,30 @@ A column is a boolean, a category or a number. Its tests are ``x``, ``x is categ
 ``x > threshold``, at each offset of the window. In boundary rows every test is false except the
 boundary tests, one per offset, which are true there.
 
-`treecrf.encoding.plan` defines how columns are stored, and `treecrf.encoding.layout` assigns
-positions to rows.
+`treecrf.encoding.plan` defines how columns are stored, and `treecrf.encoding.encoded` assigns
+positions to rows, which are written piece by piece.
 """
 
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from treecrf.encoding._codes import ColumnTable, write_dense, write_sparse
+from treecrf.encoding.categories import Vocabulary
 from treecrf.encoding.columns import Columns, learn_columns
-from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoded import (
+    EncodedSequences,
+    RowLayout,
+    check_windows,
+    widest,
+    window_within,
+)
 from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_imputation
-from treecrf.encoding.layout import RowLayout, check_windows, widest, window_within
 from treecrf.encoding.plan import CODES, Plan, make_plan
-from treecrf.encoding.writer import RowWriter
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.utils.checks import require
@@ -32,6 +40,7 @@ METHODS = ("weighting", "surrogate", *FILLED)
 
 # Encoding at least this number of positions may take megabytes in passing.
 MANY_POSITIONS = 1 << 16
+MAX_ROW = (1 << 31) - 1
 
 INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
 
@@ -45,7 +54,8 @@ class Encoder:
     form: str  # "symbols" or "table"
     names: tuple[str, ...] | None
     imputation: Imputation | None  # None if the trees handle missing values
-    _schema: InputSchema | None
+    n_features: int  # of the input
+    schema: InputSchema  # of the training data, which all other data must match
 
     # Number of trailing columns derived in training; their tests read the current position only.
     n_derived = 0
@@ -64,23 +74,20 @@ class Encoder:
 
         ``seed`` chooses the positions from which quantiles are computed, if there are many.
         """
-        schema = described.schema
-        self.window = window_within(self.max_window, described.longest)
-        self.form, self.names = schema.form, schema.names
-        self.imputation = self._schema = None
+        schema, imputation = described.schema, None
+        window = window_within(self.max_window, described.longest)
         if self.missing in FILLED:
-            self.imputation = learn_imputation(partitions, schema, self.missing)
-            partitions = view(partitions, ImputedSequences.of, self.imputation, schema)
-            described = self.imputation.described(described)
+            imputation = learn_imputation(partitions, schema, self.missing)
+            partitions = view(partitions, ImputedSequences.of, imputation, schema)
+            described = imputation.described(described)
         learned = learn_columns(partitions, described, self.max_bins, seed)
-        self.columns = learned.columns
-        self.plan = make_plan(
-            learned,
+        plan = make_plan(
+            *learned,
             is_sparse=described.form == "sparse",
-            of_symbols=self._of_symbols,
-            has_window=any(self.window),
+            of_symbols=schema.form == "symbols" and imputation is None,
+            has_window=any(window),
         )
-        return self
+        return self.restore(window, schema.form, schema.names, learned[0], plan, imputation)
 
     def widened(self, longest: int) -> Encoder:
         """Return an encoder whose window also suits training sequences of this length."""
@@ -101,25 +108,15 @@ class Encoder:
         plan: Plan,
         imputation: Imputation | None,
     ) -> Encoder:
-        """Set the learned attributes, from another encoder or a saved model."""
+        """Set the attributes that training data determine."""
         self.window = window
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
-        self.imputation, self._schema = imputation, None
+        self.imputation = imputation
+        n = len(columns) - self.n_derived if imputation is None else len(imputation.values)
+        categories = {j: values for j, values in columns.categories.items() if j < n}
+        self.n_features = n
+        self.schema = InputSchema(form, n, names, columns.kinds[:n], categories)
         return self
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of the input."""
-        return len(self.columns) if self.imputation is None else len(self.imputation.values)
-
-    @property
-    def schema(self) -> InputSchema:
-        """Description of the training data, which all other data must match."""
-        if self._schema is None:
-            columns, n = self.columns, self.n_features
-            of_input = {j: values for j, values in columns.categories.items() if j < n}
-            self._schema = InputSchema(self.form, n, self.names, columns.kinds[:n], of_input)
-        return self._schema
 
     @property
     def reach(self) -> tuple[int, int] | None:
@@ -154,29 +151,10 @@ class Encoder:
     # Encoding
 
     @property
-    def _of_symbols(self) -> bool:
-        """Whether the first column holds symbols, some of which may be missing."""
-        return self.form == "symbols" and self.imputation is None
-
-    def has_boundary_code(self) -> bool:
-        """Return whether a separate code column marks the boundary rows.
-
-        The code column of symbols marks them too, because every position has a symbol.
-        """
-        return any(self.window) and not self._has_symbol_codes()
-
-    def _has_symbol_codes(self) -> bool:
-        return self._of_symbols and bool(self.plan.storage[0] == CODES)
-
-    def has_one_id(self) -> np.ndarray:
-        """Mark the columns with one id in lists: those whose only test is false at 0."""
-        return self.plan.has_one_id(self.columns)
-
-    def storage_of(
-        self, columns: np.ndarray, values: np.ndarray, plan: Plan | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Define how tests are evaluated on a row; see `Plan.lookups`."""
-        return (plan or self.plan).lookups(self.columns, columns, values)
+    def has_symbol_codes(self) -> bool:
+        """Whether the first code column holds symbols, of which every position has one."""
+        is_coded = self.form == "symbols" and self.imputation is None
+        return is_coded and bool(self.plan.storage[0] == CODES)
 
     def prepared(self, sequences: Sequences) -> Sequences:
         """Return sequences with the columns to encode and the codes of the model's categories."""
@@ -189,13 +167,14 @@ class Encoder:
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
         sequences = self.prepared(sequences)
-        layout = RowLayout(sequences.offsets, self.window)
+        layout, has_symbol_codes = RowLayout(sequences.offsets, self.window), self.has_symbol_codes
         writer = RowWriter(
             self.columns,
             self.plan,
             layout,
-            boundary_code=self.has_boundary_code(),
-            no_category=self.plan.unseen_symbol if self._has_symbol_codes() else 0,
+            # Codes of symbols mark the boundary rows, too.
+            boundary_code=any(self.window) and not has_symbol_codes,
+            no_category=self.plan.unseen_symbol if has_symbol_codes else 0,
         )
         threads = threads or Threads(1)
         threads.run(writer.write, sequences.pieces())
@@ -242,4 +221,97 @@ class Encoder:
             require(len(self.imputation.sources) == len(self.columns), "missing values")
         self.schema.check()
         check_windows(self.window, self.max_window)
-        require(self.plan.has_free_first_code() or not self.has_boundary_code(), "plan")
+        if any(self.window) and not self.has_symbol_codes:
+            is_free = not (self.plan.slots[self.plan.storage == CODES] == 0).any()
+            require(len(self.plan.n_codes) > 0 and is_free, "plan")
+
+
+class RowWriter:
+    """Writer of the values of columns as codes, bits and lists."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        plan: Plan,
+        layout: RowLayout,
+        *,
+        boundary_code: bool,  # whether the first code column marks the boundary rows
+        no_category: int = 0,  # code of no category, or of an unseen one
+    ):
+        self.columns = columns
+        self.plan = plan
+        self.no_category = no_category
+        self.offsets = layout.offsets
+        rows = layout.rows
+        if len(rows) and rows[-1] > MAX_ROW - max(layout.window):
+            raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
+        self.rows = rows.astype(np.int32)  # the type that kernels read
+        self.codes = np.zeros((layout.n_rows, len(plan.n_codes)), dtype=np.uint8)
+        self.bits = np.zeros((layout.n_rows, -(-plan.n_bits // 8)), dtype=np.uint8)
+        # The first position of each piece, how many ids each row lists, and the ids.
+        self._lists: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._has_missing = np.zeros(len(columns), dtype=bool)
+        self._target = self.codes, self.bits, self._has_missing.view(np.uint8)
+        self._table = ColumnTable(columns, plan, no_category)
+        if boundary_code:
+            self.codes[self.rows, 0] = 1
+
+    def write(self, part: tuple[int, int, Any]) -> None:
+        """Encode values: the first position, the one after the last, and a piece of the input.
+
+        Several threads may write different positions.
+        """
+        start, stop, piece = part
+        rows = self.rows[start:stop]
+        if piece.ndim == 1:
+            found = self._write_symbols(piece, rows)
+        elif sparse.issparse(piece):
+            matrix = (
+                piece.data.astype(np.float64, copy=False),
+                piece.indices.astype(np.int32, copy=False),
+                piece.indptr.astype(np.int64, copy=False),
+            )
+            found = write_sparse(self._table, matrix, rows, *self._target)
+        else:
+            kind = np.uint8 if piece.dtype.kind == "b" else np.float64
+            values = piece.view(kind) if kind is np.uint8 else piece.astype(kind, copy=False)
+            found = write_dense(self._table, values, rows, *self._target)
+        self._lists.append((start, *found))
+
+    def finish(self) -> EncodedSequences:
+        """Return all that has been written."""
+        starts, ids = _join_lists(self._lists, self.rows, len(self.codes))
+        return EncodedSequences(
+            row_of_position=self.rows,
+            offsets=self.offsets,
+            codes=self.codes,
+            bits=self.bits,
+            list_starts=starts,
+            list_ids=ids,
+            n_ids=self.plan.n_all_ids,
+            has_missing=self._has_missing,
+        )
+
+    def _write_symbols(self, piece: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        symbols = self.columns[0].values
+        indices = Vocabulary(symbols).codes(piece)
+        seen = indices < len(symbols)
+        if self.plan.storage[0] != CODES:
+            return seen.astype(np.int32), indices[seen].astype(np.int32)
+        self.codes[rows, 0] = np.where(seen, indices + 1, self.no_category)
+        if self.no_category == self.plan.missing_codes[0] and not seen.all():
+            self._has_missing[0] = True
+        return np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32)
+
+
+def _join_lists(
+    lists: list[tuple[int, np.ndarray, np.ndarray]], rows: np.ndarray, n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join the lists of pieces, each with its first position, in the order of the positions."""
+    starts = np.zeros(n_rows + 1, dtype=np.int64)
+    if not any(len(ids) for _, _, ids in lists):
+        # Nothing writes to these zeros, so the system need not find memory for them.
+        return starts, np.zeros(0, dtype=np.int32)
+    _, counts, ids = zip(*sorted(lists, key=lambda part: part[0]), strict=True)
+    starts[1:][rows] = np.concatenate(counts)
+    return np.cumsum(starts, out=starts), np.concatenate(ids)

@@ -13,17 +13,23 @@ lists
 A missing value has a separate code, after the codes of values, or an id in the other two kinds. A
 category that did not occur in training is stored as no category. If sequences consist of symbols,
 however, 0 marks the boundary rows, and the last code stands for all symbols that are unseen.
+
+Trees grow on sparse input in another storage: columns of which at most one is true at any position,
+such as the indicators of a category, share one byte instead of taking a list entry each (exclusive
+feature bundling: Ke and others, "LightGBM", 2017). New sequences may violate the exclusion, so
+prediction keeps the lists. The tests of a tree have the same meaning in both.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from treecrf.encoding.columns import Columns, ColumnStatistics
+from treecrf.encoding.columns import Columns
+from treecrf.encoding.encoded import EncodedSequences
 from treecrf.utils.checks import check_counts, require
 
 # Storage of a column.
@@ -38,6 +44,11 @@ BOUNDARY = -1
 # A column that is true at a smaller fraction of the positions is cheaper in lists than in bits.
 MIN_BIT_FRACTION = 1 / 8
 MAX_CODES = 254
+# Of bundles, each with a code column. The fullest columns come first; more would not fill a bundle.
+MAX_BUNDLES = 32
+MAX_TRIED = 2 * MAX_BUNDLES * MAX_CODES
+# A bundle whose code is mostly 0 is slower than the lists.
+MIN_FILL = 0.5
 
 ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
 
@@ -55,6 +66,8 @@ class Plan:
     # int32; -1 in columns that need none. These ids follow the ids of values; the columns in
     # ``has_missing`` come first.
     missing_ids: np.ndarray
+    # Mask of the columns with one id in lists: those whose only test is false at 0.
+    has_one_id: np.ndarray
     n_codes: np.ndarray  # number of codes of each code column
     n_bits: int
     n_ids: int  # of values
@@ -70,9 +83,15 @@ class Plan:
         """Complete a plan that lacks only the codes and ids of missing values."""
         # A category has spare codes after its values; a number gets one if it needs it.
         codes = np.where(storage == CODES, columns.n_tests + 1, -1).astype(np.int32)
-        in_need = (storage == BITS) | (storage == LISTS)
-        ids = _missing_ids(in_need, parts["has_missing"], parts["n_ids"])
-        return cls(storage=storage, missing_codes=codes, missing_ids=ids, **parts)
+        # Columns with missing values come first.
+        ids = np.full(len(storage), -1, dtype=np.int32)
+        in_need = np.flatnonzero((storage == BITS) | (storage == LISTS))
+        in_need = in_need[np.argsort(~parts["has_missing"][in_need], kind="stable")]
+        ids[in_need] = parts["n_ids"] + np.arange(len(in_need))
+        one_id = columns.is_single & (parts["zeros"] == 0)
+        return cls(
+            storage=storage, missing_codes=codes, missing_ids=ids, has_one_id=one_id, **parts
+        )
 
     @property
     def n_missing_ids(self) -> int:
@@ -83,15 +102,6 @@ class Plan:
     def n_all_ids(self) -> int:
         """Number of ids of values and of missing values."""
         return self.n_ids + int((self.missing_ids >= 0).sum())
-
-    @cached_property
-    def columns_in(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The columns in each storage: codes, bits and lists."""
-        return tuple(np.flatnonzero(self.storage == where) for where in (CODES, BITS, LISTS))
-
-    def has_one_id(self, columns: Columns) -> np.ndarray:
-        """Mark the columns with one id in lists: those whose only test is false at 0."""
-        return columns.is_single & (self.zeros == 0)
 
     def lookups(
         self, columns: Columns, tested: np.ndarray, values: np.ndarray
@@ -110,7 +120,7 @@ class Plan:
         # Numbers in lists: ids below the bin of 0 pass `x <= threshold`, the others fail it.
         ids, below = self.slots[real] + values, values < zeros
         ends = self.slots[real] + columns.n_tests[real] + 1
-        one_id = self.has_one_id(columns)[real] | ~is_number
+        one_id = self.has_one_id[real] | ~is_number
         lows = np.where(one_id, ids, np.where(below, self.slots[real], ids + 1))
         highs = np.where(one_id | below, ids + 1, ends)
         kinds = np.choose(storage, [np.where(above, CODE_ABOVE, CODE_EQUAL), BIT, LISTED, LISTED])
@@ -156,20 +166,21 @@ class Plan:
         # No more than needed, because encoded sequences and tables of ids have this size.
         bits, listed = self.storage == BITS, self.storage == LISTS
         require((self.slots[bits] < self.n_bits).all() and self.n_bits == bits.sum(), "plan")
-        n_ids = n_tests + (~is_category & ~self.has_one_id(columns))
+        n_ids = n_tests + (~is_category & ~self.has_one_id)
         require((self.slots[listed] + n_ids[listed] <= self.n_ids).all(), "plan")
         require(self.n_ids == n_ids[listed].sum(), "plan")
 
-    def has_free_first_code(self) -> bool:
-        """Return whether a code column exists, and the first one stores no column of the input."""
-        return len(self.n_codes) > 0 and not (self.slots[self.storage == CODES] == 0).any()
-
 
 def make_plan(
-    learned: ColumnStatistics, *, is_sparse: bool, of_symbols: bool, has_window: bool
+    columns: Columns,
+    fractions: np.ndarray,  # see `treecrf.encoding.columns.learn_columns`
+    has_missing: np.ndarray,
+    *,
+    is_sparse: bool,
+    of_symbols: bool,
+    has_window: bool,
 ) -> Plan:
     """Choose the storage of columns."""
-    columns, has_missing = learned.columns, learned.has_missing
     used = columns.n_tests > 0
     # One more code is for unseen symbols.
     fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - of_symbols)
@@ -177,10 +188,11 @@ def make_plan(
     if not is_sparse:
         # The columns that are not categories and do not fit into one bit.
         in_codes |= used & ~columns.is_category & (~columns.is_single | has_missing)
-    in_bits = used & columns.is_single & (learned.fractions >= MIN_BIT_FRACTION) & ~in_codes
+    in_bits = used & columns.is_single & (fractions >= MIN_BIT_FRACTION) & ~in_codes
     in_lists = used & ~in_bits & ~in_codes
     storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
-    zeros = np.where(in_lists, columns.n_negative(), 0)
+    n_below = np.append(0, np.cumsum(columns.thresholds < 0))[columns.starts]
+    zeros = np.where(in_lists, np.diff(n_below), 0)
     n_ids = columns.n_tests + (columns.is_number & ~(columns.is_single & (zeros == 0)))
     # Categories first: code 0 of the first code column is the boundary test.
     coded = np.flatnonzero(in_codes)
@@ -205,10 +217,77 @@ def make_plan(
     )
 
 
-def _missing_ids(in_need: np.ndarray, has_missing: np.ndarray, first: int) -> np.ndarray:
-    """Number ids from ``first`` on; columns with missing values come first."""
-    ids = np.full(len(in_need), -1, dtype=np.int32)
-    columns = np.flatnonzero(in_need)
-    columns = columns[np.argsort(~has_missing[columns], kind="stable")]
-    ids[columns] = first + np.arange(len(columns))
-    return ids
+# Bundles
+
+
+def bundle(plan: Plan, encoded: EncodedSequences) -> tuple[Plan, EncodedSequences]:
+    """Move exclusive columns without missing values from the lists to codes."""
+    columns = np.flatnonzero((plan.storage == LISTS) & plan.has_one_id & ~plan.has_missing)
+    if not len(columns):
+        return plan, encoded
+    starts, postings = encoded.postings()
+    counts = np.diff(starts)[plan.slots[columns]]
+    fullest = np.argsort(-counts, kind="stable")[:MAX_TRIED]
+    columns = columns[fullest[counts[fullest] > 0]]
+    rows = [postings[starts[i] : starts[i + 1]] for i in plan.slots[columns]]
+    codes, members = _pack(columns, rows, len(encoded.codes))
+    filled = (codes != 0).sum(axis=0) >= MIN_FILL * encoded.n_positions
+    kept = [k for k in np.flatnonzero(filled) if len(members[k]) > 1]
+    if not kept:
+        return plan, encoded
+    return _move(plan, encoded, codes[:, kept], [members[k] for k in kept])
+
+
+def _pack(
+    columns: np.ndarray, rows: list[np.ndarray], n_rows: int
+) -> tuple[np.ndarray, list[list[int]]]:
+    """Put each column into the first bundle that has no value in its rows."""
+    codes = np.zeros((n_rows, MAX_BUNDLES), dtype=np.uint8)
+    members: list[list[int]] = [[] for _ in range(MAX_BUNDLES)]
+    room = np.ones(MAX_BUNDLES, dtype=bool)
+    for j, here in zip(columns.tolist(), rows, strict=True):
+        free = np.flatnonzero(room & ~codes[here].any(axis=0))
+        if len(free):
+            k = int(free[0])
+            members[k].append(j)
+            codes[here, k] = len(members[k])
+            room[k] = len(members[k]) < MAX_CODES
+    return codes, members
+
+
+def _move(
+    plan: Plan, encoded: EncodedSequences, codes: np.ndarray, members: list[list[int]]
+) -> tuple[Plan, EncodedSequences]:
+    """Store the members of bundles as codes, and remove them from the lists."""
+    storage, slots, first_codes = plan.storage.copy(), plan.slots.copy(), plan.first_codes.copy()
+    missing_ids = plan.missing_ids.copy()
+    listed = np.ones(plan.n_all_ids, dtype=bool)
+    for k, bundled in enumerate(members):
+        listed[slots[bundled]] = listed[missing_ids[bundled]] = False
+        missing_ids[bundled] = -1
+        storage[bundled] = CODES
+        slots[bundled] = len(plan.n_codes) + k
+        first_codes[bundled] = 1 + np.arange(len(bundled))
+    new_ids = np.cumsum(listed) - listed
+    in_lists = storage == LISTS
+    slots[in_lists] = new_ids[slots[in_lists]]
+    in_need = missing_ids >= 0
+    missing_ids[in_need] = new_ids[missing_ids[in_need]]
+    kept = listed[encoded.list_ids]
+    n_kept = np.append(0, np.cumsum(kept))
+    moved = replace(
+        plan,
+        storage=storage,
+        slots=slots,
+        first_codes=first_codes,
+        n_codes=np.append(plan.n_codes, [len(bundled) + 1 for bundled in members]),
+        missing_ids=missing_ids,
+        n_ids=int(listed[: plan.n_ids].sum()),
+    )
+    return moved, replace(
+        encoded,
+        codes=np.ascontiguousarray(np.hstack([encoded.codes, codes])),
+        list_starts=n_kept[encoded.list_starts],
+        list_ids=new_ids[encoded.list_ids[kept]].astype(np.int32),
+        n_ids=moved.n_all_ids,
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
-from treecrf.encoding.layout import MAX_WINDOW
+from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import Labels, find_classes
 from treecrf.inputs.partitions import partitions_of

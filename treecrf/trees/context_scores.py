@@ -97,7 +97,7 @@ class Nodes:
     ) -> None:
         """Set how some window tests are evaluated."""
         columns, values = columns[chosen].astype(np.int64), values[chosen].astype(np.int64)
-        where = self.encoder.storage_of(columns, values, self.plan)
+        where = self.plan.lookups(self.encoder.columns, columns, values)
         for name, array in zip(("kind", "slot", "low", "high"), where, strict=True):
             nodes[name][chosen] = array
         nodes["missing"][chosen] = missing_values(self.plan, columns)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from support.sweeps import sweep
 
-import treecrf.encoding.thresholds
+import treecrf.encoding.columns
 from treecrf import (
     FutureFeatureMEMM,
     RecurrentSlidingWindowClassifier,
@@ -165,5 +165,5 @@ def test_masks(options):
 
 @pytest.mark.parametrize("make", [numbers, with_missing, sparse_table])
 def test_thresholds_from_a_sample(make, monkeypatch):
-    monkeypatch.setattr(treecrf.encoding.thresholds, "MAX_SAMPLES", 30)
+    monkeypatch.setattr(treecrf.encoding.columns, "MAX_SAMPLES", 30)
     assert_order_does_not_matter(TreeCRF(max_bins=4, **SETTINGS), make, 4)

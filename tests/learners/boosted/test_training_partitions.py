@@ -26,7 +26,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
-from treecrf.encoding import thresholds
+from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
@@ -269,7 +269,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
     whole = TreeCRF(**settings).fit(X, y)
     monkeypatch.setattr(engine, "MAX_POSITIONS", 70)
-    monkeypatch.setattr(thresholds, "MAX_SAMPLES", 50)
+    monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
     model = TreeCRF(**settings).fit(X, y)
     assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)
     assert not np.array_equal(model._encoder.columns.thresholds, whole._encoder.columns.thresholds)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from treecrf.encoding.encoded import widest
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.layout import widest
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.model import feature_importances
 from treecrf.learners.boosted.start import LinearStart

@@ -14,10 +14,9 @@ import numpy as np
 from treecrf._tree import TreeGrower
 from treecrf.chains.objectives import Objective
 from treecrf.chains.sampling import ExampleTable
-from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import Plan
+from treecrf.encoding.plan import Plan, bundle
 from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.learners.evaluation import Scored
 from treecrf.learners.stopping import History, Stopping
@@ -57,7 +56,7 @@ class Booster:
         self.forest = forest
         self.encoder = encoder
         self.whole = encoded
-        plan, self.encoded = bundle(encoder, encoded)
+        plan, self.encoded = bundle(encoder.plan, encoded)
         self.objective = objective
         self.growth = growth
         self.weighted = bool((position_weights != 1).any())

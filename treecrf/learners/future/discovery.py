@@ -17,9 +17,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from treecrf._tree import TreeGrower
-from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import bundle
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.future.bags import MAX_SCORE, Bags, bag_probabilities
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
@@ -64,7 +64,7 @@ class InstanceGrower:
         max_leaf_nodes: int,
         l2_regularization: float,
     ):
-        plan, encoded = bundle(encoder, encoded)
+        plan, encoded = bundle(encoder.plan, encoded)
         table = number_tests(encoder, plan)
         self.n_positions = encoded.n_positions
         self.meanings = Forest(1, 0).meanings(table)

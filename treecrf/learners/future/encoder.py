@@ -86,11 +86,11 @@ class FutureEncoder(Encoder):
         super().__init__(base.max_window, base.max_bins, base.missing)
         columns = _with_columns(base.columns, len(features), n_bins)
         plan = _with_codes(base.plan, len(features), n_bins)
+        self.n_derived = len(features)
         self.restore(base.window, base.form, base.names, columns, plan, base.imputation)
         self.base = base
         self.features = features
         self.n_bins = n_bins
-        self.n_derived = len(features)
 
     def with_window(self, window: tuple[int, int]) -> FutureEncoder:
         """Return an encoder of the same columns with another window, within ``max_window``."""
@@ -126,11 +126,6 @@ class FutureEncoder(Encoder):
         codes = np.ascontiguousarray(encoded.codes[:, : len(self.base.plan.n_codes)])
         has_missing = encoded.has_missing[: len(self.base.columns)]
         return replace(encoded, codes=codes, has_missing=has_missing)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of the input."""
-        return self.base.n_features
 
     def by_feature(self, gains: np.ndarray) -> np.ndarray:
         """Sum over the columns that come from the same column of the input.
@@ -213,6 +208,7 @@ def _with_codes(plan: Plan, n_derived: int, n_bins: int) -> Plan:
         # No value is missing; this is the code after the last.
         missing_codes=longer(plan.missing_codes, n_bins),
         missing_ids=longer(plan.missing_ids, -1),
+        has_one_id=longer(plan.has_one_id, n_bins == 2),
         n_codes=longer(plan.n_codes, n_bins),
     )
 

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from treecrf.encoding.categories import Vocabulary, one_hot
 from treecrf.encoding.columns import columns_with_missing
+from treecrf.encoding.encoded import check_windows, widest, window_within
 from treecrf.encoding.imputation import (
     FILLED,
     IMPUTE,
@@ -25,7 +26,6 @@ from treecrf.encoding.imputation import (
     learn_imputation,
     means_of,
 )
-from treecrf.encoding.layout import check_windows, widest, window_within
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import CATEGORY, NUMBER, InputSchema

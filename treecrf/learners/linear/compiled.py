@@ -141,7 +141,7 @@ def compiled_tests(packed: PackedTrees, encoder: Encoder) -> CompiledTests:
         row[packed.test_of_node[on_window]] = packed.nodes[name][on_window]
     columns, plan = encoder.columns, encoder.plan
     of_columns, _, values = tests
-    of_numbers = columns.is_number & (plan.storage == LISTS) & ~plan.has_one_id(columns)
+    of_numbers = columns.is_number & (plan.storage == LISTS) & ~plan.has_one_id
     # These tests are true for the values that are listed, see `Plan.lookups`.
     are_reversed = of_numbers[of_columns] & (values < plan.zeros[of_columns])
     thresholds = np.zeros(n)

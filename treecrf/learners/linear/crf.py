@@ -18,7 +18,7 @@ from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
-from treecrf.encoding.layout import rows_of_positions, widest
+from treecrf.encoding.encoded import rows_of_positions, widest
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.evaluation import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of

@@ -6,7 +6,7 @@ import numpy as np
 
 from treecrf.chains.objectives import LogLikelihood, Objective
 from treecrf.chains.partial_labels import unknown_labels
-from treecrf.encoding.layout import rows_of_positions
+from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.training import TrainingData

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.lattice import Lattice
-from treecrf.encoding.layout import RowLayout, rows_of_positions
+from treecrf.encoding.encoded import RowLayout, rows_of_positions
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear import _linear

@@ -1,6 +1,6 @@
 """Encoded positions as trees read them: histograms of windows, and window tests.
 
-Between the sequences, encoded rows (see `treecrf.encoding.layout`) include boundary rows, as many
+Between the sequences, encoded rows (see `treecrf.encoding.encoded`) include boundary rows, as many
 as the window reaches beyond the ends. A window is therefore a run of adjacent rows and needs no
 check.
 """

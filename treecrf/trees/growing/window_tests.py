@@ -198,7 +198,7 @@ class _TableBuilder:
         bit_bins = [self._add_bits(offset) for offset in self.offsets]
         list_bins = [self._add_lists(offset) for offset in self.offsets]
         bins, columns, offsets, values = np.hstack(self.tests).astype(np.int32)
-        kinds, slots, lows, highs = self.encoder.storage_of(columns, values, self.plan)
+        kinds, slots, lows, highs = self.plan.lookups(self.encoder.columns, columns, values)
         run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack(self.runs))
         full = {
             name: _spread(array, bins, self.n_bins)
@@ -297,7 +297,7 @@ class _TableBuilder:
         start = self.n_bins
         columns = self._stored(LISTS)
         firsts = start + self.plan.slots[columns].astype(np.int64)
-        each = self.encoder.has_one_id() | self.encoder.columns.is_category
+        each = self.plan.has_one_id | self.encoder.columns.is_category
         self._add(offset, columns, firsts, np.where(each[columns], EACH, SUFFIX), start)
         self.feature_starts.append(firsts)
         self.n_bins += self._n_ids()

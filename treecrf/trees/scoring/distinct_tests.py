@@ -57,7 +57,7 @@ def find_distinct_tests(
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     columns, offsets, values = tests[:, first]
     is_plain = first < nodes.shape[1]
-    kinds, slots, lows, highs = encoder.storage_of(columns, values)
+    kinds, slots, lows, highs = encoder.plan.lookups(encoder.columns, columns, values)
     order = np.lexsort((lows, slots, kinds, offsets, ~is_plain))
     indices = np.empty(len(order), dtype=np.int32)
     indices[order] = np.arange(len(order))
