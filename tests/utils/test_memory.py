@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from treecrf.utils.memory import keeping_freed_memory
+from treecrf.utils.threads import keeping_freed_memory
 
 SCRIPT = """
 import resource
 import numpy as np
-from treecrf.utils.memory import keeping_freed_memory
+from treecrf.utils.threads import keeping_freed_memory
 
 def page_faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -46,7 +46,7 @@ def test_kept_memory_has_no_page_faults():
 
 @pytest.mark.parametrize("value", [None, "", "-1", "many"])
 def test_other_environments_are_left_alone(monkeypatch, value):
-    monkeypatch.setattr("treecrf.utils.memory._mallopt", pytest.fail)
+    monkeypatch.setattr("treecrf.utils.threads._mallopt", pytest.fail)
     if value is None:
         monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     else:
@@ -57,7 +57,7 @@ def test_other_environments_are_left_alone(monkeypatch, value):
 
 def test_errors_end_it(monkeypatch):
     calls = []
-    monkeypatch.setattr("treecrf.utils.memory._mallopt", lambda *values: calls.append(values))
+    monkeypatch.setattr("treecrf.utils.threads._mallopt", lambda *values: calls.append(values))
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "100000")
     with pytest.raises(KeyError), keeping_freed_memory():

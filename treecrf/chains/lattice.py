@@ -15,8 +15,7 @@ from treecrf.chains import _beam_search, _decode
 from treecrf.chains.contexts import doubt_of
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
-from treecrf.utils.memory import check_memory
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import Threads, check_memory
 
 # Memory of the scores of all contexts at a time, where they are computed from parts.
 MAX_BYTES = 1 << 24

@@ -20,9 +20,8 @@ from treecrf.learners.boosted.messages import (
     Stale,
 )
 from treecrf.learners.boosted.shard import Shard
-from treecrf.utils.memory import keeping_freed_memory
 from treecrf.utils.partitions import PerPartition
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import Threads, keeping_freed_memory
 
 # Seconds between two checks of whether shards should move to new workers.
 SECONDS_BETWEEN_MOVES = 10.0

@@ -21,8 +21,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import ForestExplainer, Players
-from treecrf.utils.memory import check_memory
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import Threads, check_memory
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 

@@ -20,7 +20,6 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import ChainModel, of_each
 from treecrf.learners.effects import OF_ALL, Needs
 from treecrf.learners.stream import Stream
-from treecrf.utils.documentation import DocumentationLink
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     FloatArray,
@@ -34,7 +33,7 @@ from treecrf.utils.typing import (
     SequencesLike,
     WeightsLike,
 )
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import DocumentationLink, Interval, StrOptions
 
 
 class SequenceClassifier(DocumentationLink, ChainModel):

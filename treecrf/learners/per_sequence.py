@@ -18,7 +18,7 @@ from treecrf.inputs.labels import as_labels
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.values import is_frame
 from treecrf.inputs.weights import as_weights
-from treecrf.utils.documentation import DocumentationLink
+from treecrf.utils.validation import DocumentationLink
 
 
 class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):

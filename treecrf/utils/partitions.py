@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -79,9 +79,9 @@ class LocalPartitions:
     """
 
     def __init__(self, parts: Sequence[Any]):
-        self._loads: list[Load] = _in_memory(parts)
-        self._store: Callable[[Iterable[Any]], list[Load]] | None = _in_memory
-        self.allocate: Allocate | None = None
+        self._loads: list[Load] = [partial(identity, part) for part in parts]
+        self._is_in_memory = True  # whether derived parts are
+        self._scratch: Scratch | None = None  # keeps derived parts that are not in memory
 
     @classmethod
     def reading(cls, loads: Sequence[Load], scratch: Scratch | None = None) -> LocalPartitions:
@@ -92,14 +92,13 @@ class LocalPartitions:
         """
         partitions = cls([])
         partitions._loads = list(loads)
-        partitions._store = None if scratch is None else scratch.store
-        partitions.allocate = None if scratch is None else scratch.allocate
+        partitions._is_in_memory, partitions._scratch = False, scratch
         return partitions
 
     @property
-    def is_in_memory(self) -> bool:
-        """Whether derived parts are in memory."""
-        return self._store is _in_memory
+    def allocate(self) -> Allocate | None:
+        """What makes arrays in scratch files, if there are any."""
+        return None if self._scratch is None else self._scratch.allocate
 
     @property
     def n_parts(self) -> int:
@@ -108,20 +107,26 @@ class LocalPartitions:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        return [compute() for compute in self._computing(function, args)]
+        return [function(load(), *arguments_of(i, args)) for i, load in enumerate(self._loads)]
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> LocalPartitions:
-        """Return the partitions ``function(part, *args)``; OSError if the disk is too full."""
-        computing = self._computing(function, args)
-        if self._store is None:
-            return self._with(computing)
-        return self._with(self._store(compute() for compute in computing))
-
-    def derive_all(
+    def derive(
         self, function: Callable[..., Any], *args: Any, otherwise: Any = None
     ) -> LocalPartitions:
-        """Return the same as `derive`: no part is left out, see `PartitionsView.derive_all`."""
-        return self.derive(function, *args)
+        """Return the partitions ``function(part, *args)``; OSError if the disk is too full.
+
+        No part is left out, so ``otherwise`` is ignored; see `PartitionsView.derive_all`.
+        """
+        if self._is_in_memory:
+            return LocalPartitions(self.map(function, *args))
+        loads = [
+            partial(_compute, load, function, arguments_of(i, args))
+            for i, load in enumerate(self._loads)
+        ]
+        if self._scratch is not None:
+            loads = self._scratch.store(load() for load in loads)
+        return self._with(loads)
+
+    derive_all = derive
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
@@ -134,7 +139,7 @@ class LocalPartitions:
         there is none, nothing changes. Partitions derived from the new ones are computed each time
         they are used.
         """
-        if self._store is not None:
+        if self._is_in_memory or self._scratch is not None:
             return self
         try:
             return self._with(Scratch(tempfile.gettempdir()).store(load() for load in self._loads))
@@ -143,7 +148,8 @@ class LocalPartitions:
 
     def kept(self) -> LocalPartitions:
         """Return the same partitions, not to be computed each time they are used."""
-        return self if self._store is not None else LocalPartitions(self.map(identity))
+        is_kept = self._is_in_memory or self._scratch is not None
+        return self if is_kept else LocalPartitions(self.map(identity))
 
     def chain(self, other: LocalPartitions) -> LocalPartitions:
         """Return these partitions, followed by other local ones."""
@@ -158,16 +164,6 @@ class LocalPartitions:
         partitions._loads = loads
         return partitions
 
-    def _computing(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Load]:
-        return [
-            partial(_compute, load, function, arguments_of(i, args))
-            for i, load in enumerate(self._loads)
-        ]
-
-
-def _in_memory(parts: Iterable[Any]) -> list[Load]:
-    return [partial(identity, part) for part in parts]
-
 
 def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
     return function(load(), *args)
@@ -177,7 +173,7 @@ def view(
     partitions: Partitions, function: Callable[..., Any], *args: Any
 ) -> LocalPartitions | PartitionsView:
     """Return the parts ``function(part, *args)``, which are cheap; see `PartitionsView`."""
-    if isinstance(partitions, LocalPartitions) and partitions.is_in_memory:
+    if isinstance(partitions, LocalPartitions) and partitions._is_in_memory:
         return partitions.derive(function, *args)
     return PartitionsView(partitions, function, *args)
 

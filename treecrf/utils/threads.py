@@ -1,24 +1,42 @@
-"""Threads, and the parts of work that they share; kernels release the GIL while they run."""
+"""Threads, the parts of work that they share, and memory.
+
+Kernels release the GIL while they run. The C library keeps freed memory for each thread.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain, islice, pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from joblib import cpu_count
 
-from treecrf.utils.memory import return_freed_memory
-
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
 # More threads than processors gain nothing, but each takes memory; tests need a few.
 MAX_THREADS = 16
+
+# Numbers of two parameters of the GNU C library, and values with which it keeps freed memory.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+LARGE_TRIM_THRESHOLD, LARGEST_MMAP_THRESHOLD = 1 << 30, 1 << 25
+DEFAULT_MMAP_THRESHOLD = 1 << 17
+
+# None unless this is the GNU C library.
+_library = ctypes.CDLL(None) if sys.platform == "linux" else None
+_mallopt = getattr(_library, "mallopt", None)
+_malloc_trim = getattr(_library, "malloc_trim", None)
+
+_lock = Lock()
+_n_keeping = 0
 
 
 class Threads:
@@ -33,8 +51,16 @@ class Threads:
 
     @cached_property
     def n_threads(self) -> int:
-        """Number of threads, which is determined only when needed, because this takes time."""
-        return min(_count(self._n_jobs), max(MAX_THREADS, os.cpu_count() or 1))
+        """Number of threads, which is determined only when needed, because this takes time.
+
+        In contrast to `joblib.effective_n_jobs`, it is the same in daemonic processes such as the
+        workers of Dask, which cannot start processes, but threads.
+        """
+        n = self._n_jobs
+        if n == 0:
+            raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
+        n = n if n > 0 else max(1, cpu_count() + 1 + n)
+        return min(n, max(MAX_THREADS, os.cpu_count() or 1))
 
     def __enter__(self) -> Threads:
         return self
@@ -109,12 +135,53 @@ class Threads:
         return list(pairwise(np.linspace(0, n, n_parts + 1).astype(int).tolist()))
 
 
-def _count(n_jobs: int) -> int:
-    """Return the number of threads that a parameter ``n_jobs`` stands for.
+# Memory
 
-    In contrast to `joblib.effective_n_jobs`, it is the same in daemonic processes such as the
-    workers of Dask, which cannot start processes, but threads.
+
+def check_memory(n_bytes: int, message: str) -> None:
+    """Raise MemoryError with a message if the system refuses to allocate this number of bytes."""
+    try:
+        np.empty(n_bytes, dtype=np.uint8)
+    except MemoryError:
+        raise MemoryError(message) from None
+
+
+def return_freed_memory() -> None:
+    """Return freed memory to the system.
+
+    The GNU C library keeps it for the thread that allocated it; no other thread can use it.
     """
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
-    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+    if _malloc_trim is not None:
+        _malloc_trim(0)
+
+
+@contextmanager
+def keeping_freed_memory() -> Iterator[None]:
+    """Keep freed memory for the next arrays, even if the environment says otherwise.
+
+    Dask starts workers with the environment variable ``MALLOC_TRIM_THRESHOLD_``. With it, the GNU C
+    library returns the arrays of each node of a tree to the system as soon as they are freed, and
+    growth takes half as long again because of page faults. Without the variable, the library adapts
+    to the program, and this changes nothing.
+    """
+    trim = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    mmap = os.environ.get("MALLOC_MMAP_THRESHOLD_", str(DEFAULT_MMAP_THRESHOLD))
+    if _mallopt is None or not (trim.isdigit() and mmap.isdigit()):
+        yield
+        return
+    _change_keeping(1, LARGE_TRIM_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+    try:
+        yield
+    finally:
+        _change_keeping(-1, int(trim), int(mmap))
+
+
+def _change_keeping(change: int, trim: int, mmap: int) -> None:
+    """Count the threads that keep memory; the first and the last one set the thresholds."""
+    global _n_keeping
+    with _lock:
+        was_keeping = _n_keeping > 0
+        _n_keeping += change
+        if was_keeping != (_n_keeping > 0):
+            _mallopt(TRIM_THRESHOLD, trim)
+            _mallopt(MMAP_THRESHOLD, mmap)

@@ -1,9 +1,10 @@
-"""Validation of parameters: the only module that imports it from scikit-learn.
+"""Validation of parameters, and the link to the documentation of estimators.
 
-scikit-learn keeps these names private, so a version that moves them requires a change here alone.
+scikit-learn keeps the names of both private, so a version that moves them requires a change here
+alone.
 """
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 from sklearn.utils import _param_validation
@@ -17,19 +18,27 @@ class Interval(_param_validation.Interval):
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Return whether a value is in the interval."""
-        return isinstance(val, self.type) and self._can_be_converted(val) and val in self
-
-    def _can_be_converted(self, value: Real) -> bool:
+        if not isinstance(val, self.type):
+            return False
         if self.type is Integral:
-            return -(2**63) <= value < 2**63
+            return -(2**63) <= val < 2**63 and val in self
         try:
-            float(value)
+            float(val)
         except OverflowError:
             return False
-        return True
+        return val in self
 
 
 def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless an argument is a positive integer."""
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}; expected a positive integer")
+
+
+class DocumentationLink:
+    """Mixin of estimators; it precedes scikit-learn's ``BaseEstimator``."""
+
+    _doc_link_module = "treecrf"
+    _doc_link_template: Any = (
+        "https://treecrf.readthedocs.io/en/latest/api/generated/treecrf.{estimator_name}.html"
+    )

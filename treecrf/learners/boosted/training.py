@@ -24,11 +24,10 @@ from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
-from treecrf.utils.memory import check_memory
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.progress import Progress
 from treecrf.utils.scratch import Allocate
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import Threads, check_memory
 from treecrf.utils.warn import warn
 
 

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.inputs.dicts import are_dicts
 from treecrf.inputs.values import is_frame
 from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.utils.documentation import DocumentationLink
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+from treecrf.utils.validation import DocumentationLink
 
 
 class FutureFeatures(
