@@ -61,7 +61,9 @@ cdef class ColumnTable:
             raise MemoryError(f"no memory for {self.n_columns} columns")
         # An empty array has no first item.
         self.thresholds = np.append(columns.thresholds, 0.0)
-        self.coded, self.in_bits, self.in_lists = plan.columns_in
+        self.coded, self.in_bits, self.in_lists = [
+            np.flatnonzero(np.equal(plan.storage, where)) for where in (IN_CODES, IN_BITS, IN_LISTS)
+        ]
         self.ids_of_true, self.lists_zeros = np.full(self.n_columns, -1, dtype=np.int32), False
         for j in range(self.n_columns):
             column = &self.columns[j]
