@@ -18,6 +18,7 @@ Each metric is available as a function of ``(y_true, y_pred)`` and as a scorer f
 parameter of scikit-learn's model selection; see `SCORERS`, `get_scorer` and `make_scorer`.
 """
 
+from treecrf.metrics.comparison import mcnemar_test, paired_bootstrap
 from treecrf.metrics.scorers import (
     SCORERS,
     get_scorer,
@@ -55,6 +56,8 @@ __all__ = [
     "get_scorer",
     "log_likelihood",
     "make_scorer",
+    "mcnemar_test",
+    "paired_bootstrap",
     "sequence_accuracy",
     "sequence_accuracy_score",
     "span_classification_report",
