@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from treecrf import FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeME
 from treecrf.datasets import make_future_bags
 from treecrf.inspection import (
     explain,
+    find_spans,
     gain_importance,
     likelihood_curve,
     partial_dependence,
@@ -25,6 +27,7 @@ from treecrf.inspection import (
 )
 from treecrf.inspection.fitted import FittedTrees
 from treecrf.plotting import (
+    highlight_text,
     plot_explanation,
     plot_future_features,
     plot_importance_map,
@@ -921,3 +924,47 @@ def test_transition_weights_need_no_sequences(fitted, trained):
         np.testing.assert_array_equal(shown[0], model.start_weights_)
     with pytest.raises(ValueError, match="X is missing; pass sequences"):
         plot_transition_scores(trained)
+
+
+# Text in HTML
+
+
+def parsed(text):
+    """The element tree of a highlighted text, whose markup must be well-formed."""
+    root = ElementTree.fromstring(text)
+    assert text._repr_html_() == text
+    return root, [(span.get("title"), "".join(span.itertext())) for span in root.iter("span")]
+
+
+def test_highlighted_words():
+    words = [["<Ada>", "Lovelace", "met", "Mary"], ["Mary", "met", "<Ada>"]]
+    tags = [["B-PER", "I-PER", "O", "B-PER"], ["B-PER", "O", "B-PER"]]
+    model = LinearCRF(l2_regularization=0.001).fit(words, tags)
+    truth = ["B-PER", "O", "O", "B-PER"]
+    root, spans = parsed(highlight_text(model, words[0], truth))
+    assert "".join(root.itertext()) == "<Ada> Lovelace PER met Mary PER"
+    first, *_ = find_spans(model, words[:1])
+    assert spans == [
+        (f"PER, probability {first.probability:.2f}", "<Ada> Lovelace PER"),
+        ("true: O", "Lovelace"),
+        ("PER, probability 1.00", "Mary PER"),
+    ]
+    numbers = HMMClassifier().fit([[1, 2], [2, 1]], [[0, 1], [1, 0]])
+    root, _ = parsed(highlight_text(numbers, [1, 2, 2], symbols=["one", "two", "two"]))
+    assert "".join(root.itertext()) == "one 0 two two 1"
+
+
+def test_highlighted_characters():
+    model = LinearCRF(l2_regularization=0.001).fit(["a&b", "b&a"], ["xyz", "zyx"])
+    root, spans = parsed(highlight_text(model, "ab&\na"))
+    assert "".join(root.itertext()) == "ab&\na\n\nx y z"
+    assert [text for title, text in spans if title is None] == list("xyz")
+
+
+def test_highlighting_needs_texts():
+    model = HMMClassifier().fit(["ab"], ["xy"])
+    with pytest.raises(ValueError, match=r"^symbols has 1 items; expected 2"):
+        highlight_text(model, "ab", symbols=["a"])
+    table = LinearCRF().fit([[[0.0], [1.0]]], ["xy"])
+    with pytest.raises(ValueError, match=r"^x holds no symbols; pass the text of each position"):
+        highlight_text(table, [[0.0], [1.0]])

@@ -61,11 +61,19 @@ class Lattice:
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
+        return self._sums()[0]
+
+    def log_partitions(self) -> np.ndarray:
+        """Return log Z, the logarithm of the sum over all label sequences, of each sequence."""
+        return self._by_sequence(self._sums()[1])
+
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the marginal probabilities, and log Z of each chain."""
         chains = self.chains
         out = np.zeros((self.n_positions, self.n_labels))
         log_z = np.zeros(len(chains) - 1)
         self._in_parts(chains, _inference.marginals, out, log_z)
-        return out
+        return out, log_z
 
     def pairwise(self) -> np.ndarray:
         """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""

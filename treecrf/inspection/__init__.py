@@ -10,6 +10,7 @@ from treecrf.inspection.permutation import permutation_importance
 from treecrf.inspection.rules import Rule, strongest_rules
 from treecrf.inspection.score_contributions import Contributions, contributions
 from treecrf.inspection.scores import likelihood_curve, transition_scores
+from treecrf.inspection.spans import Span, find_spans
 from treecrf.inspection.trees import export_graphviz, export_text
 from treecrf.inspection.weights import Weight, strongest_weights, transition_weights
 
@@ -17,11 +18,13 @@ __all__ = [
     "Contributions",
     "Explanation",
     "Rule",
+    "Span",
     "Weight",
     "contributions",
     "explain",
     "export_graphviz",
     "export_text",
+    "find_spans",
     "gain_importance",
     "likelihood_curve",
     "partial_dependence",

@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labels, name_of_test
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import as_list
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.trees.conjunctions import Condition
@@ -37,6 +39,13 @@ def check_model(model: Any) -> None:
 def has_trees(model: Any) -> bool:
     """Return whether a fitted classifier has boosted trees."""
     return hasattr(model, "_forest")
+
+
+def group_values(X: Any, segmentation: Segmentation) -> list:
+    """Return the group of each position of a long table."""
+    if segmentation.column is not None:
+        return column_of(X, segmentation.column)
+    return as_list(segmentation.groups, "groups", "groups")
 
 
 def code_of(classes: np.ndarray, label: Any) -> int:
@@ -93,9 +102,10 @@ class CheckedData:
         y: LabelsLike | None,
         lengths: LengthsLike,
         groups: GroupsLike,
+        may_be_empty: bool = False,
     ) -> CheckedData:
         """Read the data as the model's ``predict`` or ``score`` does."""
-        segmentation = model._segmentation(X, lengths, groups)
+        segmentation = model._segmentation(X, lengths, groups, may_be_empty)
         if y is None:
             return cls(model, model._sequences(X, segmentation), None, segmentation)
         sequences, labels = model._read_labeled(RawData(X, y, segmentation))

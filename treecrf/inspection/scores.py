@@ -80,11 +80,11 @@ def transition_scores(
     sequences = CheckedData.of(model, X, None, lengths, groups).chain_sequences()
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
-    for offsets, scores in _scores_of_parts(model, sequences):
-        indices = positions_in_sequences(offsets)
-        total.add(scores[:, indices >= order])
+    for lattice in lattices_of(model, sequences):
+        indices = positions_in_sequences(lattice.offsets)
+        total.add(lattice.scores[:, indices >= order])
         if order:
-            start.add(scores[:, indices == 0, :1])
+            start.add(lattice.scores[:, indices == 0, :1])
     if not total.n_positions:
         raise ValueError(
             f"no sequence of X has more than {order} positions, the number of previous labels that "
@@ -117,18 +117,15 @@ class _Mean:
         return np.where(self.counts > 0, self.total / np.maximum(self.counts, 1), -np.inf)
 
 
-def _scores_of_parts(
-    model: SequenceClassifier, sequences: Sequences
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield offsets and scores of runs of sequences, in the direction of the chain."""
+def lattices_of(model: SequenceClassifier, sequences: Sequences) -> Iterator[Lattice]:
+    """Yield lattices of all contexts of runs of sequences, in the direction of the chain."""
     shape = len(model.classes_), model._trained_order
     with Threads(model.n_jobs) as threads:
         for first, last in runs_of_tables(sequences.offsets, *shape, MAX_BYTES):
             part = sequences.take(np.arange(first, last))
             scores = model._scores_of(part, threads)
             constraints = model._constraints(part.offsets)
-            lattice = model._constrained(scores, part.offsets, constraints, threads)
-            yield part.offsets, lattice.scores
+            yield model._constrained(scores, part.offsets, constraints, threads)
 
 
 def likelihood_curve(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.frames import column_of, label_column, rows_of
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import label_column, rows_of
+from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import (
     as_list,
@@ -18,6 +21,7 @@ from treecrf.inputs.values import (
     short_list,
     short_repr,
 )
+from treecrf.inspection.fitted import group_values
 
 POSITION = "position"
 
@@ -48,9 +52,8 @@ class OneSequence:
     def _of_group(self, segmentation: Segmentation, group: Any) -> OneSequence:
         """Return the sequence of one group of a long table."""
         column = segmentation.column
-        values = column_of(self.x, column) if column is not None else None
-        of_rows = as_list(segmentation.groups, "groups", "groups") if values is None else values
-        offsets = segmentation.offsets(len(self.x), values)
+        of_rows = group_values(self.x, segmentation)
+        offsets = segmentation.offsets(len(self.x), of_rows)
         names = [of_rows[start] for start in offsets[:-1]]
         k = _index_of(group, names, column)
         first, last = (int(edge) for edge in offsets[k : k + 2])
@@ -62,6 +65,26 @@ class OneSequence:
             times=_part(self.times, first, last, offsets[-1], "times"),
             name=f"{column or 'group'} {names[k]}",
         )
+
+
+def true_codes(model: Any, one: OneSequence) -> np.ndarray:
+    """Return the codes of the true labels."""
+    _, labels = model._read_labeled(RawData([one.x], [one.y], Segmentation()))
+    return encode_labels(labels.complete(), model.classes_)
+
+
+def symbols_of(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
+    """Return the text above each position, or nothing if there are no symbols."""
+    if symbols is None:
+        items = list(x) if model._schema.form == "symbols" else []
+        missing = [item is None or (isinstance(item, Real) and item != item) for item in items]
+        return ["" if skip else str(item) for item, skip in zip(items, missing, strict=True)]
+    items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")
+    if len(items) != n:
+        raise ValueError(
+            f"symbols has {len(items)} items; expected {n}, the number of positions of x"
+        )
+    return [str(item) for item in items]
 
 
 def _index_of(group: Any, names: list, column: str | None) -> int:

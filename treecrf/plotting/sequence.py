@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import check_model
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.plotting.common import (
@@ -28,7 +24,7 @@ from treecrf.plotting.common import (
     set_title,
     style_of,
 )
-from treecrf.plotting.one_sequence import Axis, OneSequence
+from treecrf.plotting.one_sequence import Axis, OneSequence, symbols_of, true_codes
 from treecrf.utils.typing import GroupsLike, LabelsLike
 from treecrf.utils.validation import check_positive
 
@@ -128,8 +124,8 @@ def plot_sequence(
     proba = model.predict_proba([one.x])[0]
     axis = Axis.of(one, len(proba), is_given=times is not None)
     predicted = encode_labels(model.predict([one.x]), model.classes_)
-    true = None if one.y is None else _true_codes(model, one)
-    written = _symbols(model, one.x, len(proba), symbols)
+    true = None if one.y is None else true_codes(model, one)
+    written = symbols_of(model, one.x, len(proba), symbols)
     styles = _styles(proba, predicted, true, max_labels)
     ax = axes_of(ax, _size(model.classes_[list(styles)], len(proba), bool(written)))
     _stack(ax, axis, proba, styles)
@@ -159,31 +155,12 @@ def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
     return min(18.0, legend + max(3.2, 1.2 + 0.15 * n)), height
 
 
-def _true_codes(model: Any, one: OneSequence) -> np.ndarray:
-    _, labels = model._read_labeled(RawData([one.x], [one.y], Segmentation()))
-    return encode_labels(labels.complete(), model.classes_)
-
-
 def _title(model: Any, one: OneSequence, predicted: np.ndarray, true: np.ndarray | None) -> str:
     n = len(predicted)
     what = f"labels predicted by {type(model).__name__}"
     if true is not None:
         what = f"{np.sum(predicted != true):,} of {n:,} predicted labels wrong"
     return f"{one.name}: {what}" if one.name else what
-
-
-def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
-    """Return the text above each position, or nothing if there are no symbols."""
-    if symbols is None:
-        items = list(x) if model._schema.form == "symbols" else []
-        missing = [item is None or (isinstance(item, Real) and item != item) for item in items]
-        return ["" if skip else str(item) for item, skip in zip(items, missing, strict=True)]
-    items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")
-    if len(items) != n:
-        raise ValueError(
-            f"symbols has {len(items)} items; expected {n}, the number of positions of x"
-        )
-    return [str(item) for item in items]
 
 
 def _styles(

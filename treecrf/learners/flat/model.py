@@ -223,6 +223,7 @@ class FlatModel(
     _labels = _of_predictor("_labels")
     _decoded = _of_predictor("_decoded")
     _lattice_of = _of_predictor("_lattice_of")
+    _constrained = _of_predictor("_constrained")
     _log_likelihoods = _of_predictor("_log_likelihoods")
 
     def stream(self, lag: int = 0) -> Stream:
