@@ -25,7 +25,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
-from treecrf.learners.effects import warn_without_effect
+from treecrf.learners.parameters import warn_without_effect
 from treecrf.learners.registry import LEARNERS
 
 X, Y = ["abab", "ba", "ab", "bb"], ["xyxy", "yx", "xy", "yy"]

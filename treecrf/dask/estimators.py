@@ -40,8 +40,8 @@ from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
-from treecrf.learners.effects import warn_without_effect
 from treecrf.learners.iterations import Callbacks
+from treecrf.learners.parameters import warn_without_effect
 
 CLIENT = """    client : distributed.Client or None, default=None
         Client of the cluster that trains the model. None means the client that was created last.

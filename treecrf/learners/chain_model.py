@@ -1,19 +1,22 @@
-"""Fitted models of label sequences: how they read sequences, and predictions from their scores."""
+"""Fitted models of label sequences: how they read sequences, predict from scores, and are saved."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData
 from treecrf.inputs.frames import without_columns
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import reversed_positions, split_sequences
@@ -23,8 +26,8 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import column_names, is_frame
 from treecrf.inputs.weights import as_init_scores
-from treecrf.learners.costs import cost_table
-from treecrf.learners.saved_model import SavedModel
+from treecrf.learners.parameters import cost_table
+from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 
 # Maximum number of positions for which reading takes longer than the work on their values.
@@ -51,12 +54,14 @@ def _is_one_group(X: Any, name: str | None) -> bool:
     return groups.count(groups[0]) == len(groups) if groups else False
 
 
-class ChainModel(SavedModel):
+class ChainModel(BaseEstimator):
     """Base of the models that score labels at each position in contexts of previous labels.
 
     Subclasses compute the scores (`_scores_of`). All predictions follow from them.
     """
 
+    # Names of the columns of the labels and the groups in training, set by `fit`.
+    _columns = NO_NAMES
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
     # The model in the form for short sequences, which the first of them makes; None if it has none.
@@ -366,3 +371,64 @@ class ChainModel(SavedModel):
     def _check_unknown(self, labels: Labels) -> None:
         """Raise ValueError if some labels are unknown, and training needs all of them."""
         labels.refuse_unknown(f"{type(self).__name__} needs all labels in training")
+
+    # Files
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted model to a file, to be loaded with `treecrf.load`.
+
+        The file contains only numbers and text, with a format version and a checksum. Loading it
+        does not execute any code. For the command line, it also contains the names of the columns
+        with the labels and the groups, if they had names in `fit`.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, conventionally with the extension ``.treecrf``. An existing file is
+            replaced only once the new one is complete, and keeps its permissions.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError
+            If `treecrf.load` would refuse the file, for example because a parameter was set to an
+            invalid value after `fit`.
+        TypeError
+            If the class of the model is not one of this package.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self, "classes_")
+        kind = type(self)
+        if not kind.__module__.startswith("treecrf."):
+            raise TypeError(
+                f"the model is a {kind.__module__}.{kind.__name__}; expected a class of treecrf, "
+                "because load supports no other; pickle does"
+            )
+        values, arrays = self._state()
+        parameters = model_file.plain_parameters(self.get_params(deep=False))
+        columns = asdict(self._columns)
+        values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
+        arrays = {"classes": self.classes_} | arrays
+        model_file.write(path, values, arrays, kind._restored)
+
+    @classmethod
+    def _restored(cls, values: dict, arrays: Mapping[str, np.ndarray]) -> ChainModel:
+        """Return the model with the contents of a file; raises errors as `_restore`."""
+        parameters = model_file.restored_parameters(values["parameters"])
+        model = cls(**parameters)._restore(values, arrays)
+        model._columns = ColumnNames.of_values(values.get("columns", {}))
+        return model
+
+    @abstractmethod
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model: values for JSON, and arrays."""
+
+    @abstractmethod
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> ChainModel:
+        """Set the fitted attributes from a saved model and return self.
+
+        Raises ValueError, or another error of `model_file.as_model_file_error`, if the parts of the
+        model do not fit together.
+        """

@@ -18,7 +18,7 @@ from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.schemes import NAMES
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import ChainModel, of_each
-from treecrf.learners.effects import OF_ALL, Needs
+from treecrf.learners.parameters import OF_ALL, Needs
 from treecrf.learners.stream import Stream
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from treecrf.chains.weighted_mean import MeanSums
 from treecrf.inputs.offsets import offsets_of, split_sequences
-from treecrf.learners.stopping import History
+from treecrf.learners.iterations import History
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum

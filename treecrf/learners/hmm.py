@@ -19,7 +19,7 @@ from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.effects import warn_without_effect
+from treecrf.learners.parameters import warn_without_effect
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils import checks
 from treecrf.utils.exact import unit_for

@@ -24,9 +24,8 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.effects import OF_STOPPING, Needs, warn_without_effect
-from treecrf.learners.iterations import Callbacks
-from treecrf.learners.stopping import Stopping
+from treecrf.learners.iterations import Callbacks, Stopping
+from treecrf.learners.parameters import OF_STOPPING, Needs, warn_without_effect
 from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,

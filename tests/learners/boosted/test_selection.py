@@ -30,7 +30,7 @@ from treecrf.learners.boosted.selection import (
     n_held_out_of,
 )
 from treecrf.learners.boosted.start import HALF, WHOLE, OwnStart
-from treecrf.learners.stopping import Stopping
+from treecrf.learners.iterations import Stopping
 from treecrf.learners.training_data import at_random
 from treecrf.utils.partitions import identity
 

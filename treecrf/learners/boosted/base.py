@@ -20,10 +20,9 @@ from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
-from treecrf.learners.effects import Needs
 from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS
-from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks
-from treecrf.learners.stopping import Stopping
+from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks, Stopping
+from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, has_validation
 from treecrf.utils.partitions import LocalPartitions, Partitions
 from treecrf.utils.scratch import Allocate

@@ -34,10 +34,9 @@ from treecrf.learners.boosted.sampled_booster import (
 from treecrf.learners.boosted.shard import predictions, true_labels
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart
-from treecrf.learners.class_weights import count_labels
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
-from treecrf.learners.stopping import History
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.iterations import History
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, count_labels
 from treecrf.trees.forest import Forest
 from treecrf.utils.partitions import LocalPartitions, Partitions, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate

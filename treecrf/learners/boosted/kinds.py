@@ -43,8 +43,7 @@ from treecrf.learners.boosted.scores import (
 )
 from treecrf.learners.boosted.start import started, table_of_parts
 from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
-from treecrf.learners.class_weights import multiplied_weights
-from treecrf.learners.training_data import LabeledSequences
+from treecrf.learners.training_data import LabeledSequences, multiplied_weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.scoring.scorer import Router

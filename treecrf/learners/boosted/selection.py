@@ -13,7 +13,7 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.stopping import Stopping
+from treecrf.learners.iterations import Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_random
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads

@@ -31,7 +31,7 @@ from treecrf.learners.boosted.messages import (
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
-from treecrf.learners.stopping import History
+from treecrf.learners.iterations import History
 from treecrf.trees.forest import Forest
 from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads

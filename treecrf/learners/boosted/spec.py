@@ -13,8 +13,8 @@ from treecrf.learners.boosted.kinds import ChainKind, Sampling
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.boosted.tree_constraints import read_constraints
-from treecrf.learners.class_weights import label_weights
-from treecrf.learners.stopping import History, Stopping
+from treecrf.learners.iterations import History, Stopping
+from treecrf.learners.training_data import label_weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum

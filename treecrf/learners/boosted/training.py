@@ -21,8 +21,7 @@ from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.loop import boost, report_to
 from treecrf.learners.boosted.selection import Choice, choose
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
-from treecrf.learners.stopping import History
+from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, IterationInfo
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.progress import Progress

@@ -18,8 +18,6 @@ from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import MAX_SHORT
-from treecrf.learners.class_weights import position_weights
-from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear._compiled import CompiledModel
@@ -33,7 +31,13 @@ from treecrf.learners.linear.scores import (
 )
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
-from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
+from treecrf.learners.parameters import Needs
+from treecrf.learners.training_data import (
+    FitArguments,
+    LabeledSequences,
+    TrainingInput,
+    position_weights,
+)
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads

@@ -12,10 +12,9 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.inputs.offsets import runs
-from treecrf.learners.iterations import Callbacks, IterationInfo
+from treecrf.learners.iterations import Callbacks, History, IterationInfo, Stopping
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
 
 # Convergence is judged over this many iterations, because a single one may gain little.

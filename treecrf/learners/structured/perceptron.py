@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from treecrf.learners.iterations import History
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.training import Run, TrainingData, bursts
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.stopping import History
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured._perceptron import Updates
 from treecrf.utils import checks

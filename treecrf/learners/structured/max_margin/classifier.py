@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.effects import Needs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.scores import AttributeMatrix, StateLattice
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
+from treecrf.learners.parameters import Needs
 from treecrf.learners.structured.max_margin.frank_wolfe import KernelProblem, LinearProblem, solve
 from treecrf.learners.structured.max_margin.kernels import (
     KERNELS,
