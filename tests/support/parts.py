@@ -49,8 +49,8 @@ def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callba
     given = (
         RawData(None, None, Segmentation()) if validation is None else LocalPartitions(validation)
     )
-    arguments = FitArguments(raws[0], given, None, (), Callbacks(callbacks))
-    fitted = model._train_parts(LocalPartitions(raws), arguments)
+    partitions = LocalPartitions(raws)
+    fitted = model._train(FitArguments(raws[0], given, None, (), Callbacks(callbacks), partitions))
     return model._fitted_copy(fitted | model._trained_settings() | {"_columns": raws[0].columns})
 
 

@@ -10,14 +10,12 @@ from dask.sizeof import sizeof
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.dataset import RawData
 from treecrf.learners.boosted.encoded import EncodedPart
-from treecrf.learners.boosted.encoding import HashedPart
 from treecrf.learners.boosted.messages import IterationResult, ShardAnswer
 from treecrf.learners.training_data import LabeledSequences
 
 TYPES = (
     RawData,
     LabeledSequences,
-    HashedPart,
     EncodedPart,
     EncodedSequences,
     ShardAnswer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,7 @@ from treecrf.inputs.partitions import partitions_of
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
+from treecrf.inputs.tables import are_tables, in_memory
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import Callbacks, Stopping
@@ -34,7 +33,7 @@ from treecrf.learners.training_data import (
     read_eval_set,
     read_validation,
 )
-from treecrf.utils.partitions import LocalPartitions, Partitions
+from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -194,12 +193,12 @@ class SequenceLearner(SequenceClassifier):
         validation = self._opened(validation, scratch, in_parts=partitions is not None)
         eval_sets = tuple(map(self._opened, read_eval_set(eval_set, groups)))
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
-        arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
-        fitted = (
-            self._train(arguments)
-            if partitions is None
-            else self._train_parts(partitions, arguments)
+        arguments = FitArguments(
+            raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions
         )
+        if partitions is not None and (eval_sets or not self._supports_parts()):
+            arguments = arguments.in_memory()
+        fitted = self._train(arguments)
         fitted |= self._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
@@ -219,7 +218,7 @@ class SequenceLearner(SequenceClassifier):
 
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""
-        copied = copy.copy(self)
+        copied = object.__new__(type(self))
         kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
         copied.__dict__ = kept | fitted
         return copied
@@ -232,14 +231,9 @@ class SequenceLearner(SequenceClassifier):
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
 
-    def _train_parts(self, partitions: Partitions, arguments: FitArguments) -> dict:
-        """Train on parts, each a `RawData`, and return the fitted attributes."""
-        raw, validation = arguments.raw, arguments.validation
-        if are_tables(raw):
-            raw = partitions.reduce(joined_pieces)
-        if not isinstance(validation, RawData):
-            validation = validation.reduce(joined_pieces)
-        return self._train(replace(arguments, raw=raw, validation=validation))
+    def _supports_parts(self) -> bool:
+        """Return whether parts of the data need not be joined for training."""
+        return False
 
     def _trained_settings(self) -> dict[str, Any]:
         """Return the fitted attributes that store parameters of training."""
@@ -251,7 +245,7 @@ class SequenceLearner(SequenceClassifier):
         """Read and check everything that training starts from."""
         raw, validation, allowed = arguments.raw, arguments.validation, arguments.allowed
         arguments.check_init_scores()
-        earlier = self._earlier_fit()
+        earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)
         self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
@@ -314,8 +308,8 @@ class SequenceLearner(SequenceClassifier):
     # Warm start and early stopping
 
     def _earlier_fit(self) -> dict:
-        """Return fitted attributes that a warm start continues from; empty for a fresh start."""
-        if not self.warm_start or not hasattr(self, self._fitted[0]):
+        """Return fitted attributes that a warm start continues from; empty if there are none."""
+        if not hasattr(self, self._fitted[0]):
             return {}
         for name, trained in self._fixed_settings().items():
             now = self._window() if name == "window" else getattr(self, name)

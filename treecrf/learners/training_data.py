@@ -17,10 +17,12 @@ from treecrf.inputs.offsets import reversed_positions, split_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, cut, joined
+from treecrf.inputs.tables import are_tables, joined_pieces
 from treecrf.inputs.weights import MAX_WEIGHT
 from treecrf.learners.iterations import Callbacks
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
+from treecrf.utils.partitions import Partitions
 
 NO_KNOWN_LABELS = "y holds no known labels"
 
@@ -276,10 +278,21 @@ class FitArguments:
     """Arguments of `fit`, as passed by the user."""
 
     raw: RawData
-    validation: RawData
+    validation: RawData | Partitions
     allowed: Any  # masks of the labels that are possible at the training positions
     eval_sets: tuple[RawData, ...]
     callbacks: Callbacks
+    # The training data, and the validation data unless they are in memory, in parts of `RawData`.
+    partitions: Partitions | None = None
+
+    def in_memory(self) -> FitArguments:
+        """Return the same arguments with all data in memory."""
+        raw, validation = self.raw, self.validation
+        if are_tables(raw):
+            raw = self.partitions.reduce(joined_pieces)
+        if not isinstance(validation, RawData):
+            validation = validation.reduce(joined_pieces)
+        return replace(self, raw=raw, validation=validation, partitions=None)
 
     def check_init_scores(self) -> None:
         """Raise ValueError if only the training or only the validation data have init scores."""

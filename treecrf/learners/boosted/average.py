@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoded import widest
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.model import feature_importances
+from treecrf.learners.boosted.base import BoostedSequenceClassifier, feature_importances
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import rounded_leaves

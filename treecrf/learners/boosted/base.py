@@ -1,42 +1,60 @@
-"""Base class of the classifiers with boosted trees: their training."""
+"""Base class of the classifiers with boosted trees: training, scores, and saved state."""
 
 from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from treecrf.encoding.encoder import METHODS
+from treecrf.chains.contexts import check_order
+from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.encoded import EncodedLabeled
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.labeled import TrainingParts, read_partitions
-from treecrf.learners.boosted.model import BoostedModel, feature_importances
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
-from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS
-from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks, Stopping
+from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS, scoring_of
+from treecrf.learners.iterations import MAX_LEARNING_RATE, Stopping
+from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.linear._compiled import CompiledModel
+from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, has_validation
-from treecrf.utils.partitions import LocalPartitions, Partitions
-from treecrf.utils.scratch import Allocate
+from treecrf.trees.forest import Forest, check_forest
+from treecrf.utils import checks, model_file
+from treecrf.utils.partitions import LocalPartitions
+from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
 from treecrf.utils.validation import Interval, StrOptions
 
 
-class BoostedSequenceClassifier(BoostedModel):
+def _has_iterations(model: BoostedSequenceClassifier) -> bool:
+    model._require_iterations()
+    return True
+
+
+class BoostedSequenceClassifier(SequenceLearner):
     """Base class of the sequence classifiers whose scores are sums of regression trees.
 
     Subclasses define the kind of chains (`_kind`).
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **BoostedModel._parameter_constraints,
+        **SequenceLearner._parameter_constraints,
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "max_depth": [Interval(numbers.Integral, 1, None, closed="left"), None],
@@ -59,7 +77,7 @@ class BoostedSequenceClassifier(BoostedModel):
         "scoring": [StrOptions(SCORINGS), callable],
     }
 
-    _needed: ClassVar[dict[str, Needs]] = BoostedModel._needed | {
+    _needed: ClassVar[dict[str, Needs]] = SequenceLearner._needed | {
         "tol": Needs("early_stopping", (True, "auto")),
         "max_examples": Needs("sampling", unless=(None,)),
     }
@@ -67,40 +85,34 @@ class BoostedSequenceClassifier(BoostedModel):
     # Where the constructor does not take them.
     monotonic_cst: Any = None
     interaction_cst: Any = None
+    scoring: Any = "loss"
 
-    # Name of the objective in the progress display.
-    _value_name = "log-likelihood"
+    # Advice for the case of too many contexts, for error messages.
+    _alternative: ClassVar[str]
+
+    # Model whose scores the trees start from.
+    _start: LinearStart | None = None
+
+    _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        self._check_training()
-        data = TrainingParts.of(self._prepare(arguments))
-        return self._trained(data, arguments.callbacks)
-
-    def _train_parts(self, partitions: Partitions, arguments: FitArguments) -> dict:
-        """Train on parts, each a `RawData`, and return the fitted attributes.
-
-        The validation data are `RawData`, or partitions in the same place.
-        """
-        if not self._supports_parts() or arguments.eval_sets:
-            return super()._train_parts(partitions, arguments)
-        given, validation = arguments.validation, arguments.validation
-        if isinstance(given, RawData):
-            arguments.check_init_scores()
-            validation = LocalPartitions([given]) if has_validation(given) else None
-        self._check_training()
-        data = read_partitions(self, partitions, validation, arguments.allowed)
-        return self._trained(data, arguments.callbacks, partitions.allocate)
-
-    def _trained(
-        self, data: TrainingParts, callbacks: Callbacks, allocate: Allocate | None = None
-    ) -> dict:
-        """Train on data that have been read, and return the fitted attributes."""
-        trained = train(self._spec(), data, callbacks, self._copy_of, allocate)
+        partitions, validation, allocate = arguments.partitions, arguments.validation, None
+        if partitions is None:
+            self._check_training()
+            data = TrainingParts.of(self._prepare(arguments))
+        else:
+            if isinstance(validation, RawData):
+                arguments.check_init_scores()
+                is_given = has_validation(validation)
+                validation = LocalPartitions([validation]) if is_given else None
+            self._check_training()
+            data = read_partitions(self, partitions, validation, arguments.allowed)
+            allocate = partitions.allocate
+        trained = train(self._spec(), data, arguments.callbacks, self._copy_of, allocate)
         return self._attributes_of(trained)
 
     def _supports_parts(self) -> bool:
-        """Return whether parts of the data need not be joined for training."""
         return True
 
     def _check_training(self) -> None:
@@ -111,15 +123,16 @@ class BoostedSequenceClassifier(BoostedModel):
     def _spec(self) -> BoostingSpec:
         """Return the settings of training."""
         names = {field.name for field in fields(BoostingSpec)}
-        predictor = None if self._scoring in OBJECTIVES else ScoringPredictor(self._fitted_copy({}))
+        scoring, objective = scoring_of(self.scoring), getattr(self, "objective", "log")
+        predictor = None if scoring in OBJECTIVES else ScoringPredictor(self._fitted_copy({}))
         settings = {
             "name": type(self).__name__,
-            "value_name": self._value_name,
+            "value_name": "log-likelihood" if objective == "log" else "objective",
             "kind": self._kind(),
             "window": self._window(),
             "starts": self._starts(),
             "linear": {"window": self.window, "transitions": self.transitions},
-            "scoring": self._scoring,
+            "scoring": scoring,
             "predictor": predictor,
         }
         return BoostingSpec(
@@ -191,6 +204,232 @@ class BoostedSequenceClassifier(BoostedModel):
         }  # fmt: skip
         return model | self._trained_settings()
 
+    # Scores
+
+    @property
+    def _schema(self) -> InputSchema:
+        return self._encoder.schema
+
+    @property
+    def _trained_order(self) -> int:
+        return self._forest.order
+
+    def _reach(self) -> tuple[int, int]:
+        reach = self._encoder.reach
+        if reach is None:
+            raise ValueError("the model has features of unlimited bags; expected bags of a size")
+        if self._start is None:
+            return reach
+        return tuple(map(max, reach, self._start.estimator._reach()))
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        self._require_memory(sequences)
+        encoded = self._encoder.encode(sequences, threads)
+        start = self._start_of(sequences, threads)
+        return self._forest.scores(self._encoder, encoded, threads, start=start)
+
+    def _compile(self) -> CompiledModel | None:
+        if self._trained_backward:
+            return None
+        start = None if self._start is None else self._start.estimator
+        return compiled(
+            self._schema,
+            len(self.classes_),
+            self._trained_order,
+            (self._forest, self._encoder),
+            None if start is None else (start._attributes, start._weights),
+            {self._columns.label, self._columns.group},
+        )
+
+    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
+        encoded = self._encoder.encode(sequences, threads)
+        here = slice(position, position + 1)
+        start = self._start_of(sequences, threads)
+        start = None if start is None else np.ascontiguousarray(start[:, here])
+        depth = encoded.depth_of(self._trained_order)[here]
+        encoded = replace(encoded, row_of_position=encoded.row_of_position[here])
+        scores = self._forest.scores(self._encoder, encoded, threads, start=start, depth=depth)
+        return scores[:, 0]
+
+    def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
+        """Return the scores that the trees are added to; None stands for scores of 0."""
+        return starting_scores(self._start, sequences, self._trained_order, threads)
+
+    def _require_memory(self, sequences: Sequences) -> None:
+        """Raise MemoryError if the scores of the sequences would not fit in memory."""
+        n_labels, order = len(self.classes_), self._trained_order
+        check_order(n_labels, order, self._alternative)
+        require_memory(n_labels, order, sequences.n_positions)
+
+    @available_if(_has_iterations)
+    def staged_predict_proba(
+        self,
+        X: SequencesLike,
+        *,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Iterator[Any]:
+        """Predict the probabilities of all labels after each boosting iteration.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table
+            As in `predict`.
+        init_score, lengths, groups : optional
+            As in `predict`.
+
+        Yields
+        ------
+        list of float arrays of shape (n_positions, n_classes)
+            Marginal probabilities, as from `predict_proba`. For a long table, one array of all
+            positions.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError, TypeError
+            If X does not match the training data. The message names the sequence and the reason.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> len(list(crf.staged_predict_proba(["nab"])))
+        5
+        """
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
+        sequences, _ = self._read(X, segmentation=segmentation, init_score=init_score)
+        empty = np.zeros((0, len(self.classes_)))
+        if not sequences.n_positions:
+            for _ in range(self.n_iter_):
+                yield segmentation.join([empty] * sequences.n_sequences, empty)
+            return
+        with Threads(self.n_jobs) as threads:
+            for lattice in self._staged_lattices(sequences.without_empty(), threads):
+                found = self._as_read(split_sequences(lattice.marginals(), sequences.offsets))
+                yield segmentation.join(found, empty)
+
+    @available_if(_has_iterations)
+    def truncated(self, n_iter: int) -> Self:
+        """Return a fitted copy with the first iterations only.
+
+        All its methods, such as `predict`, `decode` and `save`, use these iterations, and its
+        fitted attributes are those of a model that was trained no longer. It shares the trees, so
+        it takes hardly any memory.
+
+        Parameters
+        ----------
+        n_iter : int
+            Number of iterations to keep, from 0 to ``n_iter_``.
+
+        Returns
+        -------
+        estimator
+            A fitted copy of the estimator, with the same parameters.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        TypeError
+            If `n_iter` is not an integer.
+        ValueError
+            If `n_iter` is not in this range.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> X, y = ["banana", "cabana"], ["cvcvcv", "cvcvcv"]
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+        >>> first = crf.truncated(2)
+        >>> first.n_iter_, crf.n_iter_
+        (2, 5)
+        >>> bool(first.score(X, y) <= crf.score(X, y))
+        True
+        """
+        check_is_fitted(self)
+        if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool):
+            raise TypeError(f"n_iter is of type {type(n_iter).__name__}; expected an integer")
+        if not 0 <= n_iter <= self.n_iter_:
+            raise ValueError(
+                f"n_iter={n_iter}; expected 0 to {self.n_iter_}, the iterations of the model"
+            )
+        kept, forest = slice(0, int(n_iter) + 1), self._forest.copy(int(n_iter))
+        fitted = {name: value for name, value in vars(self).items() if self._is_fitted(name)}
+        fitted |= {
+            "_forest": forest,
+            "n_iter_": forest.n_iter,
+            "feature_importances_": feature_importances(forest, self._encoder),
+            "train_score_": self.train_score_[kept],
+            "validation_score_": self.validation_score_[kept],
+            "evals_result_": {
+                name: {metric: scores[kept] for metric, scores in of_set.items()}
+                for name, of_set in self.evals_result_.items()
+            },
+        }
+        return self._fitted_copy(fitted)
+
+    def _require_iterations(self) -> None:
+        """Raise AttributeError unless the fitted model has boosting iterations."""
+
+    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        self._require_memory(sequences)
+        encoded = self._encoder.encode(sequences, threads)
+        scores = self._start_of(sequences, threads)
+        constraints = self._constraints(sequences.offsets)
+        for i in range(self._forest.n_iter):
+            scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)
+            yield self._constrained(scores.copy(), sequences.offsets, constraints, threads)
+
+    # Saved models
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model: values for JSON, and arrays."""
+        encoder_values, encoder_arrays = self._encoder.state()
+        values = {
+            "encoder": encoder_values,
+            "n_iter": self.n_iter_,
+            "seed": self._seed,
+            "order": self._forest.order,
+        }
+        arrays = {
+            "train_score": self.train_score_,
+            "validation_score": self.validation_score_,
+            "feature_importances": self.feature_importances_,
+        }
+        forest = model_file.as_section(self._forest.pack(), "forest")
+        return values, arrays | encoder_arrays | forest
+
+    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+        """Restore the encoder of a saved model; raises ValueError if its parts do not fit."""
+        return Encoder.from_state(values, arrays)
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
+        if self.scoring is None:  # files have no functions
+            self.scoring = "loss"
+        self._validate_params()
+        packed = model_file.Section(arrays, "forest")
+        self.classes_ = arrays["classes"]
+        self._encoder = self._restored_encoder(values["encoder"], arrays)
+        self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
+        checks.check_counts(self.n_iter_, self._seed, order)
+        checks.check_classes(self.classes_)
+        self._check_size(len(self.classes_), order, 1)
+        check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
+        self._forest = Forest.unpack(len(self.classes_), order, packed)
+        self.train_score_ = arrays["train_score"]
+        self.validation_score_ = arrays["validation_score"]
+        self.feature_importances_ = arrays["feature_importances"]
+        self.evals_result_: dict[str, dict[str, np.ndarray]] = {}
+        self.n_features_in_ = self._encoder.n_features
+        checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        checks.check_series(self.feature_importances_, self.n_features_in_)
+        vars(self).update(self._feature_names(self._encoder.names))
+        return self
+
 
 @dataclass(frozen=True)
 class ScoringPredictor:
@@ -205,7 +444,7 @@ class ScoringPredictor:
         model = self.estimator._fitted_copy(self.estimator._model_attributes(trained))
         model.n_jobs = n_jobs
         lattice = scores.lattice(model.order)
-        if model._scoring == NEG_LOG_LOSS:
+        if scoring_of(model.scoring) == NEG_LOG_LOSS:
             if lattice is not None:
                 return lattice.marginals()
             return np.concatenate(model._as_read(model._proba(data.sequences, data.allowed)))
@@ -213,3 +452,16 @@ class ScoringPredictor:
             return model._best_codes(lattice)
         labels = model._as_read(model._labels(data.sequences, data.allowed))
         return np.searchsorted(trained.classes, np.concatenate(labels))
+
+
+def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
+    """Return the fraction of the total gain due to each feature; float64 array (n_features,)."""
+    gains = encoder.by_feature(forest.gains(len(encoder.columns)))
+    return gains / max(gains.sum(), np.finfo(float).tiny)
+
+
+def starting_scores(
+    start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
+) -> np.ndarray | None:
+    """Return the scores of all contexts that the trees are added to; None if they are 0."""
+    return table_of_parts(*starting_parts(start, sequences, threads), sequences.offsets, order)

@@ -31,6 +31,7 @@ from treecrf.learners.boosted.start import (
     is_linear,
 )
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.evaluation import scoring_of
 from treecrf.learners.parameters import Needs
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -378,7 +379,52 @@ class TreeCRF(BoostedSequenceClassifier):
         self.verbose = verbose
 
     def _check_training(self) -> None:
-        _check_combinations(self)
+        """Raise an error that names both settings if two cannot be combined."""
+        has_beam, init = self.beam_width is not None, self.init
+        if self._is_newton() and not OBJECTIVES[self.objective].has_curvature:
+            raise ValueError(
+                f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
+                "for Newton steps"
+            )
+        if has_beam and self.objective != "log":
+            raise ValueError(
+                f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
+            )
+        if not isinstance(init, str) and not is_linear(init):
+            raise TypeError(
+                f"init is of type {type(init).__name__}; expected 'auto', 'zero', 'linear', "
+                "'pseudo_likelihood' or a LinearCRF"
+            )
+        if is_linear(init) and self.order == 0:
+            raise ValueError(
+                f"init={init!r} requires order=1 or higher; the linear model has weights for the "
+                "previous label"
+            )
+        if has_beam and init not in ("auto", "zero"):
+            raise ValueError(f"init={init!r} needs all contexts; a beam requires init='zero'")
+        is_warm = self.warm_start and getattr(self, "init_", None) is not None
+        if self.monotonic_cst is not None and (is_warm or is_linear(init)):
+            raise ValueError(
+                "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
+                "or 'pseudo_likelihood'"
+            )
+        if self.constant_transitions:
+            self._check_constant_transitions()
+
+    def _check_constant_transitions(self) -> None:
+        """Raise ValueError if constant transitions are not supported in this combination."""
+        for name, is_supported, expected in (
+            ("order", self.order > 0, "1 or higher"),
+            ("objective", self.objective == "log", "'log'"),
+            ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
+            ("beam_width", self.beam_width is None, "None"),
+            ("sampling", self.sampling is not None, "'auto' or a number"),
+        ):
+            if not is_supported:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} with constant_transitions=True; expected "
+                    f"{expected}"
+                )
 
     def _trained_settings(self) -> dict[str, Any]:
         return {"_trained_objective": self.objective}
@@ -389,25 +435,26 @@ class TreeCRF(BoostedSequenceClassifier):
             "constant_transitions": self._has_transitions,
         }
 
-    @property
-    def _value_name(self) -> str:
-        return "log-likelihood" if self.objective == "log" else "objective"
-
     # Settings
 
     def _kind(self) -> ExactKind | BeamKind:
+        is_newton, bound_share = self._is_newton(), None
+        if is_newton:
+            shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
+            bound_share = shares[self.curvature]
         settings = {
             "order": self.order,
             "transitions": self.transitions,
-            "has_curvature": self._is_newton(),
-            "bound_share": self._bound_share(),
+            "has_curvature": is_newton,
+            "bound_share": bound_share,
         }
         if self.beam_width is not None:
             return BeamKind(**settings, beam=self._beam())
+        is_log = scoring_of(self.scoring) == "log_likelihood"
         return ExactKind(
             **settings,
             objective_name=self.objective,
-            validation_name="log" if self._scoring == "log_likelihood" else self.objective,
+            validation_name="log" if is_log else self.objective,
             n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
             constant_transitions=self.constant_transitions,
             alternative=self._alternative,
@@ -417,12 +464,6 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.second_order == "auto":
             return OBJECTIVES[self.objective].has_curvature
         return bool(self.second_order)
-
-    def _bound_share(self) -> float | None:
-        """Return the minimum fraction of the bound in the curvature; None in first order."""
-        if not self._is_newton():
-            return None
-        return {"diagonal": 0.0, "bound": 1.0}.get(self.curvature, min(self.learning_rate, 1.0))
 
     def _starts(self) -> list:
         if self.init == "linear":
@@ -557,75 +598,3 @@ class TreeCRF(BoostedSequenceClassifier):
             # Files have no estimators among the parameters.
             self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)
-
-
-# Settings that cannot be combined
-
-
-def _check_combinations(crf: Any) -> None:
-    """Raise an error that names both settings if two cannot be combined."""
-    _check_objective(crf)
-    _check_init(crf)
-    _check_beam(crf)
-    _check_monotonic(crf)
-    _check_constant_transitions(crf)
-
-
-def _check_objective(crf: Any) -> None:
-    """Raise ValueError for settings that only the log-likelihood supports."""
-    if crf._is_newton() and not OBJECTIVES[crf.objective].has_curvature:
-        raise ValueError(
-            f"second_order=True requires objective='log'; {crf.objective!r} has no curvature "
-            "for Newton steps"
-        )
-    if crf.beam_width is not None and crf.objective != "log":
-        raise ValueError(
-            f"objective={crf.objective!r} needs all contexts; a beam requires objective='log'"
-        )
-
-
-def _check_init(crf: Any) -> None:
-    """Raise an error if ``init`` is not supported, or not in this combination."""
-    if not isinstance(crf.init, str) and not is_linear(crf.init):
-        raise TypeError(
-            f"init is of type {type(crf.init).__name__}; expected 'auto', 'zero', "
-            "'linear', 'pseudo_likelihood' or a LinearCRF"
-        )
-    if is_linear(crf.init) and crf.order == 0:
-        raise ValueError(
-            f"init={crf.init!r} requires order=1 or higher; the linear model has weights for "
-            "the previous label"
-        )
-
-
-def _check_beam(crf: Any) -> None:
-    """Raise ValueError for a start that scores all contexts together with a beam."""
-    if crf.beam_width is not None and crf.init not in ("auto", "zero"):
-        raise ValueError(f"init={crf.init!r} needs all contexts; a beam requires init='zero'")
-
-
-def _check_monotonic(crf: Any) -> None:
-    """Raise ValueError for monotonic constraints together with a linear start."""
-    is_warm = crf.warm_start and getattr(crf, "init_", None) is not None
-    if crf.monotonic_cst is not None and (is_warm or is_linear(crf.init)):
-        raise ValueError(
-            "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
-            "or 'pseudo_likelihood'"
-        )
-
-
-def _check_constant_transitions(crf: Any) -> None:
-    """Raise ValueError if constant transitions are not supported in this combination."""
-    if not crf.constant_transitions:
-        return
-    for name, is_supported, expected in (
-        ("order", crf.order > 0, "1 or higher"),
-        ("objective", crf.objective == "log", "'log'"),
-        ("init", crf.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
-        ("beam_width", crf.beam_width is None, "None"),
-        ("sampling", crf.sampling is not None, "'auto' or a number"),
-    ):
-        if not is_supported:
-            raise ValueError(
-                f"{name}={getattr(crf, name)!r} with constant_transitions=True; expected {expected}"
-            )

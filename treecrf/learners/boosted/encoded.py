@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from treecrf.encoding.encoded import EncodedSequences, chained
+from treecrf.encoding.sequence_keys import SequenceHashes
 from treecrf.inputs.sequences import Sequences
 
 
@@ -82,6 +83,20 @@ class EncodedPart:
 
     training: EncodedLabeled | None
     held_out: EncodedLabeled | None
+    # Hashes of training sequences whose keys are not known yet: for the case that some part lists
+    # ids, and for the case that no part does. A hash is None in a case that this part rules out,
+    # because it has no ids or lists some.
+    hashes: tuple[SequenceHashes | None, SequenceHashes | None] | None = None
+
+    def get_hashes(self) -> tuple[SequenceHashes | None, SequenceHashes | None] | None:
+        """Return the hashes."""
+        return self.hashes
+
+    def with_keys(self, keys: np.ndarray | None) -> EncodedPart:
+        """Return the part with keys of the training sequences in place of their hashes."""
+        if keys is None:
+            return self
+        return EncodedPart(replace(self.training, keys=keys), self.held_out)
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,10 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.encoding import (
-    EMPTY,
-    Encoding,
-    encode_part,
-    encode_validation,
-    with_keys,
-)
-from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.labeled import TrainingParts, joined, recode, take_some
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.messages import ShardSettings, Totals, total
 from treecrf.learners.boosted.sampled_booster import (
@@ -33,12 +27,19 @@ from treecrf.learners.boosted.sampled_booster import (
 )
 from treecrf.learners.boosted.shard import predictions, true_labels
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart
+from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
 from treecrf.learners.iterations import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, count_labels
 from treecrf.trees.forest import Forest
-from treecrf.utils.partitions import LocalPartitions, Partitions, PerPartition, identity, view
+from treecrf.utils.partitions import (
+    LocalPartitions,
+    Partitions,
+    PartitionsView,
+    PerPartition,
+    identity,
+    view,
+)
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
@@ -92,7 +93,7 @@ def engine_of(
     if data.in_memory:
         parts = encoded.map(identity)
         booster = _local_booster(setup, parts[0], forest, n_iter, threads)
-        sets = [part and encoding.validation(part) for part in data.evaluated]
+        sets = [part and encoding.encode(part) for part in data.evaluated]
         held_out = parts[-1].held_out
         validation, *sets = [_scored(setup, each, threads) for each in (held_out, *sets)]
         return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
@@ -124,7 +125,8 @@ def _encoder_of(spec: BoostingSpec, data: TrainingParts) -> Encoder:
     if data.earlier:
         return data.earlier["_encoder"].widened(training.described.longest)
     sequences = view(training.partitions, _sequences_of)
-    return spec.encoder().fit_parts(sequences, training.described, data.seed)
+    encoder = Encoder(spec.window, spec.max_bins, spec.missing)
+    return encoder.fit_parts(sequences, training.described, data.seed)
 
 
 def _sequences_of(data: LabeledSequences) -> Sequences:
@@ -177,14 +179,103 @@ def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
     marks = data.marks or [None] * data.labeled.partitions.n_parts
     categories = data.training.described.schema.categories
     encoded = data.labeled.partitions.derive_all(
-        encode_part, PerPartition(marks), categories, encoding, otherwise=EMPTY
+        encode_part, PerPartition(marks), categories, encoding, otherwise=EncodedPart(None, None)
     ).kept()
     if data.validation is not None:
         held_out = data.validation.partitions.derive_all(
-            encode_validation, encoding, otherwise=EMPTY
+            encode_validation, encoding, otherwise=EncodedPart(None, None)
         )
         encoded = encoded.chain(held_out.kept())
-    return with_keys(encoded, encoding.is_sampled)
+    return _with_keys(encoded) if encoding.is_sampled else encoded
+
+
+# Encoding, where the partitions are
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How labeled sequences are encoded."""
+
+    spec: BoostingSpec
+    encoder: Encoder
+    start: LinearStart | None
+    of_labels: np.ndarray  # float64 (n_labels,): weights of the labels
+    is_sampled: bool  # whether trees are grown on samples, for which sequences need keys
+    threads: Threads | None = None  # for data in this process
+
+    def encode(self, data: LabeledSequences, *, is_training: bool = False) -> EncodedLabeled:
+        """Encode sequences; those for training get their keys later."""
+        spec, threads = self.spec, self.threads or Threads(1)
+        # Position weights are for training data.
+        weights = spec.kind.position_weights(data, self.of_labels) if is_training else np.ones(0)
+        return EncodedLabeled(
+            self.encoder.encode(data.sequences, threads),
+            data.codes,
+            data.allowed,
+            data.candidates,
+            data.weights,
+            weights,
+            np.zeros(0, dtype=np.uint64),
+            *starting_parts(self.start, data.sequences, threads),
+            sequences=None if is_training or spec.scoring in OBJECTIVES else data.sequences,
+        )
+
+
+def encode_part(
+    data: LabeledSequences,
+    held_out: np.ndarray | None,  # marks the sequences that are held out, if any
+    categories: dict[int, np.ndarray],  # of the training sequences in all parts
+    encoding: Encoding,
+) -> EncodedPart:
+    """Encode a part, with some of its sequences held out."""
+    validation = None
+    if held_out is not None:
+        left, data = take_some(data, held_out), take_some(data, ~held_out)
+        validation = None if left is None else encoding.encode(left)
+    if data is None:
+        return EncodedPart(None, validation)
+    training = encoding.encode(recode(data, categories), is_training=True)
+    hashes = None
+    if encoding.is_sampled:
+        hashes = _hashes(training, [training.position_weights, *data.ties])
+    return EncodedPart(training, validation, hashes)
+
+
+def _hashes(
+    data: EncodedLabeled, ties: list[np.ndarray]
+) -> tuple[SequenceHashes | None, SequenceHashes | None]:
+    """Hash encoded sequences: if any part lists ids, and if none does."""
+    arrays = data.encoded, data.codes, data.allowed, data.candidates
+    are_possible = data.encoded.n_ids > 0, not lists_ids(data.encoded)
+    with_lists, without = (
+        encoded_hashes(*arrays, ties=ties, with_lists=case) if is_possible else None
+        for case, is_possible in zip((True, False), are_possible, strict=True)
+    )
+    return with_lists, without
+
+
+def encode_validation(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
+    """Encode a part of the validation data."""
+    return EncodedPart(None, encoding.encode(data))
+
+
+def _with_keys(encoded: Partitions) -> Partitions:
+    """Return encoded partitions with keys, on which samples depend."""
+    own = PerPartition(encoded.derive(EncodedPart.get_hashes).reduce(_encoded_keys))
+    if hasattr(encoded, "make_shards"):
+        return encoded.derive(EncodedPart.with_keys, own)
+    # Scratch files would store the parts again.
+    return PartitionsView(encoded, EncodedPart.with_keys, own)
+
+
+def _encoded_keys(
+    parts: list[tuple[SequenceHashes | None, SequenceHashes | None] | None],
+) -> list[np.ndarray | None]:
+    """Return the keys of the training sequences of each part; None if it has none."""
+    present = [part for part in parts if part is not None]
+    no_part_lists = all(without is not None for _, without in present)
+    keys = iter(keys_of([part[no_part_lists] for part in present]))
+    return [None if part is None else next(keys) for part in parts]
 
 
 # In this process

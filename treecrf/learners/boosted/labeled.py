@@ -382,7 +382,7 @@ def read_partitions(
     allowed: Any = None,  # the argument of `fit`, if there is one partition
 ) -> TrainingParts:
     """Read and check all partitions; errors name the partition."""
-    earlier = estimator._earlier_fit()
+    earlier = estimator._earlier_fit() if estimator.warm_start else {}
     schema = estimator._required_schema(earlier)
     parts = describe(raws, estimator.categorical_features, schema)
     described, seed = merged(parts, schema), estimator._seed_of(earlier)

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import TrainingParts, joined
-from treecrf.learners.boosted.loop import boost, report_to
+from treecrf.learners.boosted.loop import boost
 from treecrf.learners.boosted.selection import Choice, choose
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, IterationInfo
@@ -82,7 +82,6 @@ def _boosted(
         value = None if validation is None else validation.value(forest)
         history = _history_before(data.earlier, value)
         evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
-        show = report_to(progress, spec.value_name)
 
         def info(n_done: int) -> IterationInfo:
             def model_so_far() -> Any:
@@ -92,11 +91,13 @@ def _boosted(
             return IterationInfo(spec.name, n_done, n_iter, history, model_so_far, booster)
 
         def report(n_done: int, history: History) -> bool:
-            show(n_done, history)
+            if spec.verbose:
+                progress.update(n_done, history.latest(spec.value_name))
             evaluations.add_to(history, forest)
-            return callbacks.after(info(n_done))
+            return bool(callbacks.callbacks) and callbacks.after(info(n_done))
 
-        callbacks.start(info(forest.n_iter))
+        if callbacks.callbacks:
+            callbacks.start(info(forest.n_iter))
         history = boost(booster, n_iter, validation, spec.stopping(), report, history)
     warn_of_end(spec, history)
     history = replace(history, validation=choice.scores or history.validation)
