@@ -92,19 +92,17 @@ class History:
 
     def until(self, last: int) -> History:
         """Return the entries up to and including the one at ``last``."""
-        return History(
-            self.train[: last + 1],
-            self.validation[: last + 1],
-            evals=self._evals(lambda scores: scores[: last + 1]),
-        )
+        kept = slice(last + 1)
+        evals = {
+            name: {metric: scores[kept] for metric, scores in of_set.items()}
+            for name, of_set in self.evals.items()
+        }
+        return History(self.train[kept], self.validation[kept], evals=evals)
 
     def evals_result(self) -> dict[str, dict[str, np.ndarray]]:
         """Return the fitted attribute ``evals_result_``."""
-        return self._evals(np.array)
-
-    def _evals(self, function: Callable[[list[float]], Any]) -> dict[str, dict[str, Any]]:
         return {
-            name: {metric: function(scores) for metric, scores in of_set.items()}
+            name: {metric: np.array(scores) for metric, scores in of_set.items()}
             for name, of_set in self.evals.items()
         }
 

@@ -78,6 +78,8 @@ class LabeledSequences:
 
     def weighted(self) -> LabeledSequences:
         """Leave out the sequences of weight 0; ValueError if no symbols remain."""
+        if self.weights is None:
+            return self
         kept = self.have_weight()
         return self if kept.all() else self._left(kept, "of weight 0")
 

@@ -88,10 +88,6 @@ class EncodedPart:
     # because it has no ids or lists some.
     hashes: tuple[SequenceHashes | None, SequenceHashes | None] | None = None
 
-    def get_hashes(self) -> tuple[SequenceHashes | None, SequenceHashes | None] | None:
-        """Return the hashes."""
-        return self.hashes
-
     def with_keys(self, keys: np.ndarray | None) -> EncodedPart:
         """Return the part with keys of the training sequences in place of their hashes."""
         if keys is None:

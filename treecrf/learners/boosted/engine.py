@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.inputs.sequences import Description, Sequences
+from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.labeled import TrainingParts, joined, recode, take_some
 from treecrf.learners.boosted.loop import Booster
@@ -68,8 +69,18 @@ def make_engine(
     allocate: Allocate | None = None,  # makes the arrays of shards in this process
 ) -> Engine:
     """Return the engine for a chosen start and number of iterations; may release the data."""
-    encoder, forest = _encoder_of(spec, data), _forest_of(spec, data)
-    start = _fit_start(spec, data, init)
+    training, earlier, start = data.training, data.earlier, None
+    if earlier:
+        encoder = earlier["_encoder"].widened(training.described.longest)
+        forest, fitted = earlier["_forest"].copy(), earlier.get("init_")
+        start = None if fitted is None else LinearStart(fitted)
+    else:
+        sequences = view(training.partitions, attrgetter("sequences"))
+        encoder = Encoder(spec.window, spec.max_bins, spec.missing)
+        encoder.fit_parts(sequences, training.described, data.seed)
+        forest = spec.kind.new_forest(len(data.classes))
+        if init is not None:
+            start = _fit_start(spec, data, init)
     return engine_of(spec, data, encoder, forest, start, n_iter, threads, allocate)
 
 
@@ -120,32 +131,8 @@ def shards_of(
 # What training starts from
 
 
-def _encoder_of(spec: BoostingSpec, data: TrainingParts) -> Encoder:
-    training = data.training
-    if data.earlier:
-        return data.earlier["_encoder"].widened(training.described.longest)
-    sequences = view(training.partitions, _sequences_of)
-    encoder = Encoder(spec.window, spec.max_bins, spec.missing)
-    return encoder.fit_parts(sequences, training.described, data.seed)
-
-
-def _sequences_of(data: LabeledSequences) -> Sequences:
-    return data.sequences
-
-
-def _forest_of(spec: BoostingSpec, data: TrainingParts) -> Forest:
-    if data.earlier:
-        return data.earlier["_forest"].copy()
-    return spec.kind.new_forest(len(data.classes))
-
-
-def _fit_start(spec: BoostingSpec, data: TrainingParts, init: Any) -> LinearStart | None:
-    """Return the model whose scores the trees start from; None stands for scores of 0."""
-    if data.earlier:
-        fitted = data.earlier.get("init_")
-        return None if fitted is None else LinearStart(fitted)
-    if init is None:
-        return None
+def _fit_start(spec: BoostingSpec, data: TrainingParts, init: Any) -> LinearStart:
+    """Return the model whose scores the trees start from."""
     if hasattr(init, "classes_"):
         return LinearStart.fit(init, data.joined(None), spec.linear, spec.n_jobs)
     sample = data.training.at_random(MAX_POSITIONS, data.seed)
@@ -176,10 +163,10 @@ def _weights_of_labels(spec: BoostingSpec, data: TrainingParts) -> np.ndarray:
 
 def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
     """Return the `EncodedPart` of all training data, and then of the validation data."""
-    marks = data.marks or [None] * data.labeled.partitions.n_parts
+    marks = None if data.marks is None else PerPartition(data.marks)
     categories = data.training.described.schema.categories
     encoded = data.labeled.partitions.derive_all(
-        encode_part, PerPartition(marks), categories, encoding, otherwise=EncodedPart(None, None)
+        encode_part, marks, categories, encoding, otherwise=EncodedPart(None, None)
     ).kept()
     if data.validation is not None:
         held_out = data.validation.partitions.derive_all(
@@ -261,7 +248,7 @@ def encode_validation(data: LabeledSequences, encoding: Encoding) -> EncodedPart
 
 def _with_keys(encoded: Partitions) -> Partitions:
     """Return encoded partitions with keys, on which samples depend."""
-    own = PerPartition(encoded.derive(EncodedPart.get_hashes).reduce(_encoded_keys))
+    own = PerPartition(encoded.derive(attrgetter("hashes")).reduce(_encoded_keys))
     if hasattr(encoded, "make_shards"):
         return encoded.derive(EncodedPart.with_keys, own)
     # Scratch files would store the parts again.

@@ -207,10 +207,11 @@ class LabeledParts:
         lengths: list[np.ndarray],
     ):
         self.partitions = partitions  # of `LabeledSequences`, none of them empty
+        self.n_positions = int(sum(of_part.sum() for of_part in lengths))
         self.described = replace(
             described,
             n_sequences=sum(map(len, lengths)),
-            n_positions=int(sum(of_part.sum() for of_part in lengths)),
+            n_positions=self.n_positions,
             longest=int(max(of_part.max() for of_part in lengths)),
         )
         self.lengths = lengths  # of the sequences in each part
@@ -249,11 +250,6 @@ class LabeledParts:
         if selected.described.n_sequences == labeling.described.n_sequences:
             return selected
         return selected.with_used_categories()
-
-    @property
-    def n_positions(self) -> int:
-        """Number of positions in all parts."""
-        return self.described.n_positions
 
     @property
     def n_positions_of_largest(self) -> int:

@@ -41,7 +41,9 @@ class Trained:
 
     def kept(self, stopping: Stopping | None) -> Trained:
         """Return the best iteration if there is early stopping, else the last."""
-        n_kept = self.history.kept(stopping)
+        if stopping is None or not self.history.validation:
+            return self
+        n_kept = self.history.best()
         return replace(self, forest=self.forest.copy(n_kept), history=self.history.until(n_kept))
 
 
