@@ -18,7 +18,7 @@ import treecrf
 from treecrf import TreeCRF
 from treecrf.chains.objectives import LogLikelihood
 from treecrf.inputs.reading import as_sequences
-from treecrf.utils.progress import Progress
+from treecrf.learners.boosted.loop import Booster
 
 
 def small(**parameters) -> TreeCRF:
@@ -766,7 +766,7 @@ def test_prediction_checks_memory_first(method, trained, letters, monkeypatch):
     def refuse(n_labels, order, n_positions):
         raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
 
-    monkeypatch.setattr(treecrf.learners.boosted.model, "require_memory", refuse)
+    monkeypatch.setattr(treecrf.learners.boosted.base, "require_memory", refuse)
     with pytest.raises(MemoryError, match="3 labels, order 1, 100 positions"):
         list(getattr(trained, method)(["abc", "a" * 97]))
 
@@ -811,7 +811,7 @@ def assert_unchanged(crf: TreeCRF, before: tuple, X) -> None:
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("place", ["report", "inference"])
+@pytest.mark.parametrize("place", ["step", "inference"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("broken")])
 def test_an_interrupted_fit_leaves_the_model_unchanged(
     warm_start, n_jobs, place, error, letters, monkeypatch
@@ -821,7 +821,7 @@ def test_an_interrupted_fit_leaves_the_model_unchanged(
     before = state_of(crf, X)
     crf.set_params(max_iter=20)
     owner, name = {
-        "report": (Progress, "update"), "inference": (LogLikelihood, "_compute")
+        "step": (Booster, "step"), "inference": (LogLikelihood, "_compute")
     }[place]  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, Interrupting(getattr(owner, name), error))
