@@ -17,15 +17,20 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, contexts_at, forward, forward_tile_row,
-    has_weight, move_to, next_context, occupancy, open_chain, path_score, tile_length, tile_pairs,
-    tile_start,
+    Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, chain_shape, contexts_at, forward,
+    forward_tile_row, has_weight, move_to, next_context, occupancy, open_chain, path_score,
+    tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
-    Influence, open_influence, own_influence, store_curvatures, visit_backward, visit_forward,
+    Influence, open_influence, own_influence, visit_backward, visit_forward,
 )
 from treecrf.chains._memory cimport release
 from treecrf.utils._vector_math cimport rounded
+
+cdef extern from "chains/influence.h" nogil:
+    void store_curvatures(const chain_shape *shape, const double *pairs, Py_ssize_t t,
+                          Py_ssize_t count, const Influence *influence, double *out,
+                          Py_ssize_t stride)
 
 cdef extern from "chains/recursions.h" nogil:
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
@@ -143,7 +148,11 @@ def residuals(scores, const int64_t[::1] offsets,
             if bounded:
                 for tile in range(chain.n_tiles):
                     visit_forward(&chain, &influence, tile)
-                    store_limited(&chain, &influence, tile, curvature)
+                    store_curvatures(
+                        &chain.shape, tile_pairs(&chain, tile), tile_start(&chain, tile),
+                        tile_length(&chain, tile), &influence,
+                        &curvature[0, chain.start + tile_start(&chain, tile), 0],
+                        curvature.shape[1] * chain.shape.width)
         release(&chain.memory)
 
 
@@ -174,13 +183,3 @@ cdef void store_diagonal(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out
         target = &out[v, chain.start + tile_start(chain, i), 0]
         for k in range(n):
             target[k] = rounded(row[k] * own_influence(row[k]))
-
-
-cdef void store_limited(const Chain *chain, const Influence *influence, Py_ssize_t i,
-                        double[:, :, ::1] out) noexcept nogil:
-    """Write the curvature of each pair of tile i, limited by the bound."""
-    cdef Py_ssize_t v, j, count = tile_length(chain, i), start = chain.start + tile_start(chain, i)
-    for v in range(chain.shape.n_labels):
-        for j in range(count):
-            memset(&out[v, start + j, 0], 0, chain.shape.width * sizeof(double))
-            store_curvatures(chain, influence, i, v, j, &out[v, start + j, 0])

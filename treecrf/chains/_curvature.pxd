@@ -6,6 +6,21 @@ from treecrf.chains._chain cimport Chain
 
 
 cdef extern from "chains/influence.h" nogil:
+    double SMALLEST_P
+    ctypedef struct Influence "influence_rows":
+        # How much is known about other positions from a context, see there.
+        double bound_share
+        double *contexts
+        double *inverse
+        double *future
+        double *past
+        double *ones
+        double *work
+        double *starts
+        double *ends
+        double *backward
+        Py_ssize_t in_tile
+    double own_influence(double p)
     double influence_beyond(double *row, const double *values, const double *mean, Py_ssize_t n)
 
 cdef enum:
@@ -24,30 +39,9 @@ cdef inline bint is_rare(double p, Py_ssize_t length) noexcept nogil:
     return p * length < 2.0 ** -10
 
 
-cdef inline double own_influence(double p) noexcept nogil:
-    """Return the influence of an event of probability p on its own position."""
-    return 2.0 * (1.0 - min(p, 1.0))
-
-
-cdef struct Influence:
-    # How much is known about other positions from a context, for the contexts before each position
-    # of a tile and after its last.
-    double bound_share   # the curvature is at least this share of the bound
-    double *contexts     # probability of each context
-    double *future       # influence on this position and later ones
-    double *past         # influence on earlier positions
-    double *work         # three rows of contexts
-    double *starts       # for each tile, the row of `contexts` before its first position,
-    double *ends         # that of `future` after its last,
-    double *backward     # and that of the backward pass after its last
-    Py_ssize_t in_tile   # the tile whose rows are in memory
-
-
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                               Py_ssize_t last, double bound_share) except *
 cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil
 cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil
-cdef void store_curvatures(const Chain *chain, const Influence *influence, Py_ssize_t i,
-                           Py_ssize_t v, Py_ssize_t j, double *out) noexcept nogil
 cdef double curvature_of(const Chain *chain, const Influence *influence, Py_ssize_t v,
                          Py_ssize_t t, Py_ssize_t j, Py_ssize_t c, double p) noexcept nogil

@@ -19,40 +19,48 @@ first, while their pairs are computed; the influence on earlier positions, and t
 pass in the other direction. In a long sequence, the second pass computes the pairs again.
 """
 
-from libc.math cimport fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, backward_row, contexts_at, forward_tile_row, load_pairs, n_ends_of, occupancy,
-    tile_length, tile_pairs, tile_start,
+    Chain, backward_row, chain_shape, contexts_at, forward_tile_row, load_pairs, n_ends_of,
+    occupancy, tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._memory cimport longest_of, release, take_doubles
-from treecrf.utils._vector_math cimport rounded
 
-# The smallest number with a finite inverse, about.
-cdef double MIN_P = 2.0 ** -1022
+cdef extern from "chains/influence.h" nogil:
+    void sum_contexts(const chain_shape *shape, const double *pairs, Py_ssize_t t,
+                      Py_ssize_t count, const Influence *influence)
+    void future_rows(const chain_shape *shape, const double *pairs, Py_ssize_t stride,
+                     Py_ssize_t t, Py_ssize_t first, Py_ssize_t last, Py_ssize_t length,
+                     const Influence *influence)
+    void past_rows(const chain_shape *shape, const double *pairs, Py_ssize_t stride, Py_ssize_t t,
+                   Py_ssize_t first, Py_ssize_t last, const Influence *influence)
 
 
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                               Py_ssize_t last, double bound_share) except *:
     """Take memory of the chain for the longest of some sequences."""
     cdef Influence influence
-    cdef Py_ssize_t n_tiles, n = chain.shape.n_contexts
+    cdef Py_ssize_t c, n_tiles, n = chain.shape.n_contexts
     cdef Py_ssize_t longest = longest_of(offsets, first, last)
     memset(&influence, 0, sizeof(Influence))
     influence.bound_share = bound_share
     n_tiles = (longest + chain.tile - 1) // chain.tile
     influence.contexts = take_doubles(&chain.memory, (chain.tile + 1) * n)
+    influence.inverse = take_doubles(&chain.memory, (chain.tile + 1) * n)
     influence.future = take_doubles(&chain.memory, (chain.tile + 1) * n)
     influence.past = take_doubles(&chain.memory, (chain.tile + 1) * n)
     influence.work = take_doubles(&chain.memory, 3 * n)
+    influence.ones = take_doubles(&chain.memory, n)
     influence.starts = take_doubles(&chain.memory, n_tiles * n)
     influence.ends = take_doubles(&chain.memory, n_tiles * n)
     influence.backward = take_doubles(&chain.memory, n_tiles * n)
     if chain.memory.failed:
         release(&chain.memory)
         raise MemoryError(f"no memory for the curvature of a sequence of {longest} positions")
+    for c in range(n):
+        influence.ones[c] = 1.0
     return influence
 
 
@@ -70,6 +78,7 @@ cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexc
         occupancy(chain, contexts_at(&chain.shape, tile_start(chain, i)),
                   forward_tile_row(chain, i, 0), chain.backward, start)
     else:
+        memset(start, 0, size)
         start[0] = 1.0
     if i < chain.n_tiles - 1:
         memcpy(end, influence.future, size)
@@ -80,22 +89,36 @@ cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexc
 
 
 cdef void enter_tile(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil:
-    """Compute the rows of `contexts` and `future` in tile i from those at its ends."""
-    cdef Py_ssize_t j, count = tile_length(chain, i), size = chain.shape.n_contexts * sizeof(double)
+    """Compute the rows of `contexts` and `future` in tile i from those at its ends.
+
+    The influence of context c at t on position s >= t is 2 TV(P(c_s | c_t = c), P(c_s)), with TV
+    the total variation. It is 2 (1 - P(c)) at s = t and does not grow with s. From t + 1 on it is
+    at most the sum of the influences of the next contexts, weighted by |P(c' | c) - P(c')| or by
+    P(c' | c). The second one is smaller mostly where successive contexts share labels, and is
+    computed there. ``_beam_gradients.influence_of_future`` bounds the states of a beam likewise.
+    """
+    cdef Py_ssize_t j, k, count = tile_length(chain, i), t = tile_start(chain, i)
+    cdef Py_ssize_t step = run_length(chain, count), size = chain.shape.n_contexts * sizeof(double)
     memcpy(influence.contexts, row_of(chain, influence.starts, i), size)
     memcpy(row_of(chain, influence.future, count), row_of(chain, influence.ends, i), size)
-    for j in range(count):
-        sum_contexts(chain, influence, i, j)
-    for j in range(count - 1, -1, -1):
-        influence_of_future(chain, influence, i, j)
+    sum_contexts(&chain.shape, tile_pairs(chain, i), t, count, influence)
+    for k in range(count // step - 1, -1, -1):
+        j = k * step
+        future_rows(&chain.shape, tile_pairs(chain, i), row_stride(chain, i), t, j, j + step,
+                    chain.length, influence)
         if is_block(chain, i, j):
             limit_future(chain, influence, i, j)
     influence.in_tile = i
 
 
+cdef inline Py_ssize_t run_length(const Chain *chain, Py_ssize_t count) noexcept nogil:
+    """Return how many positions of a tile are computed before some may be compared in blocks."""
+    return count if chain.shape.order == 1 else 1
+
+
 cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil:
     """Load all rows of tile i and its pairs, after all visits backward and those before tile i."""
-    cdef Py_ssize_t j
+    cdef Py_ssize_t j, k, count = tile_length(chain, i), step = run_length(chain, count)
     if i == 0:
         influence.past[0] = 0.0
     else:
@@ -106,8 +129,10 @@ cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexce
         load_pairs(chain, i, row_of(chain, influence.backward, i))
     if influence.in_tile != i:
         enter_tile(chain, influence, i)
-    for j in range(tile_length(chain, i)):
-        influence_of_past(chain, influence, i, j)
+    for k in range(count // step):
+        j = k * step
+        past_rows(&chain.shape, tile_pairs(chain, i), row_stride(chain, i), tile_start(chain, i),
+                  j, j + step, influence)
         if is_block(chain, i, j + 1 - chain.shape.order):
             limit_past(chain, influence, i, j + 1 - chain.shape.order)
 
@@ -122,109 +147,8 @@ cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t i) noexcept nog
     return tile_length(chain, i) * chain.shape.width
 
 
-cdef void sum_contexts(const Chain *chain, Influence *influence, Py_ssize_t i,
-                       Py_ssize_t j) noexcept nogil:
-    """Compute P(context) after the j-th position, the sums of its pairs."""
-    cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double total
-    cdef double *row = pairs_at(chain, i, j)
-    for v in range(chain.shape.n_labels):
-        for low in range(n_ends):
-            total = 0.0
-            for h in range(n_starts):
-                c = h * n_ends + low
-                total += row[c]
-            row_of(chain, influence.contexts, j + 1)[low * chain.shape.n_labels + v] = total
-        row += row_stride(chain, i)
-
-
-cdef double expectation(const double *p, const double *values, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t c
-    cdef double total = 0.0
-    for c in range(n):
-        total += p[c] * values[c]
-    return total
-
-
 cdef inline double inverse_of(double p) noexcept nogil:
-    return 1.0 / p if p >= MIN_P else 0.0
-
-
-cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize_t i,
-                              Py_ssize_t j) noexcept nogil:
-    """Compute the influence of knowing the context at t on the pair probabilities from t on.
-
-    Here t is the j-th position of tile i. The influence of context c on position s >= t is
-    2 TV(P(c_s | c_t = c), P(c_s)), with TV the total variation. It is 2 (1 - P(c)) at s = t and
-    does not grow with s. From t + 1 on it is at most the sum of the influences of the next
-    contexts, weighted by |P(c' | c) - P(c')| or by P(c' | c). The second one is smaller mostly
-    where successive contexts share labels, and is computed there.
-    ``_beam_gradients.influence_of_future`` is the same for the states of a beam.
-    """
-    cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double now, of_all, p, influence_after
-    cdef double *contexts = row_of(chain, influence.contexts, j)
-    cdef double *next_contexts = row_of(chain, influence.contexts, j + 1)
-    cdef double *inverse = influence.work
-    cdef double *mean = inverse + chain.shape.n_contexts
-    cdef double *here = row_of(chain, influence.future, j)
-    cdef double *after = row_of(chain, influence.future, j + 1)
-    cdef double *row = pairs_at(chain, i, j)
-    cdef bint shared = chain.shape.order > 1
-    of_all = expectation(next_contexts, after, n_ends * chain.shape.n_labels)
-    for c in range(n):
-        here[c] = of_all
-        mean[c] = 0.0
-        inverse[c] = inverse_of(contexts[c])
-    for v in range(chain.shape.n_labels):
-        for low in range(n_ends):
-            p = next_contexts[low * chain.shape.n_labels + v]
-            influence_after = after[low * chain.shape.n_labels + v]
-            for h in range(n_starts):
-                c = h * n_ends + low
-                here[c] += (fabs(row[c] * inverse[c] - p) - p) * influence_after
-                if shared:
-                    mean[c] += row[c] * inverse[c] * influence_after
-        row += row_stride(chain, i)
-    for c in range(n):
-        now = own_influence(contexts[c])
-        if shared:
-            here[c] = min(here[c], mean[c])
-        here[c] = min(now + here[c], now * (chain.length - t))
-
-
-cdef void influence_of_past(const Chain *chain, Influence *influence, Py_ssize_t i,
-                            Py_ssize_t j) noexcept nogil:
-    """Compute the influence on the positions before t + 1, from the influence on those before t.
-
-    ``_beam_gradients.influence_of_past`` is the same for the states of a beam.
-    """
-    cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double now, of_all, p, inverse, total, mean
-    cdef double *contexts = row_of(chain, influence.contexts, j)
-    cdef double *here = row_of(chain, influence.past, j)
-    cdef double *after = row_of(chain, influence.past, j + 1)
-    cdef double *row = pairs_at(chain, i, j)
-    cdef bint shared = chain.shape.order > 1
-    of_all = expectation(contexts, here, n)
-    for v in range(chain.shape.n_labels):
-        for low in range(n_ends):
-            p = row_of(chain, influence.contexts, j + 1)[low * chain.shape.n_labels + v]
-            inverse = inverse_of(p)
-            total, mean = of_all, 0.0
-            for h in range(n_starts):
-                c = h * n_ends + low
-                total += (fabs(row[c] * inverse - contexts[c]) - contexts[c]) * here[c]
-                if shared:
-                    mean += row[c] * inverse * here[c]
-            now = own_influence(p)
-            if shared:
-                total = min(total, mean)
-            after[low * chain.shape.n_labels + v] = min(now + total, now * (t + 1))
-        row += row_stride(chain, i)
+    return 1.0 / p if p >= SMALLEST_P else 0.0
 
 
 cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -327,31 +251,10 @@ cdef void contexts_behind(const Chain *chain, const Influence *influence, Py_ssi
         size *= n_labels
 
 
-cdef inline double limited(const Influence *influence, double own, double bound) noexcept nogil:
-    """Return the curvature per unit of probability."""
-    return max(own, influence.bound_share * bound)
-
-
-cdef void store_curvatures(const Chain *chain, const Influence *influence, Py_ssize_t i,
-                           Py_ssize_t v, Py_ssize_t j, double *out) noexcept nogil:
-    """Write the curvature of the pairs of label v at the j-th position of tile i, rounded."""
-    cdef Py_ssize_t low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double future, own
-    cdef double *past = row_of(chain, influence.past, j)
-    cdef double *row = pairs_at(chain, i, j) + v * row_stride(chain, i)
-    for low in range(n_ends):
-        future = row_of(chain, influence.future, j + 1)[low * chain.shape.n_labels + v]
-        for h in range(n_starts):
-            c = h * n_ends + low
-            own = own_influence(row[c])
-            out[c] = rounded(row[c] * limited(influence, own, own + future + past[c]))
-
-
 cdef double curvature_of(const Chain *chain, const Influence *influence, Py_ssize_t v,
                          Py_ssize_t t, Py_ssize_t j, Py_ssize_t c, double p) noexcept nogil:
     """Return the curvature of one pair of probability p at position t, the j-th one of its tile."""
     cdef Py_ssize_t after = c % n_ends_of(chain, t) * chain.shape.n_labels + v
     cdef double own = own_influence(p)
-    return p * limited(influence, own, own + row_of(chain, influence.future, j + 1)[after]
-                       + row_of(chain, influence.past, j)[c])
+    return p * max(own, influence.bound_share * (
+        own + row_of(chain, influence.future, j + 1)[after] + row_of(chain, influence.past, j)[c]))
