@@ -143,7 +143,7 @@ def text_rows(_: str, repeats: int) -> list[list[str]]:
         tagger.open(f"{folder}/model")
         calls = {
             "TreeCRF": (lambda x: model.predict([x]), plain_sentences(new)),
-            "TreeCRF, the way of long sequences": (
+            "TreeCRF, as a long sequence": (
                 lambda x: other.predict([x]),
                 plain_sentences(new),
             ),
@@ -208,7 +208,7 @@ def push_all(stream: Any, x: Any) -> None:
 
 TABLES = {
     "predict": (
-        ("input", "start", "trees", "predict, µs", "the way of long sequences, µs"),
+        ("input", "start", "trees", "predict, µs", "as a long sequence, µs"),
         predict_rows,
     ),
     "text": (("model", "ms per sentence"), text_rows),

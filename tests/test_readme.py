@@ -19,3 +19,14 @@ def test_links_to_files_exist():
     assert files
     for file in files:
         assert (README.parent / file).exists(), file
+
+
+def test_each_number_stands_in_the_section_of_its_benchmark():
+    benchmarks = (README.parent / "benchmarks/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\n(\|.*)`python benchmarks/(\w+\.py)", README.read_text(encoding="utf-8"))
+    assert len(rows) > 5
+    for row, script in rows:
+        section = re.search(rf"\n## `{script}`.*?(?=\n## |\Z)", benchmarks, re.DOTALL)[0]
+        numbers = re.findall(r"\d+\.\d+", row)
+        assert numbers
+        assert [number for number in numbers if number not in section] == [], script
