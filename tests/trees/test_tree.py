@@ -234,13 +234,28 @@ def test_joint_histograms_of_some_codes(kind, monkeypatch):
         check_case(kind, 0, order=order, window=(2, 1), lengths=[300, 40])
 
 
-def test_hundreds_of_thresholds(monkeypatch):
+@pytest.mark.parametrize("scale", [1.0, 2.0**-40, 2.0**80])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"coarse": True},
+        {"second_order": True, "l2": 0.0},
+        {"second_order": True, "min_samples_leaf": 9},
+        {"monotonic": True},
+        {"missing": "weighting", "unit": 2.0**-12},
+    ],
+)
+def test_hundreds_of_thresholds(settings, scale, monkeypatch):
+    """Single precision finds long runs of thresholds that may be best, unless it is too coarse."""
     monkeypatch.setattr(columns, "MIN_BINS", 255)
     rng = np.random.default_rng(0)
-    tables = [rng.normal(size=(n, 2)) for n in (300, 1, 99)]
-    positions = Positions(tables, rng, Setting(window=(1, 0)))
-    assert len(positions.bins) == 2 * 2 * 254 + 1
-    positions.check(positions.grower(), rng)
+    tables = [rng.normal(size=(n, 2)) for n in (200, 1, 19)]
+    if "missing" in settings:
+        tables[0][rng.random((200, 2)) < 0.1] = np.nan
+    positions = Positions(tables, rng, Setting(window=(1, 0), max_leaf_nodes=7, **settings))
+    assert len(positions.bins) > 2 * 2 * 170
+    examples = [None if part is None else scale * part for part in positions.draw_examples(rng)]
+    positions.check(positions.grower(), rng, examples)
 
 
 def test_hundreds_of_words():

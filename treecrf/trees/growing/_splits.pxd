@@ -6,6 +6,15 @@ from treecrf.trees.growing._context_sets cimport ContextSets
 from treecrf.trees.growing._nodes cimport Node
 
 
+cdef struct Run:
+    # A run of bins in a node's histogram, and the examples that have its value.
+    Py_ssize_t r, first, n
+    bint above_all                          # whether being above no bin is a test as well
+    double total, weight, examples
+    double unsplit                          # score of one leaf, where tests compete by gain
+    double least, most                      # bounds of the best score
+
+
 @cython.final
 cdef class SplitSearch:
     cdef const int64_t[::1] run_starts, run_ends, run_missing
@@ -28,6 +37,7 @@ cdef class SplitSearch:
     cdef const int32_t[::1] sources         # input feature of each feature; -1 for none
     # Working memory.
     cdef Py_ssize_t room
+    cdef Run *runs                          # those of the node
     cdef double *scores
     cdef double *running                    # cumulative bins
     cdef double *running_counts
@@ -55,9 +65,12 @@ cdef class SplitSearch:
     cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
                             Py_ssize_t n_chosen) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
-    cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
-                           Py_ssize_t first, Py_ssize_t last, int64_t end_of_shared,
-                           double best) noexcept nogil
+    cdef Py_ssize_t _list_runs(self, const Bins *histogram, int64_t end_of_shared) noexcept nogil
+    cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil
+    cdef void _estimate(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil
+    cdef const double *_running_sums(self, const Bins *histogram, const Run *run) noexcept nogil
+    cdef double _score_run(self, Node *node, const Bins *histogram, const Run *run,
+                           int64_t end_of_shared, double best) noexcept nogil
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
                              double examples) noexcept nogil
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,

@@ -17,7 +17,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
 from treecrf.trees.growing._chosen_bins cimport Bins
@@ -32,10 +32,17 @@ cdef extern from "utils/hashing.h" nogil:
 cdef extern from "utils/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
+    float largest_split_score(const double *pairs, Py_ssize_t n, double total, double weight,
+                              double penalty, double smallest)
+    void sum_up(const double *bins, double *out, Py_ssize_t n, bint suffix)
     double bounded_score(double total, double weight, double lower, double upper)
     void bounded_split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                               double penalty, double smallest, double lower, double upper,
                               double *out)
+
+# Runs of at least this many bins are scored in single precision first, which has this error.
+cdef Py_ssize_t MANY_BINS = 64
+cdef double NEAR = 4e-6
 
 
 cdef class SplitSearch:
@@ -55,6 +62,9 @@ cdef class SplitSearch:
                                    [EACH for _ in label_run]).astype(np.uint8)
         self.run_missing = np.append(tests.run_missing[order],
                                      [-1 for _ in label_run]).astype(np.int64)
+        self.runs = <Run *> malloc((len(self.run_starts) + 1) * sizeof(Run))
+        if self.runs == NULL:
+            raise MemoryError(f"no memory for {len(self.run_starts)} runs of tests")
         self.with_missing = np.max(self.run_missing, initial=-1) >= 0
         self.feature_starts = tests.feature_starts
         self.n_features = tests.n_features
@@ -86,6 +96,7 @@ cdef class SplitSearch:
         self.on_path, self.allowed = np.zeros((2, n_inputs + 1), dtype=np.uint8)
 
     def __dealloc__(self):
+        free(self.runs)
         free(self.scores)
         free(self.running)
         free(self.running_counts)
@@ -105,19 +116,79 @@ cdef class SplitSearch:
 
         The bins before ``end_of_shared`` may be of features that the node may not test.
         """
-        cdef Py_ssize_t r, first = 0, last = 0
-        cdef double best = -1.0
+        cdef Py_ssize_t i, n = 0
+        cdef Run *run
+        cdef double best = -1.0, floor = -INFINITY
         node.test = node.run = -1
         node.sign = 0
-        if not self._make_room(histogram.n + 1):
+        if not self._make_room(histogram.n + 2) or node.examples < 2 * self.min_examples:
             return best
-        if node.examples >= 2 * self.min_examples:
-            for r in range(self.run_starts.shape[0]):
-                self._find_run(histogram, r, &first, &last)
-                if last > first:
-                    best = self._score_run(node, histogram, r, first, last, end_of_shared,
-                                           best)
+        n = self._list_runs(histogram, end_of_shared)
+        for i in range(n):
+            run = &self.runs[i]
+            self._set_sums(node, histogram, run)
+            self._estimate(node, histogram, run)
+            if not self.with_counts and self.signs is None:
+                floor = max(floor, run.least)
+        for i in range(n):
+            run = &self.runs[i]
+            if run.most > best and run.most >= floor:
+                best = self._score_run(node, histogram, run, end_of_shared, best)
         return best
+
+    cdef Py_ssize_t _list_runs(self, const Bins *histogram, int64_t end_of_shared) noexcept nogil:
+        """List the runs that may be tested and their bins; return how many there are."""
+        cdef Py_ssize_t r, n = 0, first = 0, last = 0
+        for r in range(self.run_starts.shape[0]):
+            self._find_run(histogram, r, &first, &last)
+            # All bins of a run of thresholds belong to one feature.
+            if last > first and (
+                    self.run_starts[r] >= end_of_shared or self.run_kinds[r] == EACH
+                    or self.chosen[feature_of(self.feature_starts, self.run_starts[r])]):
+                self.runs[n].r, self.runs[n].first, self.runs[n].n = r, first, last - first
+                n += 1
+        return n
+
+    cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
+        """Set the sums of the examples that have the value of a run, and their score in one leaf.
+        """
+        cdef Py_ssize_t missing = position_of(histogram, self.run_missing[run.r])
+        run.total, run.weight, run.examples = node.total, node.weight, node.examples
+        if missing >= 0:
+            run.total -= histogram.pairs[2 * missing]
+            run.weight -= histogram.pairs[2 * missing + 1]
+            if self.with_counts:
+                run.examples -= histogram.counts[missing]
+        run.unsplit = self.score(node, run.total, run.weight) if self.by_gain else 0.0
+        # Rows that list no value are above no threshold: all others may be.
+        run.above_all = (self.run_kinds[run.r] == SUFFIX
+                         and bin_at(histogram, run.first) > self.run_starts[run.r])
+
+    cdef void _estimate(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
+        """Bound the best score of a run, which is infinite unless an estimate takes less time."""
+        cdef double divisor = self.penalty + run.weight, score
+        cdef const double *pairs
+        run.least, run.most = -INFINITY, INFINITY
+        if (run.n < MANY_BINS or self.run_kinds[run.r] == EACH or is_bounded(node)
+                or not 1e-6 < divisor < 1e15):
+            return
+        pairs = self._running_sums(histogram, run)
+        score = largest_split_score(pairs, run.n + run.above_all, run.total, run.weight,
+                                    self.penalty, 0.0 if self.with_counts else self.min_examples)
+        if score < 0:
+            run.most = score
+        elif 1e-12 < score < 1e30:
+            run.least = score * (1 - NEAR) - run.unsplit
+            run.most = score * (1 + NEAR) - run.unsplit
+
+    cdef const double *_running_sums(self, const Bins *histogram, const Run *run) noexcept nogil:
+        """Sum the bins after each (SUFFIX) or up to each (PREFIX), first all if that is a test."""
+        cdef bint is_suffix = self.run_kinds[run.r] == SUFFIX
+        sum_up(histogram.pairs + 2 * run.first, self.running, run.n, is_suffix)
+        if not is_suffix:
+            return self.running
+        self.running[2 * run.n] = self.running[2 * run.n + 1] = 0.0
+        return self.running + 2 * (1 - run.above_all)
 
     cdef bint decide(self, Node *node, double best) noexcept nogil:
         """Set the gain of a node's best test; return whether it is large enough."""
@@ -194,59 +265,39 @@ cdef class SplitSearch:
         sign = self.signs[self.label, self.columns[test]]
         return -sign if kind == PREFIX else sign
 
-    cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
-                           Py_ssize_t first, Py_ssize_t last, int64_t end_of_shared,
-                           double best) noexcept nogil:
+    cdef double _score_run(self, Node *node, const Bins *histogram, const Run *run,
+                           int64_t end_of_shared, double best) noexcept nogil:
         """Find the best test of a run of bins, if it is better than all so far."""
-        cdef Py_ssize_t e, n = last - first, missing = position_of(histogram, self.run_missing[r])
-        cdef double total = node.total, weight = node.weight, examples = node.examples
+        cdef Py_ssize_t e, r = run.r, first = run.first, n = run.n + run.above_all
         cdef int64_t test
-        cdef double score
+        cdef double score, middle = 0.0
         cdef int sign = 0
-        cdef double *scores = self.scores
-        cdef double smallest = 0.0 if self.with_counts else self.min_examples
-        cdef double middle = 0.0, unsplit = 0.0
         cdef uint8_t kind = self.run_kinds[r]
-        # Rows that list no value are above no threshold: all others may be.
-        cdef bint above_all = kind == SUFFIX and bin_at(histogram, first) > self.run_starts[r]
         cdef const double *pairs = histogram.pairs + 2 * first
         cdef const double *counts = NULL
-        # All bins of a run of thresholds belong to one feature.
-        if (self.run_starts[r] < end_of_shared and kind != EACH
-                and not self.chosen[feature_of(self.feature_starts, self.run_starts[r])]):
-            return best
-        if missing >= 0:
-            total -= histogram.pairs[2 * missing]
-            weight -= histogram.pairs[2 * missing + 1]
+        if kind != EACH:
+            pairs = self._running_sums(histogram, run)
+        self.split_scores(node, pairs, n, run.total, run.weight,
+                          0.0 if self.with_counts else self.min_examples, self.scores)
         if self.with_counts:
             counts = histogram.counts + first
-            if missing >= 0:
-                examples -= histogram.counts[missing]
-        if kind != EACH:
-            accumulate(pairs, self.running, n, 2, kind, above_all)
-            pairs = self.running
-            if self.with_counts:
-                accumulate(counts, self.running_counts, n, 1, kind, above_all)
+            if kind != EACH:
+                accumulate(counts, self.running_counts, run.n, kind, run.above_all)
                 counts = self.running_counts
-        n += above_all
-        self.split_scores(node, pairs, n, total, weight, smallest, self.scores)
-        if self.with_counts:
-            self._exclude_small(counts, n, examples)
+            self._exclude_small(counts, n, run.examples)
         if self.run_starts[r] < end_of_shared and kind == EACH:
             self._exclude_features(histogram, first, n, end_of_shared)
-        if self.by_gain:
-            unsplit = self.score(node, total, weight)
         for e in range(n):
-            score = scores[e] - unsplit
+            score = self.scores[e] - run.unsplit
             if score > best:
-                test = (self.run_starts[r] if e < above_all
-                        else bin_at(histogram, first + e - above_all))
+                test = (self.run_starts[r] if e < run.above_all
+                        else bin_at(histogram, first + e - run.above_all))
                 if test >= self.run_ends[r]:
                     continue
                 if self.signs is not None:
                     sign = self._sign_of(test, kind)
-                    if sign and not self.keeps_order(node, pairs + 2 * e, total, weight, sign,
-                                                     &middle):
+                    if sign and not self.keeps_order(node, pairs + 2 * e, run.total, run.weight,
+                                                     sign, &middle):
                         continue
                     node.sign, node.middle = sign, middle
                 best = score
@@ -434,23 +485,21 @@ cdef Py_ssize_t position_of(const Bins *histogram, int64_t b) noexcept nogil:
     return found if found < histogram.n and histogram.bins[found] == b else -1
 
 
-cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride, uint8_t kind,
+cdef void accumulate(const double *counts, double *out, Py_ssize_t n, uint8_t kind,
                      bint above_all) noexcept nogil:
-    """Sum the bins after each bin (SUFFIX) or up to each bin (PREFIX).
+    """Sum the counts after each bin (SUFFIX) or up to each bin (PREFIX).
 
     With ``above_all``, the sums after the bins follow the sum of all.
     """
-    cdef Py_ssize_t e, k
-    cdef double total
-    for k in range(stride):
-        total = 0.0
-        if kind == SUFFIX:
-            for e in range(n - 1, -1, -1):
-                out[stride * (e + above_all) + k] = total
-                total += bins[stride * e + k]
-            if above_all:
-                out[k] = total
-        else:
-            for e in range(n):
-                total += bins[stride * e + k]
-                out[stride * e + k] = total
+    cdef Py_ssize_t e
+    cdef double total = 0.0
+    if kind == SUFFIX:
+        for e in range(n - 1, -1, -1):
+            out[e + above_all] = total
+            total += counts[e]
+        if above_all:
+            out[0] = total
+    else:
+        for e in range(n):
+            total += counts[e]
+            out[e] = total
