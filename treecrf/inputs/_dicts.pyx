@@ -14,7 +14,7 @@ from cpython.long cimport PyLong_AsDouble, PyLong_AsLong
 from cpython.object cimport PyObject
 from libc.math cimport NAN, isinf, isnan
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 
 cdef extern from "Python.h":
     str PyUnicode_FromObject(object text)
@@ -85,26 +85,29 @@ ctypedef struct Short:
     # The characters of a string, and its length in the last byte.
     uint64_t low, high
 
+ctypedef struct Slot:
+    # One place in memory for both, because most of the time is spent loading it.
+    Short short
+    int32_t code    # 0 if free
+
 
 cdef class StringCodes:
     """The codes of distinct strings, counted from 1."""
 
     cdef readonly list strings
     cdef dict long_strings
-    cdef Short *shorts        # of each code
-    cdef int32_t *slots       # hash table of codes with linear probing; 0 if free
+    cdef Slot *slots          # hash table of short strings with linear probing
     cdef Py_ssize_t n_slots   # a power of 2, more than twice the number of strings
 
     def __cinit__(self):
         self.strings, self.long_strings = [], {}
-        self.shorts, self.slots, self.n_slots = NULL, NULL, 0
+        self.slots, self.n_slots = NULL, 0
 
     def __init__(self, strings=()):
         for string in strings:
             self.add(string)
 
     def __dealloc__(self):
-        free(self.shorts)
         free(self.slots)
 
     cdef int32_t find(self, str string) except -1:
@@ -112,7 +115,7 @@ cdef class StringCodes:
         cdef Short short
         cdef PyObject *found
         if shorten(string, &short):
-            return self.slots[self._slot(short)] if self.n_slots else 0
+            return self._slot(short).code if self.n_slots else 0
         found = PyDict_GetItemWithError(self.long_strings, string)
         return 0 if found == NULL else <int32_t> PyLong_AsLong(<object> found)
 
@@ -125,37 +128,38 @@ cdef class StringCodes:
         cdef int32_t code = <int32_t> len(self.strings) + 1
         if 2 * code >= self.n_slots:
             self._grow()
-        if shorten(string, &self.shorts[code]):
-            self.slots[self._slot(self.shorts[code])] = code
-        else:
+        if not self._place(string, code):
             self.long_strings[string] = code
         self.strings.append(string)
         return code
 
-    cdef Py_ssize_t _slot(self, Short short) noexcept:
+    cdef bint _place(self, str string, int32_t code):
+        """Put a short string in its slot; return 0 for a long one."""
+        cdef Slot new
+        if not shorten(string, &new.short):
+            return False
+        new.code = code
+        self._slot(new.short)[0] = new
+        return True
+
+    cdef Slot *_slot(self, Short short) noexcept:
         """Return the slot that holds a string, or the free one that would take it."""
-        cdef Py_ssize_t last = self.n_slots - 1, slot = <Py_ssize_t> hashed(short) & last
-        cdef int32_t code = self.slots[slot]
-        while code and (self.shorts[code].low != short.low or
-                        self.shorts[code].high != short.high):
-            slot = (slot + 1) & last
-            code = self.slots[slot]
+        cdef Py_ssize_t last = self.n_slots - 1, i = <Py_ssize_t> hashed(short) & last
+        cdef Slot *slot = &self.slots[i]
+        while slot.code and (slot.short.low != short.low or slot.short.high != short.high):
+            i = (i + 1) & last
+            slot = &self.slots[i]
         return slot
 
     cdef int _grow(self) except -1:
         cdef Py_ssize_t n = max(16, 2 * self.n_slots)
-        cdef Short *shorts = <Short *> realloc(self.shorts, n // 2 * sizeof(Short))
-        if shorts != NULL:
-            self.shorts = shorts
-        cdef int32_t *slots = <int32_t *> calloc(n, sizeof(int32_t))
-        if shorts == NULL or slots == NULL:
-            free(slots)
+        cdef Slot *slots = <Slot *> calloc(n, sizeof(Slot))
+        if slots == NULL:
             raise MemoryError(f"no memory for {n // 2} strings")
         free(self.slots)
         self.slots, self.n_slots = slots, n
         for i, string in enumerate(self.strings, 1):
-            if shorten(string, &shorts[<Py_ssize_t> i]):
-                slots[self._slot(shorts[<Py_ssize_t> i])] = i
+            self._place(string, i)
         return 0
 
 
@@ -163,6 +167,53 @@ cdef inline uint64_t hashed(Short short) noexcept:
     cdef uint64_t mixed = (short.low ^ short.high * <uint64_t> 0x9E3779B97F4A7C15)
     mixed = (mixed ^ mixed >> 32) * <uint64_t> 0xD6E8FEB86659FD93
     return mixed ^ mixed >> 32
+
+
+def widths_of_strings(list items not None):
+    """Return the lengths of the lists of strings that stand for positions; none for other items.
+
+    The first list that is not empty decides what the items are.
+    """
+    cdef set widths = set()
+    cdef bint has_string = False
+    for item in items:
+        if not isinstance(item, (list, tuple)):
+            return frozenset()
+        for row in item:
+            if not isinstance(row, (list, tuple, set, frozenset)):
+                return frozenset()
+            for value in row:
+                if type(value) is not str and not isinstance(value, str):
+                    return frozenset()
+                has_string = True
+            widths.add(len(row))
+    return frozenset(widths) if has_string else frozenset()
+
+
+def codes_of_rows(list items not None, list codes not None, bint is_fixed, Py_ssize_t n):
+    """Return the codes of lists of strings, int32 (n_columns, n); -1 if fixed codes lack one.
+
+    None if some rows have no order. ``codes`` has the `StringCodes` of each column.
+    """
+    cdef Py_ssize_t width = len(codes), i = 0, j
+    cdef int32_t[:, ::1] table = np.empty((width, n), dtype=np.int32)
+    cdef StringCodes of_column
+    cdef str string
+    for item in items:
+        for row in item:
+            if not isinstance(row, (list, tuple)):
+                return None
+            if len(row) != width or i == n:
+                raise RuntimeError("a sequence changed size while it was read")
+            for j in range(width):
+                value, of_column = row[j], codes[j]
+                string = value if type(value) is str else PyUnicode_FromObject(value)
+                if is_fixed:
+                    table[j, i] = of_column.find(string) or -1
+                else:
+                    table[j, i] = of_column.find_or_add(string)
+            i += 1
+    return np.asarray(table)
 
 
 def count_entries(list rows not None):

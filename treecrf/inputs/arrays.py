@@ -5,18 +5,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain, groupby, islice
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from treecrf.inputs._dicts import StringCodes, codes_of_rows
 from treecrf.inputs.columns import (
+    CHUNK,
     CellNames,
     ColumnReader,
     ColumnSpec,
+    ColumnValues,
     category_columns,
     check_width,
     column_readers,
+    ranked,
+    selected_columns,
     sparse_table_of,
     table_of,
 )
@@ -96,12 +102,52 @@ def _read_columns(
     columns = []
     names, width = None if schema is None else schema.names, items[0].shape[1]
     for j, reader in enumerate(column_readers(names, width, schema, categorical, offsets)):
-        for item in items:
-            if item.dtype.kind in "OU":
-                reader.add_objects(item[:, j].tolist())
-            else:
-                reader.add_numbers(item[:, j])
+        for are_objects, run in groupby(items, lambda item: item.dtype.kind in "OU"):
+            # Few long parts are read faster than many short ones.
+            values = [item[:, j] for item in run]
+            if not are_objects:
+                for part in values:
+                    reader.add_numbers(part)
+                continue
+            joined = chain.from_iterable(part.tolist() for part in values)
+            while part := list(islice(joined, CHUNK)):
+                reader.add_objects(part)
         columns.append(reader.finish())
+    return table_of(columns, offsets, None)
+
+
+def read_rows(
+    items: list,
+    width: int,
+    segmentation: Segmentation,
+    schema: InputSchema | None,
+    categorical: Any,
+) -> LongSequences | None:
+    """Convert lists of rows of strings; None if they have to be read as arrays."""
+    if schema is None:
+        selected = selected_columns(categorical, None, width)
+        codes = [StringCodes() for _ in range(width)]
+        is_read = all(items) and (selected is None or bool(selected.all()))
+    else:
+        codes = schema.known_strings
+        is_read = all(items) and len(codes) == width and None not in codes
+    if not is_read or (schema is not None and schema.form != "table"):
+        return None
+    offsets = segmentation.item_offsets(list(map(len, items)))
+    table = codes_of_rows(items, codes, schema is not None, int(offsets[-1]))
+    if table is None:
+        return None
+    if schema is not None:
+        columns = [
+            ColumnValues(CATEGORY, column, schema.categories[j]) for j, column in enumerate(table)
+        ]
+        return table_of(columns, offsets, None)
+    if "\0" in "".join(chain.from_iterable(of_column.strings for of_column in codes)):
+        return None
+    columns = []
+    for column, of_column in zip(table, codes, strict=True):
+        values, ranks = ranked(of_column.strings)
+        columns.append(ColumnValues(CATEGORY, ranks[column], np.array(values, dtype=np.str_)))
     return table_of(columns, offsets, None)
 
 
@@ -334,9 +380,19 @@ def _check_coordinates(matrix: Any) -> None:
 # Symbols
 
 
-def are_plain_strings(items: list) -> bool:
-    """Return whether all items are strings that need no further checks; this takes little time."""
-    return set(map(type, items)) == {str} and all(items) and "\0" not in "".join(items)
+def plain_symbols(items: list) -> np.dtype | None:
+    """Return the type of symbols in strings or lists that need no further checks, or None."""
+    kinds = set(map(type, items))
+    if not kinds <= {str, list, tuple} or not items or not all(items):
+        return None
+    if kinds == {str}:
+        return None if "\0" in "".join(items) else np.dtype("U1")
+    if str in kinds or type(items[0][0]) is not str:
+        return None
+    symbols = list(chain.from_iterable(items))
+    return (
+        np.dtype("U") if set(map(type, symbols)) == {str} and "\0" not in "".join(symbols) else None
+    )
 
 
 def as_symbols(item: Any, where: str) -> Any:
@@ -375,9 +431,10 @@ def _check_present(array: np.ndarray, where: str) -> np.ndarray:
     return whole_numbers(array, where, "symbol")
 
 
-def read_strings(items: list[str], schema: InputSchema | None, categorical: Any) -> Sequences:
-    """Convert strings for which `are_plain_strings` is true."""
-    dtype = np.dtype("U1")
+def read_plain(
+    items: list, dtype: np.dtype, schema: InputSchema | None, categorical: Any
+) -> Sequences:
+    """Convert symbols of which `plain_symbols` returns the type."""
     if schema is not None:
         schema.check_form("symbols")
         schema.check_symbols(dtype)

@@ -69,10 +69,15 @@ class CategoryEncoder:
         values = self.values
         if values and not isinstance(values[0], str):
             values = list(map(int, values))
-        order = sorted(range(len(values)), key=values.__getitem__)
-        ranks = np.zeros(len(values) + 1, dtype=np.int32)
-        ranks[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(values) + 1)
-        return [values[i] for i in order], ranks
+        return ranked(values)
+
+
+def ranked(values: list) -> tuple[list, np.ndarray]:
+    """Return the sorted values, and 0, followed by the rank of each value, from 1."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = np.zeros(len(values) + 1, dtype=np.int32)
+    ranks[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(values) + 1)
+    return [values[i] for i in order], ranks
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def _find_symbols(sequences: Sequences, schema: InputSchema) -> tuple[int, str] 
         # Nearly always, the first symbol is known.
         if not len(item) or item[0] in known:
             continue
-        if known.isdisjoint(item if isinstance(item, str) else item.tolist()):
+        if known.isdisjoint(item.tolist() if isinstance(item, np.ndarray) else item):
             return i, f"its symbols, such as {short_repr(item[0])},"
     return None
 

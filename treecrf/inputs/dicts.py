@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
-from treecrf.inputs.columns import CellNames, ColumnReader, ColumnSpecs, sparse_table_of
+from treecrf.inputs.columns import CellNames, ColumnReader, ColumnSpecs, ranked, sparse_table_of
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation
@@ -28,33 +28,17 @@ def are_dicts(item: Any) -> bool:
     return is_list and len(item) > 0 and isinstance(item[0], (dict, Mapping))
 
 
-def are_attribute_lists(items: list, schema: InputSchema | None) -> bool:
-    """Return whether positions are lists of attributes, as in CRFsuite, not rows of a table.
+def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema | None) -> bool:
+    """Return whether lists of strings are attributes, as in CRFsuite, not rows of a table.
 
     Lists of one length are rows, unless the model was trained on attributes.
     """
-    widths = widths_of_strings(items)
     if not widths:
         return False
     if schema is not None:
         is_table = widths == {schema.n_features} and len(schema.categories) > 0
         return schema.names is not None and not is_table
     return len(widths) > 1 or isinstance(_first_row(items), (set, frozenset))
-
-
-def widths_of_strings(items: list) -> frozenset[int]:
-    """Return the lengths of the lists of strings that stand for positions; none for other items."""
-    first = _first_row(items)
-    if not isinstance(first, ROWS) or not isinstance(next(iter(first)), str):
-        return frozenset()
-    if not all(isinstance(item, (list, tuple)) for item in items):
-        return frozenset()
-    rows = list(chain.from_iterable(items))
-    if not all(isinstance(row, ROWS) for row in rows):
-        return frozenset()
-    if not all(issubclass(kind, str) for kind in set(map(type, chain.from_iterable(rows)))):
-        return frozenset()
-    return frozenset(map(len, rows))
 
 
 def are_empty_rows(items: list) -> bool:
@@ -170,13 +154,11 @@ def _sort_categories(entries: Entries, columns: np.ndarray) -> dict[int, np.ndar
     firsts, ranks = np.full(len(entries.codes), -1), [np.zeros(0)]
     n = 0
     for j in columns.tolist():
-        strings = [] if entries.codes[j] is None else entries.codes[j].strings
-        order = np.array(sorted(range(len(strings)), key=strings.__getitem__), dtype=np.intp)
-        categories[j] = np.array(strings, dtype=np.str_)[order]
-        ranks.append(np.empty(len(order)))
-        ranks[-1][order] = np.arange(1, len(order) + 1)
+        strings, order = ranked([] if entries.codes[j] is None else entries.codes[j].strings)
+        categories[j] = np.array(strings, dtype=np.str_)
+        ranks.append(order[1:].astype(np.float64))
         firsts[j] = n
-        n += len(order)
+        n += len(strings)
     entries.recode(firsts, np.concatenate(ranks))
     return categories
 

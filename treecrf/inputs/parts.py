@@ -16,9 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
+from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts, widths_of_strings
+from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import as_labels, checked_classes, label_kind
 from treecrf.inputs.reading import as_sequences, is_empty, is_empty_list

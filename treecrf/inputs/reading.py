@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.arrays import FORMS, are_plain_strings, describe, read_arrays, read_strings
+from treecrf.inputs._dicts import widths_of_strings
+from treecrf.inputs.arrays import FORMS, describe, plain_symbols, read_arrays, read_plain, read_rows
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import as_groups, read_frames
 from treecrf.inputs.paths import refuse_files
@@ -42,8 +43,8 @@ def as_sequences(
     if not segmentation.is_long and _are_strings(X, schema):
         X = X.tolist()
     items = [X] if segmentation.is_long else _listed(X)
-    if not segmentation.is_long and are_plain_strings(items):
-        return read_strings(items, schema, categorical_features)
+    if not segmentation.is_long and (dtype := plain_symbols(items)) is not None:
+        return read_plain(items, dtype, schema, categorical_features)
     if segmentation.may_be_empty:
         present = [item for item in items if not is_empty(item)]
         if not present:
@@ -59,8 +60,13 @@ def as_sequences(
         if any(mask):
             _check_forms(items, mask, name, segmentation)
             return read(items, segmentation, schema, categorical_features)
-    if are_attribute_lists(items, schema):
+    widths = widths_of_strings(items)
+    if are_attribute_lists(items, widths, schema):
         return read_attribute_lists(items, segmentation, schema, categorical_features)
+    if len(widths) == 1:
+        rows = read_rows(items, *widths, segmentation, schema, categorical_features)
+        if rows is not None:
+            return rows
     return read_arrays(items, segmentation, schema, categorical_features)
 
 

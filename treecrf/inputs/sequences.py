@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -202,7 +202,7 @@ def _column(table: Any, j: int) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedSequences(Sequences):
-    """An item for each sequence: of symbols a 1-D array or a string, or an array or CSR matrix."""
+    """An item for each sequence: an array or CSR matrix, or a string or list of symbols."""
 
     items: list
 
@@ -213,6 +213,8 @@ class ListedSequences(Sequences):
             return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
         if self.form == "symbols" and isinstance(items[0], str):
             return characters("".join(items))
+        if isinstance(items[0], (list, tuple)):
+            return np.array(list(chain.from_iterable(items)), dtype=np.str_)
         return items[0] if len(items) == 1 else np.concatenate(items)
 
     def take(self, indices: np.ndarray) -> Sequences:
