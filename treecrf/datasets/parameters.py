@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from numbers import Integral
-from string import Template
 
-from treecrf.utils.validation import Interval, validate_params
+from treecrf.utils.validation import Interval, documented, validate_params
 
 SIZE = [Interval(Integral, 1, None, closed="left")]
 # What the docstrings of all functions that fetch data say, and of all that generate them.
@@ -51,12 +50,6 @@ def generating(**constraints: list) -> Callable:
     return _checked(shared | constraints, GENERATED)
 
 
-def _checked(constraints: dict[str, list], documented: dict[str, str]) -> Callable:
+def _checked(constraints: dict[str, list], parts: dict[str, str]) -> Callable:
     check = validate_params(constraints, prefer_skip_nested_validation=True)
-
-    def decorated(function: Callable) -> Callable:
-        if function.__doc__ is not None:  # as it is in python -OO
-            function.__doc__ = Template(function.__doc__).substitute(documented)
-        return check(function)
-
-    return decorated
+    return lambda function: check(documented(parts)(function))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from textwrap import wrap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils import Bunch
+
+from treecrf.utils.validation import Function, documented
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,15 +33,42 @@ LEGEND_STYLE = {
 # Longer names are cut.
 MAX_CHARACTERS = 40
 TITLE_SIZE = 10.0
+# What the docstrings of all plots say.
+DRAWING = {
+    "ax": """ax : matplotlib axes, optional
+        Axes to draw on; by default, a new figure is made.
+
+    Returns
+    -------
+    matplotlib axes""",
+    "raises": """Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError""",
+}
 
 
 def pyplot() -> ModuleType:
-    """Import matplotlib; plots call this before they compute anything."""
+    """Import matplotlib."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError('plots need matplotlib: pip install "treecrf[plot]"') from error
     return pyplot
+
+
+def drawing(function: Function) -> Function:
+    """Declare a function that draws, which needs matplotlib before it computes anything."""
+
+    @wraps(function)
+    def checked(*args: Any, **options: Any) -> Axes:
+        pyplot()
+        return function(*args, **options)
+
+    return documented(DRAWING)(cast(Function, checked))
 
 
 def axes_of(ax: Any, size: tuple[float, float]) -> Axes:

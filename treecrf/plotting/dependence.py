@@ -15,11 +15,11 @@ from treecrf.plotting.common import (
     LEGEND_STYLE,
     abbreviated,
     axes_of,
+    drawing,
     finish,
     legend_inches,
     legend_name,
     plain,
-    pyplot,
     result_of,
 )
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -30,6 +30,7 @@ MAX_CHARACTERS = 20
 LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
 
 
+@drawing
 def plot_partial_dependence(
     dependence: Any,
     X: SequencesLike | None = None,
@@ -65,20 +66,9 @@ def plot_partial_dependence(
         As in `treecrf.inspection.partial_dependence`.
     lengths, groups : optional
         As in the model's ``predict``.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         As `treecrf.inspection.partial_dependence`, if a label does not exist, or if ``ax`` is not
         an Axes object.
 
@@ -92,7 +82,6 @@ def plot_partial_dependence(
     >>> [tick.get_text() for tick in ax.get_xticklabels()]
     ['a', 'b', 'c', 'm', 'n', 'p']
     """
-    pyplot()
     check_positive("max_labels", max_labels)
     if not isinstance(dependence, Bunch) and (X is None or feature is None):
         raise ValueError(

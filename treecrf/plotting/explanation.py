@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inspection import Explanation, explain
 from treecrf.inspection.fitted import code_of
-from treecrf.plotting.common import COLORS, axes_of, finish, name_rows, pyplot, write_at_end
+from treecrf.plotting.common import COLORS, axes_of, drawing, finish, name_rows, write_at_end
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 
 BAR_INCHES = 0.3
@@ -18,6 +18,7 @@ RAISES, LOWERS = COLORS[0], COLORS[5]
 MARGIN = 0.14
 
 
+@drawing
 def plot_explanation(
     explanation: Any,
     x: Any = None,
@@ -54,20 +55,9 @@ def plot_explanation(
         Maximum number of features to show; the rest is shown as one bar.
     lengths, groups : optional
         As in the model's ``predict``; only for a model.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         As `treecrf.inspection.explain`, if a label does not exist or is compared with itself, or if
         ``ax`` is not an Axes object.
 
@@ -82,7 +72,6 @@ def plot_explanation(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']
     """
-    pyplot()
     if not isinstance(explanation, Explanation):
         if x is None or position is None:
             raise ValueError(

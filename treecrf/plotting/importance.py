@@ -16,11 +16,11 @@ from treecrf.plotting.common import (
     add_legend,
     axes_of,
     draw_table,
+    drawing,
     finish,
     legend_inches,
     name_rows,
     plain,
-    pyplot,
     result_of,
     set_title,
     style_of,
@@ -37,6 +37,7 @@ ENDS = "sequence ends"
 BEYOND = "#9A9A9A"
 
 
+@drawing
 def plot_importances(
     importances: Any, *, max_features: int = 20, max_labels: int = 8, ax: Any = None
 ) -> Any:
@@ -56,20 +57,9 @@ def plot_importances(
         Maximum number of bars.
     max_labels : int, default=8
         Maximum number of labels with their own colors, those with the highest gains.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If the model has no trees, a parameter is invalid, or ``ax`` is not an Axes object.
 
     Examples
@@ -81,7 +71,6 @@ def plot_importances(
     >>> [tick.get_text() for tick in plot_importances(crf).get_yticklabels()]
     ['x0', 'label[-1]', 'x1']
     """
-    pyplot()
     check_positive("max_labels", max_labels)
     result = result_of(gain_importance, "importances", importances)
     is_permuted = "importances_mean" in result
@@ -148,6 +137,7 @@ def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, max_labels: int) -> N
     add_legend(ax, styles, "label")
 
 
+@drawing
 def plot_importance_map(
     importances: Any,
     *,
@@ -177,20 +167,9 @@ def plot_importance_map(
         of 1,000. ``"row"`` shows each gain as a fraction of the largest of its row.
     max_features : int, default=30
         Maximum number of features to show, the most important on top.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If the model has no trees or no such label or feature, gains by label are needed but not
         given, the scale is invalid, or ``ax`` is not an Axes object.
 
@@ -204,7 +183,6 @@ def plot_importance_map(
     >>> ax.images[0].get_array().shape
     (2, 3)
     """
-    pyplot()
     if label is not None and feature is not None:
         raise ValueError("both label and feature are given; pass at most one of them")
     if scale not in SCALES:

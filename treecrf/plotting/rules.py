@@ -13,10 +13,10 @@ from treecrf.plotting.common import (
     abbreviated,
     add_legend,
     axes_of,
+    drawing,
     finish,
     legend_inches,
     plain,
-    pyplot,
     style_of,
     write_at_end,
 )
@@ -28,6 +28,7 @@ MAX_LINES = 4
 BREAKS = re.compile(r"(?<= and )|(?<=, )")
 
 
+@drawing
 def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     """Plot the effects of rules on the scores of labels.
 
@@ -38,20 +39,9 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
         was computed with data, the plot shows how often each rule holds.
     n_rules : int, default=15
         Maximum number of rules to show.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If the model has no trees, there are no rules, or ``ax`` is not an Axes object.
 
     Examples
@@ -63,7 +53,6 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     >>> plot_rules(crf, n_rules=1).get_yticklabels()[0].get_text()
     "label[-1] is 'c' and symbol is 'a'"
     """
-    pyplot()
     title = "strongest rules"
     if not _is_list_of(Rule, rules):
         model, rules = rules, strongest_rules(rules, n_rules=n_rules)
@@ -77,6 +66,7 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     return ax
 
 
+@drawing
 def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: Any = None) -> Any:
     """Plot the strongest weights of a linear model.
 
@@ -88,20 +78,9 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
         Maximum number of weights to show.
     label : str, int or bool, optional
         If given, only weights for this label; for a model.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If the model is not linear or has no such label, there are no weights other than 0, or
         ``ax`` is not an Axes object.
 
@@ -117,7 +96,6 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
     >>> plot_weights(crf, n_weights=1).get_yticklabels()[0].get_text()
     "label[-1] is 'c'"
     """
-    pyplot()
     if not _is_list_of(Weight, weights):
         weights = strongest_weights(weights, n_weights, label=label)
     if not weights:

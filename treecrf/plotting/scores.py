@@ -15,9 +15,9 @@ from treecrf.plotting.common import (
     abbreviated,
     axes_of,
     draw_table,
+    drawing,
     finish,
     plain,
-    pyplot,
     result_of,
     set_title,
 )
@@ -29,6 +29,7 @@ AFTER = {0: "in any context", 1: "given the label next to it"}
 SEVERAL = "given the label next to it, mean over further labels"
 
 
+@drawing
 def plot_transition_scores(
     scores: Any,
     X: SequencesLike | None = None,
@@ -48,22 +49,11 @@ def plot_transition_scores(
         must not depend on the input.
     lengths, groups : optional
         As in the model's ``predict``.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
-
-    Returns
-    -------
-    matplotlib axes
+    $ax
         One row for each previous label and one for the start of a sequence. For order 2 and above,
         scores are averaged over earlier labels. Labels that cannot follow are hatched.
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         As `treecrf.inspection.transition_scores`, or if ``ax`` is not an Axes object.
 
     Examples
@@ -74,7 +64,6 @@ def plot_transition_scores(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['start', 'x', 'y']
     """
-    pyplot()
     if isinstance(scores, Bunch) or X is not None:
         result = result_of(transition_scores, "scores", scores, X, lengths=lengths, groups=groups)
     else:
@@ -145,6 +134,7 @@ def _write(ax: Any, table: np.ndarray, image: Any) -> None:
             ax.text(column, row, f"{value:.1f}", color=color, ha="center", va="center", fontsize=8)
 
 
+@drawing
 def plot_likelihood(
     curve: Any,
     X: SequencesLike | None = None,
@@ -164,21 +154,10 @@ def plot_likelihood(
         Further data to score after each iteration.
     lengths, groups : optional
         As in the model's ``score``.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
-
-    Returns
-    -------
-    matplotlib axes
+    $ax
         The iteration with the best validation score is marked.
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         As `treecrf.inspection.likelihood_curve`, or if ``ax`` is not an Axes object.
 
     Examples
@@ -189,7 +168,6 @@ def plot_likelihood(
     >>> plot_likelihood(crf).lines[0].get_ydata().shape
     (6,)
     """
-    pyplot()
     data = {"lengths": lengths, "groups": groups}
     curve = result_of(likelihood_curve, "iterations", curve, X, y, **data)
     ax = axes_of(ax, (6.4, 4))

@@ -16,11 +16,11 @@ from treecrf.plotting.common import (
     add_legend,
     axes_of,
     draw_table,
+    drawing,
     finish,
     legend_inches,
     plain,
     points_of,
-    pyplot,
     set_title,
     style_of,
 )
@@ -37,6 +37,7 @@ MIN_FONT, MAX_FONT = 4.0, 10.0
 MAX_CHARACTERS = 16
 
 
+@drawing
 def plot_sequence(
     model: Any,
     x: Any,
@@ -78,21 +79,10 @@ def plot_sequence(
         Maximum number of labels with their own colors. If there are more, the labels with the
         highest total probability are shown, and the rest share one color. From the ninth label on,
         the colors repeat with hatches.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
-
-    Returns
-    -------
-    matplotlib axes
+    $ax
         Labels that are nowhere true, predicted, or probable are combined as "others".
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If x does not match the training data, y, ``symbols`` or ``times`` does not match x, the
         group does not exist or is not given, or ``ax`` is not an Axes object.
 
@@ -117,7 +107,6 @@ def plot_sequence(
     >>> ax.get_xlabel()
     'time'
     """
-    pyplot()
     check_model(model)
     check_positive("max_labels", max_labels)
     one = OneSequence.of(model, x, y, times, groups, group)
@@ -235,6 +224,7 @@ def _write_symbols(ax: Any, axis: Axis, symbols: list[str]) -> None:
     top.spines["top"].set_visible(False)
 
 
+@drawing
 def plot_future_features(
     model: FutureFeatureMEMM,
     x: Any,
@@ -256,20 +246,9 @@ def plot_future_features(
         One sequence, in a form that the model accepts, or a long table with ``groups``.
     groups, group : optional
         Sequence to plot of a long table, as in `plot_sequence`.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    $ax
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If the sequence does not match the training data, no features were discovered, the group
         does not exist or is not given, or ``ax`` is not an Axes object.
 
@@ -286,7 +265,6 @@ def plot_future_features(
     >>> plot_future_features(memm, X[0]).get_xlabel()
     'position'
     """
-    pyplot()
     one = OneSequence.of(model, x, None, None, groups, group)
     values = model.future_values([one.x])[0]
     if not values.size:

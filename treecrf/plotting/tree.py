@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inspection.fitted import FittedTrees
 from treecrf.inspection.trees import Node, titled_tree
-from treecrf.plotting.common import axes_of, plain, points_of, pyplot, set_title
+from treecrf.plotting.common import axes_of, drawing, plain, points_of, pyplot, set_title
 
 FONT_SIZE = 9.0
 # Width and height of a character of a monospaced font, relative to the font size.
@@ -30,6 +30,7 @@ class PlacedNode:
     row: float = 0.0  # mean of the rows of its children
 
 
+@drawing
 def plot_tree(
     model: Any,
     iteration: int = 0,
@@ -58,20 +59,10 @@ def plot_tree(
         Maximum depth to draw; deeper nodes are only counted. Useful for more than about 30 leaves.
     decimals : int, default=3
         Number of decimal places of values.
-    ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made. The text is scaled to fit.
+    $ax
+        The text is scaled to fit the axes.
 
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    NotFittedError
-        If the model is not fitted.
-    ValueError, TypeError
+    $raises
         If the model has no trees, the iteration or label does not exist, or ``ax`` is not an Axes
         object.
 
@@ -89,7 +80,6 @@ def plot_tree(
     >>> [text.get_text() for text in ax.texts]
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """
-    pyplot()
     title, nodes = titled_tree(FittedTrees.of(model), iteration, label)
     placed = _placed(nodes, max_depth, decimals)
     starts, width = _columns(placed)

@@ -1,16 +1,31 @@
-"""Validation of parameters, and the link to the documentation of estimators.
+"""Validation of parameters, shared parts of docstrings, and the link of estimators to their page.
 
 scikit-learn keeps the names of both private, so a version that moves them requires a change here
 alone.
 """
 
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from string import Template
+from typing import Any, TypeVar
 
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "validate_params"]
+
+Function = TypeVar("Function", bound=Callable)
+
+
+def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
+    """Put what the docstrings of several functions say in place of ``$name``."""
+
+    def decorated(function: Function) -> Function:
+        if function.__doc__ is not None:  # as it is in python -OO
+            function.__doc__ = Template(function.__doc__).substitute(parts)
+        return function
+
+    return decorated
 
 
 class Interval(_param_validation.Interval):
