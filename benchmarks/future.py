@@ -21,7 +21,7 @@ from settings import papers_model
 
 from treecrf import FutureFeatureMEMM, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.datasets import make_future_bags
-from treecrf.learners.future.bags import Bags
+from treecrf.learners.future.features import Bags
 
 DATA = ("bags", "nettalk", "scaling")
 N_TRAIN, N_VALIDATION, N_TEST = 400, 200, 100

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from treecrf.learners.boosted.memm import TreeMEMM
     from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
     from treecrf.learners.boosted.window import SlidingWindowClassifier
+    from treecrf.learners.flat.forest import Pruned
     from treecrf.learners.flat.model import FlatModel, flatten
-    from treecrf.learners.flat.pruning import Pruned
     from treecrf.learners.future.features import FutureFeature
     from treecrf.learners.future.memm import FutureFeatureMEMM
     from treecrf.learners.future.transformer import FutureFeatures
@@ -90,7 +90,7 @@ _HOMES = {
     "LinearCRF": "treecrf.learners.linear.crf",
     "ModelFileError": "treecrf.utils.model_file",
     "PerSequence": "treecrf.learners.per_sequence",
-    "Pruned": "treecrf.learners.flat.pruning",
+    "Pruned": "treecrf.learners.flat.forest",
     "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.recurrent",
     "SequenceBoostingClassifier": "treecrf.learners.structured.sequence_boosting.classifier",
     "SlidingWindowClassifier": "treecrf.learners.boosted.window",

@@ -13,7 +13,7 @@ from support.family import PREDICTING, every, variant
 from treecrf import FlatModel, FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.future.encoder import FutureEncoder
+from treecrf.learners.future.features import FutureEncoder
 from treecrf.utils.threads import Threads
 
 QUERIES = ["abcabdcca?bb", "d", "ba?", "cdabba", "ab"]

@@ -1,7 +1,13 @@
 """Datasets for sequence labeling: published data, synthetic problems, and file readers."""
 
-from treecrf.datasets.conll import fetch_conll2000, fetch_conll2002, iter_conll, read_conll
-from treecrf.datasets.conllu import iter_conllu, read_conllu
+from treecrf.datasets.conll import (
+    fetch_conll2000,
+    fetch_conll2002,
+    iter_conll,
+    iter_conllu,
+    read_conll,
+    read_conllu,
+)
 from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
 from treecrf.datasets.future_bags import make_future_bags
 from treecrf.datasets.hidden_markov import make_block_hmm, make_ring_hmm

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.utils import check_random_state
 
-from treecrf.datasets.parameters import SIZE, generating
+from treecrf.datasets.sources import SIZE, generating
 from treecrf.utils.validation import StrOptions
 
 N_FEATURES = 8

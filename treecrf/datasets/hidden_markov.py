@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from treecrf.datasets.parameters import SIZE, generating
+from treecrf.datasets.sources import SIZE, generating
 from treecrf.utils.validation import Interval
 
 _PROBABILITY = [Interval(Real, 0, 1, closed="both")]

@@ -7,8 +7,7 @@ import string
 
 from sklearn.utils import Bunch
 
-from treecrf.datasets.parameters import fetching
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.datasets.sparse_rows import read_windows
 from treecrf.utils.validation import StrOptions
 

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
-from treecrf.datasets.parameters import fetching
-from treecrf.datasets.sources import data_folder, labeled, locate
+from treecrf.datasets.sources import data_folder, fetching, labeled, locate
 from treecrf.utils.validation import StrOptions
 
 N_WORDS = 1000

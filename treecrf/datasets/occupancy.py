@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines
-from treecrf.datasets.parameters import fetching
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.utils.validation import StrOptions
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from sklearn.utils import Bunch
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
-from treecrf.datasets.parameters import fetching
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.datasets.sparse_rows import read_windows
 from treecrf.utils.validation import StrOptions
 

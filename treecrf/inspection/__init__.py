@@ -5,8 +5,7 @@
 
 from treecrf.inspection.dependence import partial_dependence
 from treecrf.inspection.explanation import Explanation, explain
-from treecrf.inspection.gain import gain_importance
-from treecrf.inspection.permutation import permutation_importance
+from treecrf.inspection.importance import gain_importance, permutation_importance
 from treecrf.inspection.rules import Rule, strongest_rules
 from treecrf.inspection.score_contributions import Contributions, contributions
 from treecrf.inspection.scores import likelihood_curve, transition_scores

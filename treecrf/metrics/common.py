@@ -13,8 +13,46 @@ from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list, is_frame
 from treecrf.utils.typing import LabelsLike
+from treecrf.utils.validation import documented
 
 AVERAGES = (None, "macro", "micro", "weighted")
+
+
+# What the docstrings of scores say.
+TOKENS = {
+    "parameters": """Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        As in `token_accuracy_score`.
+    labels, average, zero_division : optional
+        As in `token_precision_recall_fscore`, with "macro" the default `average`.""",
+    "returns": """Returns
+    -------
+    float, or ndarray of shape (n_labels,) of float64
+        An array if `average` is None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_precision_recall_fscore`.""",
+}
+SPANS = {
+    "parameters": """Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (str), one item per sequence; or the labels of all positions as
+        one array-like, with `lengths` or `groups`.""",
+    "options": """average, scheme, mode, zero_division, lengths, groups : optional
+        As in `span_f1_score`.""",
+    "returns": """Returns
+    -------
+    float, or ndarray of shape (n_types,) of float64
+        An array, in the order of the sorted types, if `average` is None.""",
+    "raises": """Raises
+    ------
+    ImportError, ValueError, TypeError
+        As `span_f1_score`.""",
+}
 
 
 class TokenOptions(TypedDict, total=False):
@@ -81,13 +119,13 @@ class SpanScore(Protocol):
 
 
 def token_score(function: Callable[..., Any]) -> TokenScore:
-    """Declare the types of a function, which needs no annotations of its own."""
-    return function
+    """Declare the types and complete the docstring of a function."""
+    return documented(TOKENS)(function)
 
 
 def span_score(function: Callable[..., Any]) -> SpanScore:
-    """Declare the types of a function, which needs no annotations of its own."""
-    return function
+    """Declare the types and complete the docstring of a function."""
+    return documented(SPANS)(function)
 
 
 def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:

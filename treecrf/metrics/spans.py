@@ -85,23 +85,12 @@ def span_precision_score(
 ):  # fmt: skip
     """Compute the fraction of predicted spans that are correct: same type, first and last position.
 
-    Parameters
-    ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (str), one item per sequence; or the labels of all positions as
-        one array-like, with `lengths` or `groups`.
-    average, scheme, mode, zero_division, lengths, groups : optional
-        As in `span_f1_score`. `zero_division` is the precision if no span is predicted.
+    $parameters
+    $options `zero_division` is the precision if no span is predicted.
 
-    Returns
-    -------
-    float, or ndarray of shape (n_types,) of float64
-        An array, in the order of the sorted types, if `average` is None.
+    $returns
 
-    Raises
-    ------
-    ImportError, ValueError, TypeError
-        As `span_f1_score`.
+    $raises
 
     Examples
     --------
@@ -122,23 +111,12 @@ def span_recall_score(
 ):  # fmt: skip
     """Compute the fraction of true spans that are predicted: same type, first and last position.
 
-    Parameters
-    ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (str), one item per sequence; or the labels of all positions as
-        one array-like, with `lengths` or `groups`.
-    average, scheme, mode, zero_division, lengths, groups : optional
-        As in `span_f1_score`. `zero_division` is the recall if `y_true` has no span.
+    $parameters
+    $options `zero_division` is the recall if `y_true` has no span.
 
-    Returns
-    -------
-    float, or ndarray of shape (n_types,) of float64
-        An array, in the order of the sorted types, if `average` is None.
+    $returns
 
-    Raises
-    ------
-    ImportError, ValueError, TypeError
-        As `span_f1_score`.
+    $raises
 
     Examples
     --------
@@ -163,11 +141,7 @@ def span_f1_score(
     A label is ``O`` or a prefix, ``-`` and the type of its span (``B-PER``); a prefix alone stands
     for spans of one nameless type.
 
-    Parameters
-    ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (str), one item per sequence; or the labels of all positions as
-        one array-like, with `lengths` or `groups`.
+    $parameters
     average : {None, "macro", "micro", "weighted"}, default="micro"
         "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
         per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
@@ -187,10 +161,7 @@ def span_f1_score(
         Sequence that each position of one long array of labels belongs to. The positions of a
         sequence must be consecutive.
 
-    Returns
-    -------
-    float, or ndarray of shape (n_types,) of float64
-        An array, in the order of the sorted types, if `average` is None.
+    $returns
 
     Raises
     ------

@@ -157,23 +157,10 @@ def token_precision_recall_fscore(
 def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute precision over all positions, averaged over the labels.
 
-    Parameters
-    ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
-    labels, average, zero_division : optional
-        As in `token_precision_recall_fscore`, with "macro" the default `average`. `zero_division`
+    $parameters `zero_division`
         is the precision of a label that is never predicted.
 
-    Returns
-    -------
-    float, or ndarray of shape (n_labels,) of float64
-        An array if `average` is None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `token_precision_recall_fscore`.
+    $returns
 
     Examples
     --------
@@ -188,23 +175,10 @@ def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_
 def token_recall_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute recall over all positions, averaged over the labels.
 
-    Parameters
-    ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
-    labels, average, zero_division : optional
-        As in `token_precision_recall_fscore`, with "macro" the default `average`. `zero_division`
+    $parameters `zero_division`
         is the recall of a label that never occurs in `y_true`.
 
-    Returns
-    -------
-    float, or ndarray of shape (n_labels,) of float64
-        An array if `average` is None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `token_precision_recall_fscore`.
+    $returns
 
     Examples
     --------
@@ -219,24 +193,11 @@ def token_recall_score(y_true, y_pred, *, labels=None, average="macro", zero_div
 def token_f1_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute F1, the harmonic mean of precision and recall, averaged over the labels.
 
-    Parameters
-    ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
-    labels, average, zero_division : optional
-        As in `token_precision_recall_fscore`, with "macro" the default `average`; "micro" over all
+    $parameters "micro" over all
         labels equals accuracy. `zero_division` is the F1 of a label that is neither true nor
         predicted anywhere.
 
-    Returns
-    -------
-    float, or ndarray of shape (n_labels,) of float64
-        An array if `average` is None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `token_precision_recall_fscore`.
+    $returns
 
     Examples
     --------

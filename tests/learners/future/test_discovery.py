@@ -12,14 +12,15 @@ from support.oracles import finite_difference_gradient
 from support.sweeps import pairs
 
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.future.bags import DIRECTIONS, Bags, bag_probabilities
 from treecrf.learners.future.discovery import (
     DiscoverySettings,
     InstanceGrower,
+    OneLabel,
+    Sloped,
     discover,
     score_gradient,
 )
-from treecrf.learners.future.responses import OneLabel, Sloped
+from treecrf.learners.future.features import DIRECTIONS, Bags, bag_probabilities
 
 LENGTHS = [9, 1, 14, 3, 20]
 SIZES = [1, 2, 6, 30, None]

@@ -17,8 +17,7 @@ from support.sweeps import pairs, sweep
 from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.future.bags import DIRECTIONS, Bags
-from treecrf.learners.future.encoder import bins_of, thresholds_of
+from treecrf.learners.future.features import DIRECTIONS, Bags, bins_of, thresholds_of
 from treecrf.learners.future.training import constant_tree, tree_of_bins
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils import model_file

@@ -14,8 +14,7 @@ from treecrf.cli.files.lines import (
     read_sparse_file,
 )
 from treecrf.cli.files.tables import read_table
-from treecrf.datasets.conll import splitter
-from treecrf.datasets.conllu import NAMES
+from treecrf.datasets.conll import CONLLU_NAMES, splitter
 from treecrf.inputs.paths import FORMAT_OF_ENDING
 from treecrf.inputs.table_sources import HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.tables import table_file
@@ -118,7 +117,7 @@ def format_of_content(head: bytes, is_whole: bool) -> str | None:
 def _is_conllu(rows: list[str]) -> bool:
     """Return whether all rows are comments or words of CoNLL-U, which count from 1."""
     words = [row.split("\t") for row in rows if not row.startswith("#")]
-    ids = [re.split("[-.]", word[0])[0] for word in words if len(word) == len(NAMES)]
+    ids = [re.split("[-.]", word[0])[0] for word in words if len(word) == len(CONLLU_NAMES)]
     return bool(ids) and len(ids) == len(words) and "1" in ids and all(map(str.isdigit, ids))
 
 

@@ -10,8 +10,15 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
-from treecrf.datasets.conll import DOCUMENT, split_rows, splitter
-from treecrf.datasets.conllu import NAMES, index_of, label_of, words_of
+from treecrf.datasets.conll import (
+    CONLLU_NAMES,
+    DOCUMENT,
+    index_of,
+    label_of,
+    split_rows,
+    splitter,
+    words_of,
+)
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
@@ -118,20 +125,20 @@ def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
 def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read CoNLL-U: the words are a category, and one of the other columns is the label."""
     stored = None if model is None else model.columns.label
-    name = reading.label or (stored if stored in NAMES else UPOS)
+    name = reading.label or (stored if stored in CONLLU_NAMES else UPOS)
     column = index_of(name, f"--label {name}")
     words, tags, lengths = CodedStrings(), CodedStrings(), []
     with source.open() as file:
         for rows in words_of(Lines(file, reading.encoding)):
-            words.extend(row[NAMES.index(WORD)] for row in rows)
+            words.extend(row[CONLLU_NAMES.index(WORD)] for row in rows)
             tags.extend(label_of(row, column) for row in rows)
             lengths.append(len(rows))
     offsets = _offsets(source, lengths)
     labels, missing = tags.split(offsets)
     if all(label is None for items in labels for label in items):
         labels = None
-    others = [other for other in NAMES if other != name]
-    text = _text_of(source, reading, words_of, NAMES, others)
+    others = [other for other in CONLLU_NAMES if other != name]
+    text = _text_of(source, reading, words_of, CONLLU_NAMES, others)
     sequences = table_of([words.finish()], offsets, (WORD,))
     return FileData(sequences, labels, missing_label=missing, text=text)
 

@@ -20,10 +20,8 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.flat import pruning
 from treecrf.learners.flat.export import FlatTables, WeightExports
-from treecrf.learners.flat.forest import FlatForest
-from treecrf.learners.flat.pruning import NOTHING, Pruned
+from treecrf.learners.flat.forest import NOTHING, FlatForest, Pruned, prune
 from treecrf.learners.flat.transformer import ConjunctionTransformer
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.linear.attributes import SOURCES
@@ -272,7 +270,7 @@ class FlatModel(
         if not isinstance(tolerance, numbers.Real) or not tolerance >= 0:
             raise ValueError(f"tolerance={tolerance!r}; expected a nonnegative number")
         tolerance = float(min(tolerance, sys.float_info.max))
-        forest, pruned = pruning.prune(self._model._forest, tolerance)
+        forest, pruned = prune(self._model._forest, tolerance)
         smaller = FlatModel(**self.get_params())
         smaller._adopt(self._model, forest, self.pruned_ + pruned)
         smaller._columns = self._columns

@@ -21,11 +21,14 @@ from treecrf.learners.boosted.loop import Booster, report_to
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.chain_model import of_each
 from treecrf.learners.evaluation import Scored
-from treecrf.learners.future.bags import DIRECTIONS, bag_probabilities
-from treecrf.learners.future.discovery import DiscoverySettings, SearchSettings
-from treecrf.learners.future.encoder import FutureEncoder
-from treecrf.learners.future.features import FutureFeature, future_features
-from treecrf.learners.future.responses import MAX_EFFECT
+from treecrf.learners.future.discovery import MAX_EFFECT, DiscoverySettings, SearchSettings
+from treecrf.learners.future.features import (
+    DIRECTIONS,
+    FutureEncoder,
+    FutureFeature,
+    bag_probabilities,
+    future_features,
+)
 from treecrf.learners.future.training import AlternatingTraining
 from treecrf.learners.training_data import FitArguments, TrainingInput
 from treecrf.trees.forest import Forest

@@ -11,7 +11,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import Booster, boost
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
-from treecrf.learners.future.encoder import BagFeature, FutureEncoder, bins_of
+from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
 from treecrf.learners.iterations import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import UNIT, rounded_leaves
