@@ -205,15 +205,6 @@ def test_kinds_share_their_features_and_bags():
             assert labels.tolist() == [label(kind, *pair) for pair in zip(x, bags, strict=True)]
 
 
-def test_cutting_bags_leaves_the_features_alone():
-    full = make_future_bags("or", n_sequences=100, full_bags=True, random_state=0)
-    cut = make_future_bags("or", n_sequences=100, full_bags=False, random_state=0)
-    np.testing.assert_array_equal(full[0], cut[0])
-    differs = (np.array(full[1]) != np.array(cut[1])).any(axis=0)
-    assert not differs[:24].any()
-    assert differs[24:].all()
-
-
 def test_features_are_fair_coins():
     X, _ = make_future_bags(random_state=0)
     assert X[0].dtype == bool

@@ -250,10 +250,6 @@ def test_spaces_that_are_not_ascii_are_part_of_a_word():
     assert read("conll", "10\xa0000 X\n") == [([{"x0": "10\xa0000"}], ["X"])]
 
 
-def test_empty_conll_files_hold_no_sequences():
-    assert read("conll", "") == read("conll", "\n\n") == []
-
-
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

@@ -700,17 +700,6 @@ def test_models_are_fitted_before_they_are_drawn(picture):
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize(
-    "picture", ["importances", "importance map", "tree", "rules", "likelihood"]
-)
-def test_models_without_trees_are_not_drawn(picture, letters):
-    linear = LinearCRF(tol=1.0).fit(*letters)
-    with pytest.raises(TypeError, match=r"^HMMClassifier has no boosted trees"):
-        PICTURES[picture](HMMClassifier().fit(*letters), None)
-    with pytest.raises(TypeError, match=r"LinearCRF has no boosted trees.* plot_weights show"):
-        PICTURES[picture](linear, None)
-
-
 # Linear starts
 
 

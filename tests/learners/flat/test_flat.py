@@ -27,7 +27,7 @@ from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the
 from support.forests import Trained, Walker
 from support.oracles import extended_contexts
 from support.settings import PLAIN
-from support.sweeps import pairs, sweep
+from support.sweeps import pairs
 from support.tree_oracle import meaning_of_tests, window_test_truth
 
 import treecrf
@@ -39,13 +39,6 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
     flatten,
-)
-from treecrf.datasets import (
-    fetch_conll2000,
-    fetch_hyphenation,
-    fetch_nettalk,
-    fetch_occupancy,
-    fetch_protein,
 )
 from treecrf.learners.flat.export import FlatTables
 from treecrf.learners.flat.forest import FlatForest
@@ -112,20 +105,6 @@ def test_scores_with_missing_values(kind, missing):
         expected = trained.scores(new)
         for n_threads in (1, 2):
             np.testing.assert_array_equal(flat_scores(trained, new, n_threads), expected)
-
-
-@pytest.mark.parametrize("order", [0, 1, 2, 3])
-@pytest.mark.parametrize("kind", ["letters", "floats", "words"])
-def test_scores_after_given_labels(kind, order):
-    trained = Trained(kind, 2, order=order, n_labels=3)
-    sequences = random_sequences(kind, np.random.default_rng(9), [50, 700], new=True)
-    encoded = trained.encoder.encode(pack(sequences))
-    depth = encoded.depth_of(order)
-    labels = np.random.default_rng(0).integers(0, 3, (order, encoded.n_positions))
-    given = np.where(np.arange(order)[:, None] < depth, labels, 3).astype(np.uint8)
-    np.testing.assert_array_equal(
-        flat_scores(trained, sequences, given=given), trained.scores(sequences, given=given)
-    )
 
 
 @every(FLAT)
@@ -221,17 +200,6 @@ def test_implied_tests_are_left_out():
                                for n in tests)  # fmt: skip
             if f"outside[{offset}]" in tests:
                 assert f"symbol[{offset}]" not in negative
-
-
-def test_implied_thresholds_are_left_out():
-    rng = np.random.default_rng(0)
-    X = [rng.normal(size=(40, 1)) for _ in range(4)]
-    y = [np.digitize(x[:, 0], [-1, -0.5, 0, 0.5, 1]) for x in X]
-    flat = flatten(TreeCRF(order=0, max_iter=3, l2_regularization=0.0).fit(X, y))
-    for name in flat.get_feature_names_out():
-        tests = name.split(" and ")
-        assert sum(test.startswith("not ") for test in tests) <= 1
-        assert sum(not test.startswith("not ") for test in tests) <= 1
 
 
 def test_equal_conjunctions_are_one():
@@ -405,14 +373,6 @@ def holds_naively(name: str, x: str, t: int) -> bool:
         if truth == test.startswith("not "):
             return False
     return True
-
-
-def test_rows_are_features_for_any_model(letters):
-    X, y = letters
-    flat = flatten(TreeCRF(window=1, **SMALL).fit(X, y))
-    labels = list("".join(y))
-    logistic = LogisticRegression().fit(flat.matrix(X), labels)
-    assert logistic.score(flat.matrix(X), labels) > 0.85
 
 
 def test_python_crfsuite_takes_the_attributes(letters, tmp_path):
@@ -722,38 +682,3 @@ def test_models_without_trees_are_refused(letters):
                    "fit"):  # fmt: skip
         with pytest.raises(NotFittedError):
             getattr(FlatModel(), method)()
-
-
-# Real data
-
-
-def sample_of(name: str, folder):
-    """Some sequences of a dataset, their labels, and a window."""
-    fetch, n, window = {
-        "protein": (fetch_protein, 20, 5),
-        "nettalk": (fetch_nettalk, 200, 4),
-        "hyphen": (fetch_hyphenation, 200, 2),
-        "occupancy": (fetch_occupancy, 1, (2, 0)),
-        "conll2000": (fetch_conll2000, 60, 1),
-    }[name]
-    X, y = fetch(data_home=folder, return_X_y=True)
-    if name == "occupancy":  # one long sequence
-        X, y = ([whole[0][a : a + 100] for a in range(0, 2000, 100)] for whole in (X, y))
-        n = 20
-    return X[:n], y[:n], window
-
-
-@pytest.mark.parametrize(
-    "name", sweep(["nettalk", "occupancy", "protein", "hyphen", "conll2000"], 2)
-)
-def test_real_data(name, data_folder):
-    X, y, window = sample_of(name, data_folder)
-    half = len(X) // 2
-    crf = TreeCRF(window=window, max_iter=15, max_leaf_nodes=50, l2_regularization=10.0)
-    crf.fit(X[:half], y[:half])
-    flat = flatten(crf)
-    np.testing.assert_array_equal(scores_of(flat, X), scores_of(crf, X))
-    assert_equal_arrays(flat.predict(X), crf.predict(X))
-    small = flat.prune(0.5)
-    assert small.n_weights_ < flat.n_weights_
-    assert largest_change(crf, small, X) <= 0.5

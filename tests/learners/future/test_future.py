@@ -324,10 +324,3 @@ def test_missing_values(missing):
     assert model.score(X[100:], y[100:]) > 0.9
     assert [f.bag_size for f in model.future_features_] == [6]
     assert "x0" in model.future_features_[0].describe(99)
-
-
-def test_random_choices_are_reproducible(letters):
-    X, y = letters
-    chance = {"class_weight": "balanced", "subsample": 0.7, "max_features": 0.6}
-    model = small(order=1, window=1, bag_size=2, max_iter=3, max_future_features=2, **chance)
-    assert_equal_arrays(*(clone(model).fit(X, y).predict_proba(X) for _ in range(2)))
