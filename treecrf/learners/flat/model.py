@@ -20,9 +20,8 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.flat.export import FlatTables, WeightExports
+from treecrf.learners.flat.export import FlatExports, FlatTables
 from treecrf.learners.flat.forest import NOTHING, FlatForest, Pruned, prune
-from treecrf.learners.flat.transformer import ConjunctionTransformer
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.linear.attributes import SOURCES
 from treecrf.learners.stream import Stream
@@ -53,9 +52,7 @@ def _of_predictor(name: str) -> property:
     return property(lambda self: getattr(self._predictor(), name))
 
 
-class FlatModel(
-    ConjunctionTransformer, WeightExports, SequenceClassifier, auto_wrap_output_keys=None
-):
+class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
     """A boosted model as weighted conjunctions of window tests.
 
     `flatten` creates flat models. A leaf of a tree is a rule: if certain tests of the window have
