@@ -256,6 +256,14 @@ def test_settings_after_fit_have_an_effect():
     assert len(first) == len(x)
 
 
+def test_fewer_iterations_have_their_own_form():
+    X = list(map(symbols, NUMBERS))
+    model = fitted(MODELS["CRF"], X)
+    expected = model.truncated(1).predict_proba([X[0]])[0]
+    assert not np.array_equal(model.predict_proba([X[0]])[0], expected)
+    np.testing.assert_array_equal(model.truncated(1).predict_proba([X[0]])[0], expected)
+
+
 def test_what_prediction_makes_is_not_saved():
     X = list(map(symbols, NUMBERS))
     model = fitted(MODELS["CRF"], X)

@@ -23,7 +23,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.tables import are_tables, in_memory
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.iterations import Callbacks, Stopping
+from treecrf.learners.iterations import Callbacks
 from treecrf.learners.parameters import OF_STOPPING, Needs, warn_without_effect
 from treecrf.learners.training_data import (
     FitArguments,
@@ -33,7 +33,6 @@ from treecrf.learners.training_data import (
     read_eval_set,
     read_validation,
 )
-from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -190,8 +189,12 @@ class SequenceLearner(SequenceClassifier):
         is_one = are_tables(validation) or is_frame(X_val)
         if is_one and groups_val is None and lengths_val is None and isinstance(groups, str):
             validation = replace(validation, segmentation=Segmentation(groups=groups))
-        validation = self._opened(validation, scratch, in_parts=partitions is not None)
-        eval_sets = tuple(map(self._opened, read_eval_set(eval_set, groups)))
+        categorical = self.categorical_features
+        if partitions is not None and are_tables(validation):
+            validation = partitions_of(validation, scratch, categorical)
+        else:
+            validation = in_memory(validation, categorical)
+        eval_sets = tuple(in_memory(raw, categorical) for raw in read_eval_set(eval_set, groups))
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(
             raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions
@@ -204,28 +207,20 @@ class SequenceLearner(SequenceClassifier):
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self
 
-    def _opened(
-        self, raw: RawData, scratch: str | PathLike[str] | None = None, in_parts: bool = False
-    ) -> RawData | LocalPartitions:
-        """Read data that are files, or cut them into parts; other data are returned unchanged."""
-        if in_parts and are_tables(raw):
-            return partitions_of(raw, scratch, self.categorical_features)
-        return in_memory(raw, self.categorical_features)
-
     def _needs(self) -> dict[str, Needs]:
         """Return what parameters need to have an effect."""
         return self._needed
 
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""
+        others = {*self._fitted, "_compiled"}  # results of `fit` without an underscore at the end
         copied = object.__new__(type(self))
-        kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
-        copied.__dict__ = kept | fitted
+        copied.__dict__ = {
+            name: value
+            for name, value in vars(self).items()
+            if not (name.endswith("_") or name in others)
+        } | fitted
         return copied
-
-    def _is_fitted(self, name: str) -> bool:
-        """Return whether an attribute is a result of `fit`, to be replaced by the next one."""
-        return name.endswith("_") or name in self._fitted or name == "_compiled"
 
     @abstractmethod
     def _train(self, arguments: FitArguments) -> dict:
@@ -322,10 +317,6 @@ class SequenceLearner(SequenceClassifier):
     def _fixed_settings(self) -> dict[str, Any]:
         """Return the parameters that a warm start cannot change, with their fitted values."""
         return {}
-
-    def _stopping(self) -> Stopping | None:
-        """Return the rule of early stopping, if it is enabled."""
-        return Stopping(self.n_iter_no_change) if self.early_stopping else None
 
     def _window(self) -> tuple[int, int]:
         window = self.window

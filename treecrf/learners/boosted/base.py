@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
 from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS, scoring_of
-from treecrf.learners.iterations import MAX_LEARNING_RATE, Stopping
+from treecrf.learners.iterations import MAX_LEARNING_RATE
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
@@ -174,9 +175,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         return {
             "order": self._forest.order, "window": encoder.max_window, "missing": encoder.missing
         }  # fmt: skip
-
-    def _stopping(self) -> Stopping | None:
-        return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
 
     # Fitted attributes
 
@@ -358,19 +356,19 @@ class BoostedSequenceClassifier(SequenceLearner):
                 f"n_iter={n_iter}; expected 0 to {self.n_iter_}, the iterations of the model"
             )
         kept, forest = slice(0, int(n_iter) + 1), self._forest.copy(int(n_iter))
-        fitted = {name: value for name, value in vars(self).items() if self._is_fitted(name)}
-        fitted |= {
-            "_forest": forest,
-            "n_iter_": forest.n_iter,
-            "feature_importances_": feature_importances(forest, self._encoder),
-            "train_score_": self.train_score_[kept],
-            "validation_score_": self.validation_score_[kept],
-            "evals_result_": {
+        shorter = copy.copy(self)
+        vars(shorter).update(
+            _forest=forest,
+            n_iter_=forest.n_iter,
+            feature_importances_=feature_importances(forest, self._encoder),
+            train_score_=self.train_score_[kept],
+            validation_score_=self.validation_score_[kept],
+            evals_result_={
                 name: {metric: scores[kept] for metric, scores in of_set.items()}
                 for name, of_set in self.evals_result_.items()
             },
-        }
-        return self._fitted_copy(fitted)
+        )
+        return shorter
 
     def _require_iterations(self) -> None:
         """Raise AttributeError unless the fitted model has boosting iterations."""

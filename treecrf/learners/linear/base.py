@@ -18,7 +18,7 @@ from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import MAX_SHORT
-from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
+from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
@@ -130,7 +130,7 @@ class LinearSequenceClassifier(SequenceLearner):
                 max_iter=self.max_iter,
                 rng=np.random.default_rng(prepared.seed),
                 callbacks=callbacks,
-                stopping=self._stopping(),
+                stopping=Stopping(self.n_iter_no_change) if self.early_stopping else None,
                 progress=progress,
                 model=lambda *state: self._fitted_copy(fitted(*state)),
             )
