@@ -243,7 +243,8 @@ class SequenceLearner(SequenceClassifier):
         earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)
-        self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
+        if n_unlabeled := labels.n_unlabeled:
+            self._note_unlabeled(n_unlabeled, sequences.n_positions)
         seed = self._seed_of(earlier)
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)

@@ -23,21 +23,17 @@ def mix(seed: int | np.ndarray, *parts: int | np.ndarray) -> np.ndarray:
     shapes broadcast, and the result is a uint64 array.
     """
     if all(isinstance(part, int) for part in (seed, *parts)):
-        return np.array(_mixed_integers(seed, *parts), dtype=np.uint64)
+        # A single sequence, which takes NumPy much longer.
+        state = 0
+        for part in (seed, *parts):
+            state = ((state ^ part) + _STEP) % _MODULUS
+            for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
+                state = (state ^ state >> shift) * factor % _MODULUS
+            state ^= state >> _SHIFTS[2]
+        return np.array(state, dtype=np.uint64)
     state = _scrambled(_as_uint64(seed))
     for part in parts:
         state = _scrambled(state ^ _as_uint64(part))
-    return state
-
-
-def _mixed_integers(*parts: int) -> int:
-    """Hash a single sequence, which takes NumPy much longer."""
-    state = 0
-    for part in parts:
-        state = ((state ^ part) + _STEP) % _MODULUS
-        for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
-            state = (state ^ state >> shift) * factor % _MODULUS
-        state ^= state >> _SHIFTS[2]
     return state
 
 

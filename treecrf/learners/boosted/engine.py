@@ -98,7 +98,9 @@ def engine_of(
     growth = spec.growth(encoder, data.classes, data.seed)
     sampling = spec.sampling_of(len(data.classes), data.training.n_positions)
     setup = ShardSettings(spec, data.classes, encoder, growth, sampling)
-    weights, own_threads = _weights_of_labels(spec, data), threads if data.in_memory else None
+    weights, own_threads = np.ones(len(data.classes)), threads if data.in_memory else None
+    if spec.class_weight is not None:
+        weights = _weights_of_labels(spec, data)
     encoding = Encoding(spec, encoder, start, weights, sampling is not None, own_threads)
     encoded = _encoded(data, encoding)
     if data.in_memory:
@@ -106,7 +108,7 @@ def engine_of(
         booster = _local_booster(setup, parts[0], forest, n_iter, threads)
         sets = [part and encoding.encode(part) for part in data.evaluated]
         held_out = parts[-1].held_out
-        validation, *sets = [_scored(setup, each, threads) for each in (held_out, *sets)]
+        validation, *sets = [each and _scored(setup, each, threads) for each in (held_out, *sets)]
         return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
     setup = replace(setup, totals=total(encoded.map(Totals.of)))
     data.release()
@@ -154,8 +156,6 @@ def _fit_start_joined(
 
 def _weights_of_labels(spec: BoostingSpec, data: TrainingParts) -> np.ndarray:
     n_labels = len(data.classes)
-    if spec.class_weight is None:
-        return np.ones(n_labels)
     counts = data.training.partitions.map(count_labels, n_labels)
     sums = [total(of_label) for of_label in zip(*counts, strict=True)]
     return spec.weights_of_labels(data.classes, sums)
@@ -290,10 +290,8 @@ def _local_booster(
     )
 
 
-def _scored(setup: ShardSettings, data: EncodedLabeled | None, threads: Threads) -> Scored | None:
-    """Return validation data that are scored by ``scoring``, if there are any."""
-    if data is None:
-        return None
+def _scored(setup: ShardSettings, data: EncodedLabeled, threads: Threads) -> Scored:
+    """Return validation data that are scored by ``scoring``."""
     spec = setup.spec
     scores = setup.scores_of(data, threads, is_validation=True)
     if spec.scoring in OBJECTIVES:

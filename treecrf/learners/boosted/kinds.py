@@ -74,28 +74,6 @@ class Sampling:
     # Maximum expected number of examples per iteration; the threshold rises if necessary.
     max_examples: int | None = None
 
-    @classmethod
-    def of_parameters(
-        cls,
-        sampling: float | str | None,
-        max_examples: int | None,
-        n_positions: int,
-        n_scores: int,
-    ) -> Sampling | None:
-        """Choose between all examples (None) and samples of them.
-
-        There are two ways to grow trees. `TreeGrower` uses all examples, as products of sets of
-        positions and sets of contexts. It is faster if labels are few and residuals large.
-        `ListGrower` uses a list of examples. It is faster if nearly all examples have small
-        residuals and are not in the sample, as with many labels, and its cost does not grow with
-        the number of positions. ``"auto"`` selects it for many examples: ``n_scores`` at each of
-        ``n_positions``.
-        """
-        is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
-        if sampling is None or (sampling == "auto" and is_few):
-            return None
-        return cls(THRESHOLD if sampling == "auto" else sampling, max_examples)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChainKind(ABC):
@@ -161,9 +139,19 @@ class ChainKind(ABC):
     def sampling(
         self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
     ) -> Sampling | None:
-        """Return the sampling of the examples that trees are fitted to; None for all of them."""
+        """Return the sampling of the examples that trees are fitted to; None for all of them.
+
+        There are two ways to grow trees. `TreeGrower` uses all examples, as products of sets of
+        positions and sets of contexts. It is faster if labels are few and residuals large.
+        `ListGrower` uses a list of examples. It is faster if nearly all examples have small
+        residuals and are not in the sample, as with many labels, and its cost does not grow with
+        the number of positions. ``"auto"`` selects it for many examples.
+        """
         n_scores = self.n_scores(n_labels)
-        return Sampling.of_parameters(parameter, max_examples, n_positions, n_scores)
+        is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
+        if parameter is None or (parameter == "auto" and is_few):
+            return None
+        return Sampling(THRESHOLD if parameter == "auto" else parameter, max_examples)
 
     def n_scores(self, n_labels: int) -> int:
         """Return the number of scores of a position in training."""
@@ -299,7 +287,7 @@ class ExactKind(ChainKind):
 
     def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
         """Return the weight of each position in tree fitting, given the weights of the labels."""
-        weights = super().position_weights(data, of_labels)
+        weights = multiplied_weights(of_labels, data)
         if self.order or data.candidates is None:
             return weights
         # Without neighbors, positions at which all labels are possible have no residuals.

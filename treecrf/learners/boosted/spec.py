@@ -118,7 +118,9 @@ class BoostingSpec:
 
     def growth(self, encoder: Encoder, classes: np.ndarray, seed: int) -> Growth:
         """Return the settings of the growth of trees."""
-        constraints = self.monotonic_cst, self.interaction_cst
+        monotonic, interactions, constraints = self.monotonic_cst, self.interaction_cst, None
+        if monotonic is not None or interactions is not None:
+            constraints = read_constraints(monotonic, interactions, encoder, classes)
         return Growth(
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2_regularization,
@@ -131,7 +133,7 @@ class BoostingSpec:
             subsample=self.subsample,
             max_leaf_value=MAX_NEWTON_STEP if self.kind.has_curvature else np.inf,
             seed=seed,
-            constraints=read_constraints(*constraints, encoder, classes),
+            constraints=constraints,
         )
 
     def weights_of_labels(self, classes: np.ndarray, counts: list[ExactSum]) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -77,7 +78,8 @@ def _boosted(
     """Run the iterations of an engine."""
     booster, evaluations, spec = engine.booster, engine.evaluations, engine.setup.spec
     forest, n_iter = booster.forest, choice.n_iter
-    with Progress(spec.verbose, forest.n_iter, n_iter, spec.name) as progress:
+    shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
+    with shown as progress:
         validation = evaluations.validation
         value = None if validation is None else validation.value(forest)
         history = _history_before(data.earlier, value)
@@ -91,7 +93,7 @@ def _boosted(
             return IterationInfo(spec.name, n_done, n_iter, history, model_so_far, booster)
 
         def report(n_done: int, history: History) -> bool:
-            if spec.verbose:
+            if progress is not None:
                 progress.update(n_done, history.latest(spec.value_name))
             evaluations.add_to(history, forest)
             return bool(callbacks.callbacks) and callbacks.after(info(n_done))

@@ -19,11 +19,9 @@ INTERACTIONS = {"no_interactions": 1, "pairwise": 2}
 
 def read_constraints(
     monotonic: Any, interactions: Any, encoder: Encoder, classes: np.ndarray
-) -> TreeConstraints | None:
-    """Read both parameters of an estimator; None if trees are free. Errors name what is invalid."""
-    if monotonic is None and interactions is None:
-        return None
-    sources = [_source(encoder, j) for j in range(len(encoder.columns))]
+) -> TreeConstraints:
+    """Read both parameters of an estimator, which may be None; errors name what is invalid."""
+    sources = [encoder.origin_of(j)[1] for j in range(len(encoder.columns))]  # features
     groups, max_in_branch = None, 0
     if isinstance(interactions, str):
         max_in_branch = INTERACTIONS[interactions]
@@ -31,11 +29,6 @@ def read_constraints(
         groups = _read_groups(interactions, encoder)
     signs = None if monotonic is None else _read_signs(monotonic, encoder, classes)
     return TreeConstraints(np.array(sources, dtype=np.int32), signs, groups, max_in_branch)
-
-
-def _source(encoder: Encoder, column: int) -> int:
-    """Return the feature that a column comes from."""
-    return encoder.origin_of(column)[1]
 
 
 def _read_signs(monotonic: Any, encoder: Encoder, classes: np.ndarray) -> np.ndarray:
