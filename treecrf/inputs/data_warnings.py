@@ -233,6 +233,8 @@ def _unknown_name(rows: Any, schema: InputSchema) -> str | None:
     unknown = None
     for row in rows:
         for key, value in (row if isinstance(row, Mapping) else dict.fromkeys(row, True)).items():
+            if key in schema.vectors:
+                return None
             j = index.get(key)
             is_category = j is not None and schema.kinds[j] == CATEGORY
             if j is not None and not (is_category and value not in schema.categories[j]):

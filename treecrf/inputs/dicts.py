@@ -16,6 +16,7 @@ from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import short_repr
+from treecrf.inputs.vectors import Vectors, is_vector
 
 # Types of the attributes of one position, if they have no values.
 ROWS = (list, tuple, set, frozenset)
@@ -77,6 +78,7 @@ def read_dicts(
     names = tuple(entries.index)
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
+    vectors = _vectors_of(rows, names, schema, by_reader, specs, offsets)
     categories = {} if schema is None else dict(schema.categories)
     if schema is None:
         categories = _sort_categories(entries, np.flatnonzero((kinds == CATEGORY) & ~by_reader))
@@ -88,10 +90,67 @@ def read_dicts(
         entries.values[of_column], kinds[j] = column.as_floats(), column.kind
         if column.kind == CATEGORY:
             categories[j] = column.values
-    table = sparse.csr_array(
-        (entries.values, entries.columns, entries.starts), shape=(len(rows), len(names))
-    )
+    parts = entries.values, entries.columns, entries.starts
+    table = sparse.csr_array(parts, shape=(len(rows), len(names)))
+    if vectors and schema is None:
+        table, names, kinds, categories = _with_names(vectors, table, names, kinds, categories)
+    index = {name: j for j, name in enumerate(names)} if vectors else {}
+    for of_key in vectors:
+        table = of_key.added_to(table, np.array([index[name] for name in of_key.names]))
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
+
+
+def _vectors_of(
+    rows: list[dict],
+    names: tuple[str, ...],
+    schema: InputSchema | None,
+    by_reader: np.ndarray,
+    specs: ColumnSpecs,
+    offsets: np.ndarray,
+) -> list[Vectors]:
+    """Read the vectors of all keys that hold some; other readers leave out their columns."""
+    index = {names[j]: j for j in np.flatnonzero(by_reader).tolist()}
+    widths = dict.fromkeys(index, 0)
+    if schema is not None:
+        widths = {key: len(columns) for key, columns in schema.vectors.items()}
+    found = []
+    for key, width in widths.items():
+        if not _holds_vectors(rows, key):
+            continue
+        if key in index:
+            by_reader[index[key]] = False
+            if schema is None and specs.is_category[index[key]]:
+                raise ValueError(f"categorical_features: {key!r} holds vectors, which are numbers")
+        found.append(Vectors.of(rows, key, offsets, width))
+    return found
+
+
+def _with_names(
+    vectors: list[Vectors],
+    table: sparse.csr_array,
+    names: tuple[str, ...],
+    kinds: np.ndarray,
+    categories: dict[int, np.ndarray],
+) -> tuple[sparse.csr_array, tuple[str, ...], np.ndarray, dict[int, np.ndarray]]:
+    """Replace the columns of vectors by columns of their values, all sorted by name."""
+    keys = {of_key.key for of_key in vectors}
+    old = [j for j, name in enumerate(names) if name not in keys]
+    all_names = {names[j] for j in old}.union(*(of_key.names for of_key in vectors))
+    index = {name: j for j, name in enumerate(sorted(all_names))}
+    new = np.array([index[names[j]] for j in old], dtype=np.intp)
+    kept = sparse.csc_array(table)[:, old].tocoo()
+    shape = table.shape[0], len(index)
+    table = sparse.csr_array((kept.data, (kept.row, new[kept.col])), shape=shape)
+    new_kinds = np.full(len(index), NUMBER, dtype=np.uint8)
+    new_kinds[new] = kinds[old]
+    categories = {index[names[j]]: categories[j] for j in old if j in categories}
+    return table, tuple(index), new_kinds, categories
+
+
+def _holds_vectors(rows: list[dict], key: str) -> bool:
+    """Return whether the first value of a key is a vector."""
+    values = (row[key] for row in rows if row.get(key) is not None)
+    return is_vector(next(values, None))
 
 
 def _read_entries(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs._dicts import StringCodes
+from treecrf.inputs.vectors import vectors_among
 from treecrf.utils.checks import check_categories, check_counts, check_names, require
 
 # Kinds of columns.
@@ -36,6 +37,11 @@ class InputSchema:
             if values.dtype.kind == "U":
                 known[j] = StringCodes(values.tolist())
         return known
+
+    @cached_property
+    def vectors(self) -> dict[str, np.ndarray]:
+        """The keys of dicts that may hold vectors, and the columns of their values."""
+        return {} if self.names is None else vectors_among(self.names, self.kinds == NUMBER)
 
     @cached_property
     def known_symbols(self) -> frozenset:

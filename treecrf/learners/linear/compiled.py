@@ -32,7 +32,7 @@ def compiled(
     The scores of a linear model that trees are added to are rounded. Columns with names in
     ``ignored`` may be in data frames, though not in the training data.
     """
-    if n_labels**order > MAX_CONTEXTS:
+    if n_labels**order > MAX_CONTEXTS or schema.vectors:
         return None
     tests, walker, quick, weights = None, None, None, None
     if trees is not None:
