@@ -19,14 +19,13 @@ cdef inline void add_to_contexts(double *scores, const double *members, double v
     add_scaled(scores, members + depth_starts[depth], value, n_contexts_at(depth_starts, depth))
 
 
-cdef inline void add_shared(double[:, :, ::1] scores, const double *shared, Py_ssize_t stride,
+cdef inline void add_shared(double[:, :, ::1] scores, Py_ssize_t k, const double *shared,
                             Py_ssize_t first, Py_ssize_t n, const uint8_t *depth,
                             const int64_t *depth_starts) noexcept nogil:
-    """Add ``shared[class * stride + i]`` to all contexts of position ``first + i``."""
-    cdef Py_ssize_t k, i, c
+    """Add ``shared[i]`` to the scores of class k in all contexts of position ``first + i``."""
+    cdef Py_ssize_t i, c
     cdef double *row
-    for k in range(scores.shape[0]):
-        for i in range(n):
-            row = &scores[k, first + i, 0]
-            for c in range(n_contexts_at(depth_starts, depth[first + i])):
-                row[c] += shared[k * stride + i]
+    for i in range(n):
+        row = &scores[k, first + i, 0]
+        for c in range(n_contexts_at(depth_starts, depth[first + i])):
+            row[c] += shared[i]

@@ -174,6 +174,10 @@ class PartsLattice(Lattice):
         codes, values = zip(*(lattice.best() for lattice in self._tables()), strict=True)
         return np.concatenate(codes), np.concatenate(values)
 
+    def best_codes(self) -> np.ndarray:
+        """Return the codes of the best label sequence of each sequence."""
+        return np.concatenate([lattice.best_codes() for lattice in self._tables()])
+
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
         return [best for lattice in self._tables() for best in lattice.n_best(n)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -19,7 +20,7 @@ from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
 from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData
 from treecrf.inputs.frames import without_columns
 from treecrf.inputs.labels import Labels, as_labels
-from treecrf.inputs.offsets import reversed_positions, split_sequences
+from treecrf.inputs.offsets import reversed_positions, runs, split_sequences
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -28,8 +29,12 @@ from treecrf.inputs.values import column_names, is_frame
 from treecrf.inputs.weights import as_init_scores
 from treecrf.learners.parameters import cost_table
 from treecrf.utils import model_file
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import PARTS_PER_THREAD, Threads
 
+# Lattices with larger scores are computed run by run, with scores of about the second size.
+MAX_BYTES, RUN_BYTES = 1 << 26, 3 << 23
+# Minimum number of positions of a run for a thread.
+MIN_RUN = 1 << 11
 # Maximum number of positions for which reading takes longer than the work on their values.
 MAX_SHORT = 64
 
@@ -226,11 +231,7 @@ class ChainModel(BaseEstimator):
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the labels of checked sequences, as chosen by ``decoding``."""
-        if self.decoding == "viterbi":
-            return self._decoded(sequences, masks)[0]
-        with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            return self._labels_in(lattice, masks)
+        return self._in_runs(sequences, masks, self._labels_in)
 
     def _labels_in(self, lattice: Lattice, masks: np.ndarray | None = None) -> list[np.ndarray]:
         """Return the labels that ``decoding`` chooses."""
@@ -240,7 +241,7 @@ class ChainModel(BaseEstimator):
     def _best_codes(self, lattice: Lattice, masks: np.ndarray | None = None) -> np.ndarray:
         """Return the codes of the labels that ``decoding`` chooses; only those in the masks."""
         if self.decoding == "viterbi":
-            return lattice.best()[0]
+            return lattice.best_codes()
         marginals = lattice.marginals()
         if self.decoding != "minimum_risk":
             return marginals.argmax(axis=1)
@@ -253,8 +254,7 @@ class ChainModel(BaseEstimator):
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the marginal probabilities of checked sequences."""
-        with Threads(self.n_jobs) as threads:
-            return self._proba_in(self._lattice(sequences, masks, threads))
+        return self._in_runs(sequences, masks, lambda lattice, _: self._proba_in(lattice))
 
     def _proba_in(self, lattice: Lattice) -> list[np.ndarray]:
         """Return the marginal probabilities of each sequence."""
@@ -262,9 +262,11 @@ class ChainModel(BaseEstimator):
 
     def _pairwise(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the joint probabilities of neighboring labels of checked sequences."""
-        with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            pairs = split_sequences(lattice.pairwise(), lattice.offsets)
+        pairs = self._in_runs(
+            sequences,
+            masks,
+            lambda lattice, _: split_sequences(lattice.pairwise(), lattice.offsets),
+        )
         # The first position of a chain has no label before it.
         pairs = self._as_read([table[1:] for table in pairs])
         return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
@@ -273,8 +275,7 @@ class ChainModel(BaseEstimator):
         self, sequences: Sequences, masks: np.ndarray | None, n: int
     ) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Find the n best label sequences of each checked sequence, and log-probabilities."""
-        with Threads(self.n_jobs) as threads:
-            found = self._lattice(sequences, masks, threads).n_best(n)
+        found = self._in_runs(sequences, masks, lambda lattice, _: lattice.n_best(n))
         return [
             (self._as_read([self.classes_[codes] for codes in paths]), log_probabilities)
             for paths, log_probabilities in found
@@ -284,12 +285,53 @@ class ChainModel(BaseEstimator):
         self, sequences: Sequences, masks: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Find the most probable label sequences of checked sequences, and log-probabilities."""
+
+        def best_in(lattice: Lattice, _: Any) -> list[tuple[np.ndarray, float]]:
+            codes, values = lattice.best()
+            labels = self._as_read(split_sequences(self.classes_[codes], lattice.offsets))
+            return list(zip(labels, values, strict=True))
+
+        labels, log_probabilities = zip(*self._in_runs(sequences, masks, best_in), strict=True)
+        return list(labels), np.array(log_probabilities)
+
+    def _in_runs(
+        self,
+        sequences: Sequences,
+        masks: np.ndarray | None,
+        results_of: Callable[[Lattice, np.ndarray | None], list],
+    ) -> list:
+        """Return the results of all sequences, from lattices of runs of them.
+
+        Threads share the runs. The scores of a run take memory that the next run uses again: the
+        system takes longer to find new memory than trees take to fill it.
+        """
+        offsets = sequences.offsets
         with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            codes, log_probabilities = lattice.best()
-        return self._as_read(
-            split_sequences(self.classes_[codes], lattice.offsets)
-        ), log_probabilities
+            parts = self._runs(offsets, threads)
+            if len(parts) == 1:
+                return results_of(self._lattice(sequences, masks, threads), masks)
+
+            def results_of_run(run: tuple[int, int]) -> list:
+                part = sequences.take(np.arange(*run))
+                here = None if masks is None else masks[offsets[run[0]] : offsets[run[1]]]
+                return results_of(self._lattice(part, here, Threads(1)), here)
+
+            return list(chain.from_iterable(threads.map(results_of_run, parts)))
+
+    def _runs(self, offsets: np.ndarray, threads: Threads) -> list[tuple[int, int]]:
+        """Group sequences into runs, the first one and the one after the last of each."""
+        n_bytes = 8 * self._n_scores()
+        size = int(offsets[-1])
+        if size * n_bytes > MAX_BYTES:
+            size = RUN_BYTES // n_bytes
+        if threads.n_threads > 1 and n_bytes:
+            n_parts = PARTS_PER_THREAD * threads.n_threads
+            size = min(size, max(MIN_RUN, int(offsets[-1]) // n_parts))
+        return list(runs(offsets, max(1, size)))
+
+    def _n_scores(self) -> int:
+        """Return the number of scores of a position in a lattice; 0 if it is never cut."""
+        return len(self.classes_) ** (self._trained_order + 1)
 
     # Lattices
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 
@@ -21,6 +22,8 @@ TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
 # Fields that have an entry for each surrogate instead of each node.
 SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
+# Threads should not make the same scorer twice.
+_LOCK = Lock()
 
 
 class Forest:
@@ -225,14 +228,15 @@ class Forest:
     def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
         """Return a scorer of some iterations; the one of the whole forest is cached."""
         key = (first, last, is_given)
-        if key in self._scorers:
-            return self._scorers[key]
-        trees = self.packed(encoder, first, last)
-        scorer = Scorer(trees, encoder, self.order, is_given)
-        if key[:2] == (0, self.n_iter):
-            same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
-            self._scorers = same | {key: scorer}
-        return scorer
+        with _LOCK:
+            if key in self._scorers:
+                return self._scorers[key]
+            trees = self.packed(encoder, first, last)
+            scorer = Scorer(trees, encoder, self.order, is_given)
+            if key[:2] == (0, self.n_iter):
+                same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
+                self._scorers = same | {key: scorer}
+            return scorer
 
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; see `PackedTrees.of`."""

@@ -18,6 +18,7 @@ import treecrf
 from treecrf import TreeCRF
 from treecrf.chains.objectives import LogLikelihood
 from treecrf.inputs.reading import as_sequences
+from treecrf.learners import chain_model
 from treecrf.learners.boosted.loop import Booster
 
 
@@ -39,6 +40,42 @@ def assert_same_model(a: TreeCRF, b: TreeCRF, X) -> None:
 
 def mean_log_likelihood(crf: TreeCRF, X, y) -> float:
     return crf.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("decoding", ["viterbi", "marginal", "minimum_risk"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_predictions_do_not_depend_on_runs(order, decoding, n_jobs, letters, monkeypatch):
+    X, y = letters
+    crf = small(order=order, decoding=decoding, max_iter=30).fit(X, y)
+    allowed = [
+        np.tile(np.arange(len(crf.classes_)) < len(crf.classes_) - 1, (len(x), 1)) for x in X
+    ]
+    calls = [
+        lambda: crf.predict(X),
+        lambda: crf.predict(X, allowed=allowed),
+        lambda: crf.predict_proba(X),
+        lambda: crf.predict_pairwise_proba(X),
+        lambda: [part for pair in crf.decode(X) for part in pair],
+        lambda: [labels for found in crf.decode(X, n_best=3) for labels in found[0]],
+    ]
+    whole = [call() for call in calls]
+    crf.set_params(n_jobs=n_jobs)
+    lattices = []
+    monkeypatch.setattr(chain_model, "MIN_RUN", 1)
+    monkeypatch.setattr(chain_model, "MAX_BYTES", 1)
+    monkeypatch.setattr(chain_model, "RUN_BYTES", 2000)
+    monkeypatch.setattr(TreeCRF, "_compile", lambda self: None)
+    crf._compiled = False
+    of_run = chain_model.ChainModel._lattice
+    monkeypatch.setattr(
+        TreeCRF, "_lattice", lambda self, *args: lattices.append(0) or of_run(self, *args)
+    )
+    for call, expected in zip(calls, whole, strict=True):
+        before = len(lattices)
+        for a, b in zip(call(), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert len(lattices) > before + 1
 
 
 # Likelihood and its history

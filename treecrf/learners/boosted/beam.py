@@ -250,6 +250,10 @@ class BeamLattice:
         )
         return values
 
+    def best_codes(self) -> np.ndarray:
+        """Find the codes of the best label sequences in the beam."""
+        return self.best()[0]
+
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Find the codes and log-probabilities of the best label sequences in the beam."""
         codes, values = self._best_paths(1)

@@ -540,6 +540,9 @@ class TreeCRF(BoostedSequenceClassifier):
             return super()._lattice_of(sequences, constraints, threads)
         return next(stages.lattices(sequences, constraints, threads, [self._forest.n_iter]))
 
+    def _n_scores(self) -> int:
+        return super()._n_scores() if self._stages() is None else 0
+
     def _quick_lattice(self, X: list) -> Lattice | None:
         return super()._quick_lattice(X) if self.beam_width is None else None
 

@@ -73,7 +73,7 @@ cdef class FlatEvaluator:
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
         cdef Positions positions = Positions(scoring.encoded)
-        cdef Py_ssize_t c, n_labels = scores.shape[0]
+        cdef Py_ssize_t c, k, n_labels = scores.shape[0]
         cdef bint ready
         with nogil:
             ready = self._open(&block, n_labels)
@@ -83,8 +83,9 @@ cdef class FlatEvaluator:
                 for c in range(self.n):
                     if self._holds(&block, c):
                         self._add_entries(&block, c, depth, given, scores)
-                add_shared(scores, block.shared, BLOCK, block.bits.first, block.bits.size,
-                           &depth[0], &self.depth_starts[0])
+                for k in range(n_labels):
+                    add_shared(scores, k, block.shared + k * BLOCK, block.bits.first,
+                               block.bits.size, &depth[0], &self.depth_starts[0])
                 first += block.bits.size
             close(&block)
         if not ready:

@@ -250,6 +250,9 @@ class LinearSequenceClassifier(SequenceLearner):
             return StateLattice(self._linear_scores(sequences, threads), self._weights)
         return super()._lattice_of(sequences, constraints, threads)
 
+    def _n_scores(self) -> int:
+        return 0  # lattices of rows compute their scores in parts
+
     # Inspection
 
     def get_attribute_names(self) -> np.ndarray:

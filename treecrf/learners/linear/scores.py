@@ -217,13 +217,13 @@ class RowsLattice:
         StateChains(self.offsets, starts).marginals(rows, self.transitions, 0, len(starts))
         return rows
 
-    def best(self) -> tuple[np.ndarray, None]:
+    def best_codes(self) -> np.ndarray:
         """Return the codes of the best label sequence of each sequence."""
         n_labels, starts = self.rows.shape[1], self.offsets[:-1]
         scores = np.empty((n_labels, len(self.rows), n_labels))
         part = 0, len(starts)
         _linear.chain_scores(self.rows, self.transitions, self.offsets, starts, part, scores)
-        return Lattice(scores, self.offsets, order=1, threads=Threads(1)).best_codes(), None
+        return Lattice(scores, self.offsets, order=1, threads=Threads(1)).best_codes()
 
 
 @dataclass(frozen=True)
@@ -280,9 +280,13 @@ class StateLattice:
         """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
         return self.whole.pairwise()
 
+    def best_codes(self) -> np.ndarray:
+        """Return the codes of the best label sequence of each sequence."""
+        return self.whole.best_codes()
+
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes and the log-probability of the best label sequence of each sequence."""
-        codes = self.whole.best_codes()
+        codes = self.best_codes()
         return codes, self.log_likelihoods(codes)
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:

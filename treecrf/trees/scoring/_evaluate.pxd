@@ -11,6 +11,8 @@ cdef enum:
     BLOCK = 64 * BLOCK_WORDS
     # With missing values, the lists of positions must stay in cache too.
     MISSING_BLOCK = BLOCK // 4
+    # Maximum number of scores of a label in a block.
+    BLOCK_SCORES = 1 << 17
 
 
 cdef struct Block:
@@ -23,8 +25,12 @@ cdef struct Block:
     uint64_t **set_of          # set of each node, NULL if it is empty
     int32_t *contexts_of       # row of `members` for each node; 0: all contexts
     uint8_t *members           # sets of extended contexts
-    double *addend             # 1 for the contexts that reach a leaf, else 0
-    double *shared             # [class, position]: values that all contexts receive
+    int32_t listed             # row of `members` that the next four belong to; -1: none
+    bint is_everywhere         # whether all contexts reach a leaf
+    int is_shared              # whether all contexts first receive the leaf's value
+    int32_t *where             # contexts of full depth to which it is then added, or subtracted
+    Py_ssize_t n_where
+    double *shared             # of each position: values that all contexts receive
     bint has_missing           # whether any value is missing
     Fraction *fractions        # of positions, which belong to nodes
     Py_ssize_t n_fractions, room
@@ -48,7 +54,7 @@ cdef class Evaluator:
     cdef Py_ssize_t _list_leaves(self, Block *block, Py_ssize_t tree, int32_t[::1] leaves,
                                  int32_t[::1] positions, double[::1] parts,
                                  Py_ssize_t n) noexcept nogil
-    cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil
+    cdef void _open(self, Block *block) noexcept nogil
     cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
                         double[:, :, ::1] scores) noexcept nogil
     cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil
@@ -70,15 +76,9 @@ cdef class Evaluator:
                                     Py_ssize_t n_members) noexcept nogil
     cdef void _add_leaf(self, Block *block, Py_ssize_t node, double value, int32_t class_,
                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil
-    cdef void _add_leaf_fractions(self, Block *block, Py_ssize_t node, double value,
-                                  int32_t class_, const uint8_t[::1] depth,
-                                  double[:, :, ::1] scores) noexcept nogil
-    cdef void _fill_addend(self, Block *block, Py_ssize_t node) noexcept nogil
-
-    @cython.final
-    cdef void _add_addend(self, Block *block, Py_ssize_t position, double value,
-                          int32_t class_, const uint8_t[::1] depth,
-                          double[:, :, ::1] scores) noexcept nogil
+    cdef void _list_contexts(self, Block *block, Py_ssize_t node) noexcept nogil
+    cdef void _add_value(self, Block *block, Py_ssize_t i, double value, int32_t class_,
+                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil
 
 
 cdef void free_block(Block *block) noexcept nogil

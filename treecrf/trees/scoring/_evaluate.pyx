@@ -21,7 +21,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from treecrf.chains._contexts cimport add_shared, add_to_contexts
+from treecrf.chains._contexts cimport add_shared, n_contexts_at
 from treecrf.chains._memory cimport Memory, release, take, take_doubles, take_zeros
 from treecrf.trees.scoring._answers cimport (
     Answers, Positions, Surrogates, begin_bits, close_bits, open_bits,
@@ -32,6 +32,12 @@ cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
     int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                     uint64_t *failed)
+
+
+cdef extern from "trees/scoring/leaf_updates.h" nogil:
+    void split_members(const uint8_t *members, const int32_t *labels, Py_ssize_t stride,
+                       int32_t label, Py_ssize_t n, uint8_t *passed, uint8_t *failed)
+    Py_ssize_t list_rarer(const uint8_t *members, Py_ssize_t n, int *most_are_in, int32_t *out)
 
 
 cdef void free_block(Block *block) noexcept nogil:
@@ -67,18 +73,24 @@ cdef class Evaluator:
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
         cdef Positions positions = Positions(scoring.encoded)
-        cdef Py_ssize_t tree, max_size = MISSING_BLOCK if positions.has_missing else BLOCK
+        cdef Py_ssize_t tree, class_, n_classes = scores.shape[0]
+        cdef Py_ssize_t max_size = MISSING_BLOCK if positions.has_missing else BLOCK
+        max_size = max(1, min(max_size // 64, BLOCK_SCORES // (64 * scores.shape[2]))) * 64
         with nogil:
-            self._open(&block, scores.shape[0])
+            self._open(&block)
             while first < last and not block.failed:
                 begin_bits(&block.bits, first, min(max_size, last - first))
                 block.has_missing = self.answers.fill(&block.bits, positions)
                 self.answers.fill_given(&block.bits, given, self.n_labels)
-                memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
-                for tree in range(self.classes.shape[0]):
-                    self._add_tree(&block, tree, depth, scores)
-                add_shared(scores, block.shared, BLOCK, block.bits.first, block.bits.size,
-                           &depth[0], &self.depth_starts[0])
+                # Class by class, so that the scores of many contexts stay in cache.
+                for class_ in range(n_classes):
+                    memset(block.shared, 0, BLOCK * sizeof(double))
+                    tree = class_
+                    while tree < self.classes.shape[0]:
+                        self._add_tree(&block, tree, depth, scores)
+                        tree += n_classes
+                    add_shared(scores, class_, block.shared, block.bits.first, block.bits.size,
+                               &depth[0], &self.depth_starts[0])
                 first += block.bits.size
             free_block(&block)
         if block.failed:
@@ -95,7 +107,7 @@ cdef class Evaluator:
         cdef Positions rows = Positions(encoded)
         cdef Py_ssize_t tree, first = 0, last = rows.rows.shape[0], n = 0
         with nogil:
-            self._open(&block, 1)
+            self._open(&block)
             while first < last and not block.failed:
                 begin_bits(&block.bits, first, min(MISSING_BLOCK, last - first))
                 block.has_missing = self.answers.fill(&block.bits, rows)
@@ -135,7 +147,7 @@ cdef class Evaluator:
                 n += 1
         return n
 
-    cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
+    cdef void _open(self, Block *block) noexcept nogil:
         cdef Py_ssize_t n = self.max_nodes + 2
         cdef Memory *memory = &block.memory
         memset(block, 0, sizeof(Block))
@@ -143,8 +155,8 @@ cdef class Evaluator:
         block.set_of = <uint64_t **> take(memory, n * sizeof(uint64_t *))
         block.contexts_of = <int32_t *> take(memory, n * sizeof(int32_t))
         block.members = <uint8_t *> take(memory, n * self.n_extended)
-        block.addend = take_doubles(memory, self.n_extended)
-        block.shared = take_doubles(memory, n_classes * BLOCK)
+        block.where = <int32_t *> take(memory, self.n_extended * sizeof(int32_t))
+        block.shared = take_doubles(memory, BLOCK)
         block.fractions_of = <Py_ssize_t *> take_zeros(memory, n * sizeof(Py_ssize_t))
         block.n_fractions_of = <Py_ssize_t *> take_zeros(memory, n * sizeof(Py_ssize_t))
         block.failing = <Fraction *> take(memory, BLOCK * sizeof(Fraction))
@@ -157,12 +169,11 @@ cdef class Evaluator:
         cdef Py_ssize_t i, start = self.starts[tree]
         cdef int32_t class_ = self.classes[tree]
         self._split_all(block, tree)
+        block.listed = -1
         for i in range(self.starts[tree + 1] - start):
             if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
                 continue
             self._add_leaf(block, i, self.values[start + i], class_, depth, scores)
-            if block.has_missing:
-                self._add_leaf_fractions(block, i, self.values[start + i], class_, depth, scores)
 
     cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil:
         """Find the positions and contexts of all nodes of a tree."""
@@ -282,14 +293,12 @@ cdef class Evaluator:
     cdef Py_ssize_t _split_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
                                     int32_t passed, int32_t failed,
                                     Py_ssize_t n_members) noexcept nogil:
-        cdef Py_ssize_t e, n = self.n_extended
+        cdef Py_ssize_t n = self.n_extended
         cdef int32_t lag = label_test // <int32_t> (self.n_labels + 1)
         cdef int32_t symbol = label_test % <int32_t> (self.n_labels + 1)
         cdef const uint8_t *old = block.members + block.contexts_of[node] * n
         cdef uint8_t *new = block.members + n_members * n
-        for e in range(n):
-            new[e] = old[e] & (self.symbols[e, lag] == symbol)
-            new[n + e] = old[e] & (self.symbols[e, lag] != symbol)
+        split_members(old, &self.symbols[0, lag], self.symbols.shape[1], symbol, n, new, new + n)
         block.set_of[passed] = block.set_of[failed] = block.set_of[node]
         block.fractions_of[passed] = block.fractions_of[failed] = block.fractions_of[node]
         block.n_fractions_of[passed] = block.n_fractions_of[failed] = block.n_fractions_of[node]
@@ -299,52 +308,56 @@ cdef class Evaluator:
 
     cdef void _add_leaf(self, Block *block, Py_ssize_t node, double value, int32_t class_,
                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
+        """Add a leaf's value to the positions that reach it."""
         cdef const uint64_t *members = block.set_of[node]
-        cdef double *shared = block.shared + class_ * BLOCK
-        cdef Py_ssize_t w
+        cdef const Fraction *fractions = block.fractions + block.fractions_of[node]
+        cdef Py_ssize_t w, i
         cdef uint64_t word
-        if block.contexts_of[node] == 0:
-            for w in range(block.bits.n_words):
-                word = members[w]
-                while word:
-                    shared[64 * w + lowest_bit(word)] += value
-                    word &= word - 1
-            return
-        self._fill_addend(block, node)
+        self._list_contexts(block, node)
         for w in range(block.bits.n_words):
             word = members[w]
             while word:
-                self._add_addend(block, block.bits.first + 64 * w + lowest_bit(word), value, class_,
-                                 depth, scores)
+                self._add_value(block, 64 * w + lowest_bit(word), value, class_, depth, scores)
                 word &= word - 1
+        for i in range(block.n_fractions_of[node] if block.has_missing else 0):
+            self._add_value(block, fractions[i].row, value_of_fraction(value, fractions[i].weight),
+                            class_, depth, scores)
 
-    cdef void _add_leaf_fractions(self, Block *block, Py_ssize_t node, double value,
-                                  int32_t class_, const uint8_t[::1] depth,
-                                  double[:, :, ::1] scores) noexcept nogil:
-        """Add to the fractions of positions that reach a leaf."""
-        cdef double *shared = block.shared + class_ * BLOCK
-        cdef const Fraction *fractions = block.fractions + block.fractions_of[node]
-        cdef Py_ssize_t i
-        cdef double value_here
-        for i in range(block.n_fractions_of[node]):
-            value_here = value_of_fraction(value, fractions[i].weight)
-            if block.contexts_of[node] == 0:
-                shared[fractions[i].row] += value_here
-            else:
-                self._add_addend(block, block.bits.first + fractions[i].row, value_here, class_,
-                                 depth, scores)
+    cdef void _list_contexts(self, Block *block, Py_ssize_t node) noexcept nogil:
+        """Find the contexts that receive a leaf's value; where most do, others lose it again."""
+        cdef int32_t row = block.contexts_of[node]
+        cdef Py_ssize_t depth = self.depth_starts.shape[0] - 1
+        if block.listed == row:
+            return
+        block.listed = row
+        block.is_everywhere = block.is_shared = row == 0
+        if row:
+            block.n_where = list_rarer(
+                block.members + row * self.n_extended,
+                n_contexts_at(&self.depth_starts[0], <uint8_t> depth), &block.is_shared,
+                block.where)
 
-    cdef void _fill_addend(self, Block *block, Py_ssize_t node) noexcept nogil:
-        cdef Py_ssize_t e
-        for e in range(self.n_extended):
-            block.addend[e] = block.members[block.contexts_of[node] * self.n_extended + e]
-
-    cdef void _add_addend(self, Block *block, Py_ssize_t position, double value,
-                          int32_t class_, const uint8_t[::1] depth,
-                          double[:, :, ::1] scores) noexcept nogil:
-        """Add a leaf's value to those contexts of a position that reach the leaf."""
-        add_to_contexts(&scores[class_, position, 0], block.addend, value, &self.depth_starts[0],
-                        depth[position])
+    cdef inline void _add_value(self, Block *block, Py_ssize_t i, double value, int32_t class_,
+                                const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
+        """Add a value to those contexts of the i-th position of the block that reach a leaf."""
+        cdef Py_ssize_t k, position = block.bits.first + i
+        cdef double *row
+        cdef const uint8_t *members
+        if block.is_shared:
+            block.shared[i] += value
+        if block.is_everywhere:
+            return
+        row = &scores[class_, position, 0]
+        if depth[position] == self.depth_starts.shape[0] - 1:
+            if block.is_shared:
+                value = -value
+            for k in range(block.n_where):
+                row[block.where[k]] += value
+        else:
+            members = (block.members + block.listed * self.n_extended
+                       + self.depth_starts[depth[position]])
+            for k in range(n_contexts_at(&self.depth_starts[0], depth[position])):
+                row[k] += value * (members[k] - block.is_shared)
 
 
 cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:

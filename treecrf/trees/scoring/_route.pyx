@@ -166,7 +166,7 @@ cdef class PartsEvaluator(Evaluator):
     cdef void _open_run(self, Run *run, Py_ssize_t row) noexcept nogil:
         cdef Memory *memory = &run.block.memory
         memset(run, 0, sizeof(Run))
-        self._open(&run.block, 1)
+        self._open(&run.block)
         run.block.inside = run.inside
         run.position = <int32_t *> take_zeros(memory, BLOCK * sizeof(int32_t))
         run.depth = <uint8_t *> take(memory, BLOCK)

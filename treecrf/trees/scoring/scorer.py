@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,7 @@ class Scorer:
         self.n_given = order if is_given else 0
         self.order = 0 if is_given else order
         self._lookups: dict[tuple[int, bool], LookupEvaluator] = {}
+        self._lock = Lock()
 
     def add_scores(self, scoring: Scoring) -> None:
         """Add the trees' values to the scores."""
@@ -252,9 +254,10 @@ class Scorer:
     def _lookup_at(self, depth: int) -> LookupEvaluator:
         """Return the evaluator for many positions with this many labels before them."""
         key = depth, has_permutes()
-        if key not in self._lookups:
-            groups = self._groups_at(depth)
-            self._lookups[key] = LookupEvaluator(self.packed, self.n_given, groups, key[1])
+        with self._lock:  # threads should not make the same evaluator twice
+            if key not in self._lookups:
+                groups = self._groups_at(depth)
+                self._lookups[key] = LookupEvaluator(self.packed, self.n_given, groups, key[1])
         return self._lookups[key]
 
     def _groups_at(self, depth: int) -> Groups:
