@@ -88,7 +88,7 @@ def test_solvers_stop_when_the_monitor_returns_true(sparse):
 
     def monitor(weights, value):
         seen.append((weights.copy(), value))
-        return len(seen) == 3
+        return len(seen) == 4
 
     def run(max_iter):
         penalties = np.full(d, 0.5) if sparse else None
@@ -96,12 +96,12 @@ def test_solvers_stop_when_the_monitor_returns_true(sparse):
 
     weights, ended = run(100)
     assert ended
-    assert len(seen) == 3
+    assert len(seen) == 4
     np.testing.assert_array_equal(weights, seen[-1][0])
     assert seen[-1][1] < seen[0][1]
     seen[:] = []
     assert not run(2)[1]
-    assert len(seen) == 2
+    assert len(seen) == 3
 
 
 def test_a_start_at_the_optimum_is_kept():

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from support.family import assert_equal_arrays
 from support.oracles import finite_difference_gradient
-from support.training import loss_of
+from support.training import loss_of, training_of
 
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
@@ -126,6 +126,47 @@ def _path(rng, follows, n):
         previous = labels[-1] if labels else len(follows) - 1
         labels.append(int(rng.choice(np.flatnonzero(follows[previous]))))
     return np.array(labels)
+
+
+# Weights of labels that attributes occur with
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("l1", [0.0, 0.2])
+def test_attributes_have_weights_for_the_labels_that_occur_with_them(pairs, l1):
+    y = [*TAGS[:4], [None, "z"]]  # the attribute at an unknown label occurs with all of them
+    crf = LinearCRF(
+        window=(1, 2), transition_features=pairs, all_possible_states=False, tol=1e-9,
+        l1_regularization=l1, l2_regularization=0.3,
+    )  # fmt: skip
+    _, data, _ = training_of(crf, WORDS, y)
+    crf.fit(WORDS, y)
+    observed = data.layout.weights()
+    observed.transitions[:] = 1
+    symbols = sorted(set("".join(WORDS)))
+    for x, labels in zip(WORDS, y, strict=True):
+        possible = ["xyz" if label is None else label for label in labels]
+        for t, j in product(range(len(x)), range(4)):
+            s = t + 2 - j  # the weights of an attribute start with the rightmost position
+            a = symbols.index(x[s]) if 0 <= s < len(x) else len(symbols)
+            for v in possible[t]:
+                observed.labels[a, j, "xyz".index(v)] = 1
+                for u in possible[t - 1] if pairs and t else "":
+                    observed.pairs[a, j, "xyz".index(u), "xyz".index(v)] = 1
+    is_free = observed.vector > 0
+    assert 0 < is_free.mean() < 0.9
+    assert not crf._weights.vector[~is_free].any()
+    loss, _ = loss_of(crf, WORDS, y)
+    value, gradient = loss(crf._weights.vector)
+    assert crf.loss_ == pytest.approx(value + l1 * np.abs(crf._weights.vector).sum())
+    at_zero = crf._weights.vector == 0
+    assert (np.abs(gradient[is_free & at_zero]) <= l1 + 1e-3).all()
+    slopes = gradient + l1 * np.sign(crf._weights.vector)
+    np.testing.assert_allclose(slopes[is_free & ~at_zero], 0.0, atol=1e-2)
+    # A further fit keeps the weights of the previous one.
+    more = LinearCRF(all_possible_states=False, warm_start=True)
+    more.fit(["ab", "ba"], ["xy", "yx"]).fit(["ab"], ["yx"])
+    assert (more.state_weights_ != 0).all()
 
 
 # Other objectives
@@ -431,14 +472,16 @@ def test_saved_models_hold_their_attributes(tables, tmp_path, monkeypatch):
 # Comparison with CRFsuite
 
 
-@pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.5), (0.7, 0.1)])
-def test_the_loss_is_that_of_crfsuite(c1, c2, letters, tmp_path):
+@pytest.mark.parametrize(
+    ("c1", "c2", "is_whole"), [(0.0, 0.5, True), (0.7, 0.1, True), (0.0, 0.5, False)]
+)
+def test_the_loss_is_that_of_crfsuite(c1, c2, is_whole, letters, tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     X, y = letters
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
     trainer.set_params({
         "c1": c1, "c2": c2, "max_iterations": 5000, "epsilon": 1e-9, "delta": 1e-12,
-        "feature.possible_states": True, "feature.possible_transitions": True,
+        "feature.possible_states": is_whole, "feature.possible_transitions": True,
     })  # fmt: skip
     for x, labels in zip(X, y, strict=True):
         padded = f"|{x}|"
@@ -448,6 +491,7 @@ def test_the_loss_is_that_of_crfsuite(c1, c2, letters, tmp_path):
     trainer.train(str(tmp_path / "model"))
     theirs = trainer.logparser.last_iteration["loss"]
     crf = LinearCRF(
-        window=1, l1_regularization=c1, l2_regularization=c2, tol=1e-10, max_iter=5000
-    ).fit(X, y)
+        window=1, l1_regularization=c1, l2_regularization=c2, tol=1e-10, max_iter=5000,
+        all_possible_states=is_whole,
+    ).fit(X, y)  # fmt: skip
     assert crf.loss_ == pytest.approx(theirs, rel=1e-4)

@@ -228,6 +228,7 @@ def test_a_warm_start_continues(letters):
     [
         ({"l1_regularization": 0.5}, "l1_regularization=0.5 requires solver='lbfgs'"),
         ({"transition_features": True}, "transition_features=True requires solver='lbfgs'"),
+        ({"all_possible_states": False}, "all_possible_states=False requires solver='lbfgs'"),
         ({"objective": "hamming_log"}, "objective='hamming_log' requires solver='lbfgs'"),
         ({"solver": "newton"}, "'solver' parameter of LinearCRF must be a str among"),
     ],

@@ -10,6 +10,29 @@ attributes or sequences, so that threads can share the work.
 
 from libc.stdint cimport int32_t, int64_t
 
+cdef extern from "learners/linear/linear.h" nogil:
+    double pairwise_dot(const double *a, const double *b, Py_ssize_t n)
+    void add_vector(double *target, const double *source, double x, Py_ssize_t n)
+
+
+def dot(const double[::1] a, const double[::1] b):
+    """Return the sum of products; its rounding does not depend on threads."""
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(f"{a.shape[0]} and {b.shape[0]} numbers")
+    cdef double total
+    with nogil:
+        total = pairwise_dot(pointer_d(a), pointer_d(b), a.shape[0])
+    return total
+
+
+def add_scaled(double[::1] target, const double[::1] source, double factor):
+    """Add ``factor * source`` to the target."""
+    if target.shape[0] != source.shape[0]:
+        raise ValueError(f"{target.shape[0]} and {source.shape[0]} numbers")
+    if target.shape[0]:
+        with nogil:
+            add_vector(&target[0], &source[0], factor, target.shape[0])
+
 
 def score_rows(by_row, window, const double[:, :, ::1] weights, Py_ssize_t first, Py_ssize_t last,
                double[:, ::1] out):

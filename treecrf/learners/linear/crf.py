@@ -27,7 +27,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.lbfgs import Descent
 from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood, StateLikelihood
 from treecrf.learners.linear.sgd import Epochs, StochasticSolver
-from treecrf.learners.linear.training import Run, TrainingData, scale_of
+from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
 from treecrf.utils import checks
@@ -69,6 +69,11 @@ class LinearCRF(LinearSequenceClassifier):
     transition_features : bool, default=False
         Whether each attribute also has weights for pairs of previous label and label, in addition
         to those for labels.
+    all_possible_states : bool, default=True
+        Whether attributes have weights for all labels, or, as by default in CRFsuite, only for the
+        labels that occur with them in the training data. For text with many labels, fewer weights
+        need less memory and time; labels are then often slightly less accurate. Pairs of labels
+        with ``transition_features`` are treated alike. False requires ``solver="lbfgs"``.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
         Objective to maximize. If P is the probability of the labels of a sequence, and q of the
         label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
@@ -189,9 +194,9 @@ class LinearCRF(LinearSequenceClassifier):
     Numbers are used without scaling. The solvers cope with different scales, but the penalties do
     not: a number with small values needs a large weight. Standardize numbers beforehand.
 
-    The features are those of CRFsuite with ``feature.possible_states`` and
-    ``feature.possible_transitions``, and with the same attributes the loss is also the same.
-    CRFsuite has no weights for first positions, unless you add an attribute that marks them.
+    With the same attributes, the loss is that of CRFsuite with ``feature.possible_transitions``
+    and, unless ``all_possible_states`` is False, ``feature.possible_states``. CRFsuite has no
+    weights for first positions, unless you add an attribute that marks them.
 
     References
     ----------
@@ -217,6 +222,7 @@ class LinearCRF(LinearSequenceClassifier):
 
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
+        "all_possible_states": ["boolean"],
         "objective": [StrOptions(set(OBJECTIVES))],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
@@ -232,6 +238,7 @@ class LinearCRF(LinearSequenceClassifier):
         window: Window = 0,
         attributes: Any = None,
         transition_features: bool = False,
+        all_possible_states: bool = True,
         objective: ObjectiveName = "log",
         l2_regularization: float = 1.0,
         l1_regularization: float = 0.0,
@@ -257,6 +264,7 @@ class LinearCRF(LinearSequenceClassifier):
         self.window = window
         self.attributes = attributes
         self.transition_features = transition_features
+        self.all_possible_states = all_possible_states
         self.objective = objective
         self.l2_regularization = l2_regularization
         self.l1_regularization = l1_regularization
@@ -288,10 +296,11 @@ class LinearCRF(LinearSequenceClassifier):
             seed = int(run.rng.integers(np.iinfo(np.int64).max))
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return Epochs(solver, self.l2_regularization, validation, self.tol, run).run_all()
-        loss = Loss(self._likelihood(data), self.l2_regularization)
-        scale = scale_of(data, self.l2_regularization)
-        descent = Descent(loss, scale, validation, self.tol, run)
-        weights, results, has_ended = descent.minimize(start, self.l1_regularization)
+        free = slice(None) if self.all_possible_states else observed_weights(data, start)
+        scale = scale_of(data, self.l2_regularization)[free]
+        loss = Loss(self._likelihood(data), self.l2_regularization, free, scale)
+        descent = Descent(loss, validation, run)
+        weights, results, has_ended = descent.minimize(start, self.l1_regularization, self.tol)
         if not has_ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
@@ -306,6 +315,7 @@ class LinearCRF(LinearSequenceClassifier):
             return
         refused = {
             "transition_features": self.transition_features,
+            "all_possible_states": not self.all_possible_states,
             "objective": self.objective != "log",
             "l1_regularization": self.l1_regularization > 0,
         }

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from treecrf.learners.linear._linear import add_scaled, dot
 from treecrf.learners.linear.likelihood import Loss
 from treecrf.learners.linear.training import Run
-from treecrf.learners.linear.weights import Weights, dot
+from treecrf.learners.linear.weights import Weights
 
 # Number of steps and gradient changes from which the curvature is estimated.
 MEMORY = 10
@@ -22,55 +23,45 @@ MIN_CURVATURE = 1e-10
 
 # From weights to value and gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-# Called with the weights and the value after each iteration; returns whether to stop.
+# Called with weights and value at the start and after each iteration; returns whether to stop.
 Monitor = Callable[[np.ndarray, float], bool]
 
 
 class Descent:
-    """Minimization of a loss; the variables of the solver are the weights divided by ``scale``."""
+    """Minimization of a loss; ``penalties`` of absolute values are those of its variables."""
 
-    def __init__(
-        self,
-        loss: Loss,
-        scale: np.ndarray,
-        validation: Callable[[Weights], float] | None,
-        tol: float,
-        run: Run,
-    ):
+    def __init__(self, loss: Loss, validation: Callable[[Weights], float] | None, run: Run):
         self.loss = loss
-        self.scale = scale
         self.validation = validation
-        self.tol = tol
         self.run = run  # its losses include the L1 penalty
 
-    def minimize(self, start: Weights, l1: float) -> tuple[Weights, dict, bool]:
+    def minimize(self, start: Weights, l1: float, tol: float) -> tuple[Weights, dict, bool]:
         """Return the weights to keep, their results, and whether it ended before ``max_iter``."""
-        run, penalties, variables = self.run, l1 * self.scale, start.vector / self.scale
+        run, loss = self.run, self.loss
         run.start()
-        value, _ = self.loss(start.vector)
-        self._record(start, value + dot(penalties, np.abs(variables)))
-        _, has_ended = minimize(
-            self._scaled_loss, variables, run.max_iter, self._after, penalties if l1 else None
-        )
-        return run.best, self._results(run.history.kept(run.stopping)), has_ended
 
-    def _scaled_loss(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.loss(variables * self.scale)
-        return value, gradient * self.scale
+        def monitor(variables: np.ndarray, value: float) -> bool:
+            n_iter = self._record(variables, value)
+            if n_iter == 0:
+                return False
+            shown = {"loss": value} | run.history.latest("log-likelihood")
+            stops = run.stops_after(
+                n_iter, shown, lambda: (loss.weights(variables), self._results(n_iter))
+            )
+            return stops or run.has_converged(tol)
 
-    def _after(self, variables: np.ndarray, value: float) -> bool:
-        """Record an iteration; return whether to stop."""
-        weights = self.loss.likelihood.data.layout.weights(variables * self.scale)
-        self._record(weights, value)
-        n_iter = len(self.run.losses) - 1
-        shown = {"loss": value} | self.run.history.latest("log-likelihood")
-        stops = self.run.stops_after(n_iter, shown, lambda: (weights, self._results(n_iter)))
-        return stops or self.run.has_converged(self.tol)
+        penalties = l1 * loss.scale if l1 else None
+        _, has_ended = minimize(loss, loss.variables(start), run.max_iter, monitor, penalties)
+        results = self._results(run.history.kept(run.stopping))
+        return loss.weights(run.best), results, has_ended
 
-    def _record(self, weights: Weights, value: float) -> None:
+    def _record(self, variables: np.ndarray, value: float) -> int:
+        """Record an iteration; return its number."""
         self.run.losses.append(value)
         self.run.history.train.append(self.loss.mean)
-        self.run.record(weights, self.validation)
+        score = self.validation and self.validation(self.loss.weights(variables))
+        self.run.record(variables, score)
+        return len(self.run.losses) - 1
 
     def _results(self, n_iter: int) -> dict:
         scores = self.run.history.until(n_iter).scores()
@@ -123,6 +114,7 @@ class _LimitedMemory:
     ) -> tuple[np.ndarray, bool]:
         """Iterate; returns the weights and whether it ended before ``max_iter``."""
         value, gradient = self._value(weights)
+        monitor(weights, value)
         for _ in range(max_iter):
             better = self._search(weights, value, gradient)
             if better is None and self.steps:
@@ -176,15 +168,15 @@ class _LimitedMemory:
 
     def _direction(self, descent: np.ndarray, steps: deque | list) -> np.ndarray:
         """Multiply the descent by the inverse of the estimated curvature, by two loops."""
-        direction, scaled, coefficients = descent.copy(), np.empty_like(descent), []
+        direction, coefficients = descent.copy(), []
         for step, change, product in reversed(steps):
             coefficients.append(dot(step, direction) / product)
-            direction -= np.multiply(change, coefficients[-1], out=scaled)
+            add_scaled(direction, change, -coefficients[-1])
         if steps:
             _, change, product = steps[-1]
             direction *= product / dot(change, change)
         for (step, change, product), a in zip(steps, reversed(coefficients), strict=True):
-            direction += np.multiply(step, a - dot(change, direction) / product, out=scaled)
+            add_scaled(direction, step, a - dot(change, direction) / product)
         return direction
 
 
@@ -204,7 +196,9 @@ class _OrthantWise(_LimitedMemory):
     ) -> tuple[np.ndarray, float, np.ndarray] | None:
         descent = self._steepest_descent(weights, gradient)
         at_zero = weights == 0
-        direction = self._direction(descent, self._steps_among(~at_zero | (descent != 0)))
+        free = np.flatnonzero(~at_zero | (descent != 0))
+        direction = np.zeros_like(weights)
+        direction[free] = self._direction(descent[free], self._steps_among(free))
         direction[at_zero & (direction * descent <= 0)] = 0.0
         orthant = np.sign(np.where(at_zero, descent, weights))
 
@@ -220,7 +214,7 @@ class _OrthantWise(_LimitedMemory):
         return -np.where(weights != 0, gradient + self.penalties * np.sign(weights), beyond)
 
     def _steps_among(self, free: np.ndarray) -> list:
-        """Return the steps restricted to the free weights, where their curvature is known."""
-        steps = [(step * free, change * free) for step, change, _ in self.steps]
+        """Return the steps of the free weights, given by their indices, with positive curvature."""
+        steps = [(step[free], change[free]) for step, change, _ in self.steps]
         products = [(step, change, dot(step, change)) for step, change in steps]
         return [(s, c, p) for s, c, p in products if p > MIN_CURVATURE * dot(c, c)]

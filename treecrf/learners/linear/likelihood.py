@@ -8,9 +8,10 @@ from treecrf.chains.objectives import LogLikelihood, Objective
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.linear._linear import dot
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.training import TrainingData
-from treecrf.learners.linear.weights import Weights, dot
+from treecrf.learners.linear.weights import WeightLayout, Weights
 
 
 class StateLikelihood:
@@ -167,16 +168,46 @@ Likelihood = StateLikelihood | ScoreLikelihood
 
 
 class Loss:
-    """The loss to minimize, without the L1 penalty."""
+    """The loss to minimize, without the L1 penalty.
 
-    def __init__(self, likelihood: Likelihood, l2: float):
+    Its variables are the ``free`` weights divided by their scales; all other weights are 0.
+    """
+
+    def __init__(
+        self,
+        likelihood: Likelihood,
+        l2: float,
+        free: np.ndarray | slice = slice(None),
+        scale: np.ndarray | float = 1.0,
+    ):
         self.likelihood = likelihood
         self.l2 = l2
+        self.free = free  # where they are in the vector of all weights
+        self.scale = scale
         self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
+        self._weights = self._layout.weights()
 
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
         """Compute the value and the gradient."""
-        weights = self.likelihood.data.layout.weights(vector)
-        total, self.mean, gradient = self.likelihood.gradient(weights)
-        value = self.l2 * dot(vector, vector) - total
-        return value, 2.0 * self.l2 * vector - gradient.vector
+        values = variables * self.scale
+        self._weights.vector[self.free] = values
+        total, self.mean, gradient = self.likelihood.gradient(self._weights)
+        value = self.l2 * dot(values, values) - total
+        values *= 2.0 * self.l2
+        values -= gradient.vector[self.free]
+        values *= self.scale
+        return value, values
+
+    def variables(self, weights: Weights) -> np.ndarray:
+        """Return the variables, given all weights."""
+        return weights.vector[self.free] / self.scale
+
+    def weights(self, variables: np.ndarray) -> Weights:
+        """Return all weights, given the variables."""
+        weights = self._layout.weights()
+        weights.vector[self.free] = variables * self.scale
+        return weights
+
+    @property
+    def _layout(self) -> WeightLayout:
+        return self.likelihood.data.layout

@@ -191,12 +191,25 @@ class LinearScores:
         """
         out = self.layout.weights(np.empty(self.layout.size))
         out.transitions[:] = transitions.sum(axis=0)
-        attributes, by_attribute = out.attributes, self.table.by_attribute
+        self._sum_rows(self.table.by_attribute, rows, out)
+        return out
+
+    def occurrences(self, rows: np.ndarray) -> Weights:
+        """Return, for each weight, how often it adds to scores that are marked by 1 in ``rows``.
+
+        ``rows`` is an array of zeros and ones from `new_rows`. Those of transitions are 0.
+        """
+        starts, positions, values = self.table.by_attribute
+        out = self.layout.weights(np.zeros(self.layout.size))
+        self._sum_rows((starts, positions, (values != 0).astype(np.float64)), rows, out)
+        return out
+
+    def _sum_rows(self, by_attribute: SparseArrays, rows: np.ndarray, out: Weights) -> None:
+        attributes = out.attributes
         self.threads.map(
             lambda part: _linear.sum_rows(by_attribute, rows, *part, attributes),
             self.table.attribute_parts,
         )
-        return out
 
     def _score(self, weights: Weights, start: int, stop: int, out: np.ndarray) -> None:
         table = self.table

@@ -8,10 +8,11 @@ from functools import partial
 
 import numpy as np
 
+from treecrf.learners.linear._linear import dot
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
 from treecrf.learners.linear.likelihood import StateLikelihood
 from treecrf.learners.linear.training import Run, TrainingData, scale_of
-from treecrf.learners.linear.weights import Weights, dot
+from treecrf.learners.linear.weights import Weights
 from treecrf.utils.hashing import mix
 
 # Positions with smaller residuals are sampled.
@@ -170,11 +171,12 @@ class Epochs:
         """Run epochs until training is over; return the weights to keep, and their results."""
         run = self.run
         run.start()
-        run.record(self.solver.weights(), self.validation)
+        weights, validation = self.solver.weights(), self.validation
+        run.record(weights, validation and validation(weights))
         for n_iter in range(1, run.max_iter + 1):
             log_likelihoods, weights = self.solver.run_epoch(), self.solver.weights()
             run.history.train.append(self.solver.data.mean(log_likelihoods))
-            run.record(weights, self.validation)
+            run.record(weights, validation and validation(weights))
             run.losses.append(self._loss(log_likelihoods, weights))
             shown = {"loss": run.losses[-1]} | run.history.latest("log-likelihood")
             state = partial(self._state_at, weights, n_iter)

@@ -71,16 +71,16 @@ class Run:
     model: Callable[[Weights, dict], Any]  # makes a fitted estimator of weights and results
     history: History = field(default_factory=History)
     losses: list[float] = field(default_factory=list)
-    best: Weights | None = None  # to keep so far; the latest without early stopping
+    best: Any = None  # weights to keep so far; the latest without early stopping
 
     def start(self) -> None:
         """Call the callbacks before the first iteration."""
         self.callbacks.start(self._info(0, History(), self._refuse_model))
 
-    def record(self, weights: Weights, validation: Callable[[Weights], float] | None) -> None:
-        """Score weights, which training must not change, and keep them if they are the best."""
-        if validation is not None:
-            self.history.validation.append(validation(weights))
+    def record(self, weights: Any, score: float | None) -> None:
+        """Keep weights, which training must not change, if their validation score is the best."""
+        if score is not None:
+            self.history.validation.append(score)
         if self.stopping is None or self.history.is_at_best():
             self.best = weights
 
@@ -132,3 +132,24 @@ def scale_of(data: TrainingData, l2: float) -> np.ndarray:
     ratio /= np.where(curvature > 0, curvature, 1.0)
     scale.attributes[:] = np.sqrt(ratio)[:, np.newaxis, np.newaxis]
     return scale.vector
+
+
+def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
+    """Return the indices of the weights whose attributes and labels occur together.
+
+    Transitions, and weights that do not start from 0, are among them.
+    """
+    layout, offsets = data.layout, data.offsets
+    possible = data.candidates
+    if possible is None:
+        possible = data.codes[:, np.newaxis] == np.arange(layout.n_labels)
+    rows = data.scores.new_rows()
+    of_positions = data.table.layout.rows + data.table.window[1]
+    rows[of_positions, : layout.n_labels] = possible
+    if layout.transition_features:
+        both = possible[1:, np.newaxis] & possible[:-1, :, np.newaxis]
+        both[offsets[1:-1] - 1] = False
+        rows[of_positions[1:], layout.n_labels :] = both.reshape(len(both), -1)
+    occur = data.scores.occurrences(rows)
+    occur.transitions[:] = 1
+    return np.flatnonzero((occur.vector != 0) | (start.vector != 0))

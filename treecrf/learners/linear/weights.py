@@ -15,11 +15,6 @@ def are_weights(vector: np.ndarray) -> bool:
     return bool((np.abs(vector) <= MAX_WEIGHT).all())
 
 
-def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Sum products in an order that does not depend on the threads of a BLAS library."""
-    return float((a * b).sum())
-
-
 @dataclass(frozen=True)
 class WeightLayout:
     """Number and order of the weights."""

@@ -214,7 +214,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
             order = run.rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
             history.train.append(epochs.run(order))
             model = epochs.mean() if self.average else epochs.weights.copy()
-            run.record(model, validation)
+            run.record(model, validation and validation(model))
 
             def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
                 return model, _results(history, n_iter)
