@@ -127,8 +127,8 @@ class TestFrames:
         ]  # fmt: skip
         again = find_spans(model, table, "busy", groups="day")
         assert again == spans
-        days = [day for _, day in table.groupby("day")]
-        assert [span[1:] for span in find_spans(model, days)] == [span[1:] for span in spans]
+        for days in (table.groupby("day"), [day for _, day in table.groupby("day")]):
+            assert [span[1:] for span in find_spans(model, days)] == [span[1:] for span in spans]
 
     @pytest.mark.parametrize("is_long", [True, False])
     def test_column_of_times(self, table, is_long):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treecrf.chains.lattice import MAX_BYTES, Lattice
-from treecrf.inputs.frames import column_of, without_columns
+from treecrf.inputs.frames import as_groups, column_of, without_columns
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import closest_name, column_names, is_frame
@@ -116,8 +116,8 @@ def find_spans(
     2 4 PER 0.70
     """
     check_model(model)
+    rows = X = as_groups(X, "X")
     segmentation = model._segmentation(X, lengths, groups, may_be_empty=True)
-    rows = X
     if isinstance(times, str):
         X, times = _without_times(model, X, times)
     data = CheckedData.of(model, X, labels, lengths, groups, may_be_empty=True)
