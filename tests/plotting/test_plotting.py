@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every
+from support.family import CORE, COUNTED, ESTIMATED, FAMILY, GROWN, every
 from support.settings import FIXED
 
 from treecrf import FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
@@ -89,7 +89,7 @@ def test_invalid_arguments_are_refused():
 # Importances
 
 
-@every(GROWN)
+@every(GROWN, CORE)
 def test_bars_of_gains(name, fitted):
     model = fitted(name)
     found = gain_importance(model, per_label=True)
@@ -240,7 +240,7 @@ def test_maps_that_cannot_be_drawn(trained, letters):
 # Trees
 
 
-@every(GROWN)
+@every(GROWN, CORE)
 def test_a_tree_is_drawn_whole(name, fitted):
     model = fitted(name)
     for iteration, label, k in ((0, "x", 0), (-1, "z", 2)):
@@ -306,7 +306,7 @@ def test_a_tree_of_one_leaf():
 # Rules
 
 
-@every(GROWN)
+@every(GROWN, CORE)
 def test_bars_of_rules(name, fitted, letters):
     model = fitted(name)
     rules = strongest_rules(model, *letters, n_rules=7)
@@ -339,7 +339,7 @@ def test_bars_of_rules_do_not_overlap(fitted):
 # Scores
 
 
-@every(FAMILY)
+@every(FAMILY, CORE)
 def test_a_table_of_transitions(name, fitted, letters):
     model, words = fitted(name), letters[0]
     found = transition_scores(model, words)
@@ -385,7 +385,7 @@ def test_numbers_of_something_else_are_refused(trained):
 # Likelihoods
 
 
-@every(GROWN)
+@every(GROWN, CORE)
 def test_curves_of_likelihoods(name, fitted, letters):
     model = fitted(name)
     (line,) = plot_likelihood(model).lines
@@ -424,7 +424,7 @@ def strips_of(ax, n: int) -> dict[float, list]:
     return found
 
 
-@every()
+@every(FAMILY, CORE)
 def test_a_sequence_with_its_labels(name, fitted, letters):
     model, word, labels = fitted(name), letters[0][0], letters[1][0]
     ax = plot_sequence(model, word, labels)
