@@ -14,17 +14,16 @@ are *planes* of rows instead: in each plane a row has at most one example, whose
 codes that histograms count and tests read like the codes of the window.
 
 A test is scored on the examples that have its value; the others have a bin of their own. They go to
-both children with a fraction of their weight (see ``_row_sets``), or to the child that a surrogate
-chooses (see ``_surrogates``).
+both children with a fraction of their weight (see ``_sets``), or to the child that a surrogate
+chooses (see ``_nodes``).
 
 All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or of a larger
 unit where there are many rows, or where rows are divided (see ``utils.exact``). Their sums are
 exact, so they do not depend on the order of summation, and histograms can be subtracted.
 
-The parts are in ``treecrf.trees.growing``: ``_context_sets`` and ``_row_sets`` hold the contexts
-and the rows of all nodes. ``_members`` lists the members of one node, and everything else sees
-examples through this list. ``_features`` and ``_histograms`` sum them up; ``_splits`` and
-``_surrogates`` find the tests. This module holds the queue of best-first growth, and splits nodes.
+The parts are in ``treecrf.trees.growing``: ``_sets`` holds the contexts and the rows of all nodes.
+``_histograms`` lists the members of one node and sums them up by ``_features``; ``_splits`` and
+``_nodes`` find the tests and their surrogates. This module holds the queue of best-first growth.
 """
 
 import numpy as np
@@ -33,26 +32,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
-from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
-from treecrf.trees.growing._features cimport Features
-from treecrf.trees.growing._histograms cimport ContextHistograms, Histogram, Histograms
-from treecrf.trees.growing._members cimport Members
+from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
+from treecrf.trees.growing._histograms cimport ContextHistograms, Histogram, Histograms, Members
 from treecrf.trees.growing._nodes cimport (
-    LeafRule,
-    Node,
-    describe,
-    leaf_rule,
-    leaf_value,
-    set_difference,
-    start_child,
-    start_root,
-    subtract_sums,
-    take_best_leaf,
+    LeafRule, Node, Side, SurrogateSearch, describe, leaf_rule, leaf_value, set_difference,
+    start_child, start_root, subtract_sums, take_best_leaf,
 )
-from treecrf.trees.growing._row_sets cimport RowSet, RowSets
+from treecrf.trees.growing._sets cimport ContextSet, ContextSets, RowSet, RowSets
 from treecrf.trees.growing._splits cimport ContextSplitSearch, SplitSearch
-from treecrf.trees.growing._surrogates cimport Side, SurrogateSearch
 from treecrf.trees.growing._tests cimport bytes_equal
 
 cdef extern from "utils/bitsets.h" nogil:

@@ -13,8 +13,7 @@ from support.sweeps import sweep
 from treecrf import TreeCRF
 from treecrf.encoding.names import conjunction, points_down
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.trees.conjunctions import leaf_values
-from treecrf.trees.paths import Literals, window_literals
+from treecrf.trees.conjunctions import Literals, leaf_values, window_literals
 from treecrf.utils.threads import Threads
 
 

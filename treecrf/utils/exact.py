@@ -18,7 +18,7 @@ UNIT_LOG2 = -32
 UNIT = 2.0**UNIT_LOG2
 # Exact sums have at most this many units: one bit of a double is spare.
 MAX_UNITS_LOG2 = 52
-# Leaf values are multiples of this unit; `round_value` in _row_sets.pxd uses the same.
+# Leaf values are multiples of this unit; `round_value` in _sets.pxd uses the same.
 LEAF_UNIT = 2.0**-20
 # Bits left for a sum of fractions of rows: 16 bits hold a fraction, and one bit is spare.
 FRACTION_SUM_BITS = 53 - 16 - 1

@@ -42,9 +42,8 @@ from treecrf import (
 )
 from treecrf.learners.flat.export import FlatTables
 from treecrf.learners.flat.forest import FlatForest
-from treecrf.trees.conjunctions import conjunctions_of
+from treecrf.trees.conjunctions import conjunctions_of, leaves_of, paths_of, window_literals
 from treecrf.trees.forest import LABEL
-from treecrf.trees.paths import leaves_of, paths_of, window_literals
 from treecrf.utils.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]

@@ -1,26 +1,320 @@
-"""Histograms of a node's examples: sums over the bins of all tests, and over each context.
+"""The members of one node at a time, and histograms: sums over the bins of tests and over contexts.
 
-All sums are exact (see ``_tree``): a histogram does not depend on the order of the examples, and
-the histogram of a child is the difference between those of its parent and its sibling.
+A node's examples are (a set of rows) x (a set of contexts). Its rows are listed, each with its
+residuals, weights and numbers of examples summed over the contexts of the set. All sums are exact
+(see ``_tree``): a histogram does not depend on the order of the examples, and the histogram of a
+child is the difference between those of its parent and its sibling.
 """
 
 import numpy as np
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
-from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
-from treecrf.trees.growing._features cimport Features
-from treecrf.trees.growing._members cimport Members
+from treecrf.chains._contexts cimport add_to_contexts, n_contexts_at
+from treecrf.chains._memory cimport Memory, take_doubles, take_zeros
+from treecrf.chains._memory cimport release as release_memory, take as take_memory
+from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
 from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._sets cimport (
+    WHOLE, ContextSet, ContextSets, Fraction, RowSet, value_of_fraction,
+)
+from treecrf.trees.growing._tests cimport LISTING_SLACK
+
+cdef extern from "utils/bitsets.h" nogil:
+    int count_bits(uint64_t word)
+    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    void number_bits(const uint64_t *words, Py_ssize_t n_words, uint8_t number, uint64_t *all,
+                     uint8_t *out)
 
 cdef extern from "utils/histograms.h" nogil:
     void subtract_from(double *target, const double *source, Py_ssize_t n)
 
 cdef extern from "utils/vector_math.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    double dot(const double *a, const double *b, Py_ssize_t n)
+
+# Weight of the smallest fraction of a row.
+cdef double UNIT = 1.0 / WHOLE
+
+
+cdef class Members:
+    """The members of a node and their values."""
+
+    def __cinit__(self, ContextSets contexts, position_of_row, depth, Py_ssize_t n_rows,
+                  Py_ssize_t n_planes, bint separate_counts):
+        cdef Py_ssize_t n = len(depth), n_words = len(position_of_row) // 64
+        cdef Memory *memory = &self.memory
+        self.contexts = contexts
+        self.position_of_row = position_of_row
+        self.depth = depth
+        self.n_rows = n_rows
+        self.n_planes = n_planes
+        self.separate_counts = separate_counts
+        self.rows = <int32_t *> take_memory(memory, (n + LISTING_SLACK) * sizeof(int32_t))
+        self.positions = <int32_t *> take_memory(memory, n * sizeof(int32_t))
+        self.values = take_doubles(memory, 2 * n)
+        self.counts = take_doubles(memory, 2 * (n * separate_counts + 1))
+        self.numbers = <uint8_t *> take_zeros(memory, 64 * n_words)
+        self.numbered, self.weighted, self.listed = (
+            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)),
+            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)),
+            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)))
+        if memory.failed:
+            raise MemoryError(f"no memory to grow trees on {n} positions")
+
+    def __dealloc__(self):
+        release_memory(&self.memory)
+
+    cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
+                    const double[::1] position_weights) noexcept nogil:
+        """Use these examples from now on."""
+        cdef Py_ssize_t i
+        self.targets = targets
+        self.curvature = curvature
+        self.position_weights = position_weights
+        if position_weights is not None:
+            memset(self.weighted, 0, self.position_of_row.shape[0] // 64 * sizeof(uint64_t))
+            for i in range(self.position_of_row.shape[0]):
+                self.weighted[i >> 6] |= <uint64_t> self._is_counted(
+                    self.position_of_row[i]) << (i & 63)
+
+    cdef void gather(self, const RowSet *row_set, const ContextSet *context_set) noexcept nogil:
+        """List the members of a node and their values."""
+        self.context_set = context_set
+        self.list_rows(row_set)
+        self._fill_values()
+
+    cdef void list_rows(self, const RowSet *row_set) noexcept nogil:
+        """List rows and their positions, without whole rows of weight 0."""
+        cdef Py_ssize_t i, n_whole = row_set.n_whole, n_words = self.position_of_row.shape[0] // 64
+        cdef const uint64_t *whole = row_set.whole
+        cdef int32_t *rows = self.rows
+        cdef int32_t *positions = self.positions
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef const Fraction *fractions = row_set.fractions
+        self.row_set = row_set
+        if self.position_weights is not None:
+            n_whole = 0
+            for i in range(n_words):
+                self.listed[i] = whole[i] & self.weighted[i]
+                n_whole += count_bits(self.listed[i])
+            whole = self.listed
+        self.n_whole = n_whole
+        self.n = n_whole + row_set.n_fractions
+        list_bits(whole, n_words, rows)
+        for i in range(n_whole):
+            positions[i] = position_of_row[rows[i]]
+        rows += n_whole
+        positions += n_whole
+        for i in range(row_set.n_fractions):
+            rows[i] = fractions[i].row
+            positions[i] = position_of_row[rows[i]]
+        if self.n_planes > 1:
+            for i in range(self.n):
+                self.rows[i] %= self.n_rows
+
+    cdef void _fill_values(self) noexcept nogil:
+        cdef Py_ssize_t i
+        self._sum_over(&self.targets[0, 0], self.values)
+        if self.curvature is not None:
+            self._sum_over(&self.curvature[0, 0], self.values + 1)
+        else:
+            self._count_over(self.values + 1)
+            if self.position_weights is not None:
+                for i in range(self.n):
+                    self.values[2 * i + 1] *= self.position_weights[self.positions[i]]
+        if self.separate_counts:
+            self._count_over(self.counts)
+            if self.position_weights is not None:
+                for i in range(self.n):
+                    self.counts[2 * i] *= self._is_counted(self.positions[i])
+        self._scale_fractions()
+
+    cdef void fill_lanes(self, Py_ssize_t first, Py_ssize_t n, double *lanes,
+                         Py_ssize_t n_lanes) noexcept nogil:
+        """Write the residuals in all contexts, then the weights, of ``n`` listed positions."""
+        cdef Py_ssize_t i, c, position, n_contexts = self.contexts.n_contexts
+        for i in range(n):
+            position = self.positions[first + i]
+            for c in range(n_contexts):
+                lanes[c] = self.targets[position, c]
+            if self.curvature is not None:
+                for c in range(n_contexts):
+                    lanes[n_contexts + c] = self.curvature[position, c]
+            elif self.position_weights is not None:
+                lanes[n_contexts] = self.position_weights[position]
+            else:
+                lanes[n_contexts] = 1.0
+            lanes += n_lanes
+
+    cdef void _scale_fractions(self) noexcept nogil:
+        """Scale the values of rows that belong to the node only in part."""
+        cdef Py_ssize_t i, n_whole = self.n_whole
+        cdef const Fraction *fractions = self.row_set.fractions
+        cdef double fraction
+        cdef double *values = self.values + 2 * n_whole
+        cdef double *counts = self.counts + 2 * n_whole
+        for i in range(self.row_set.n_fractions):
+            fraction = fractions[i].weight * UNIT
+            values[2 * i] *= fraction
+            values[2 * i + 1] *= fraction
+            if self.separate_counts:
+                counts[2 * i] *= fraction
+
+    cdef void _sum_over(self, const double *table, double *sums) noexcept nogil:
+        """Write sums over the contexts of the node to every other entry of ``sums``."""
+        cdef const ContextSet *contexts = self.context_set
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef const int64_t *depth_starts = &self.contexts.depth_starts[0]
+        cdef const double *row
+        cdef const double *column = table + contexts.last_context
+        cdef Py_ssize_t i, n_contexts = self.contexts.n_contexts
+        cdef uint8_t depth, order = <uint8_t> self.contexts.order
+        cdef bint is_one = contexts.is_one
+        for i in range(self.n):
+            depth = depths[positions[i]]
+            if is_one and depth == order:
+                sums[2 * i] = column[positions[i] * n_contexts]
+                continue
+            row = table + positions[i] * n_contexts
+            sums[2 * i] = dot(contexts.members + depth_starts[depth], row,
+                              n_contexts_at(depth_starts, depth))
+
+    cdef void _count_over(self, double *counts) noexcept nogil:
+        """Write numbers of contexts of the node to every other entry of ``counts``."""
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef const double *n_members = self.context_set.n_members
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            counts[2 * i] = n_members[depths[positions[i]]]
+
+    cdef inline bint _is_counted(self, int32_t position) noexcept nogil:
+        return self.position_weights is None or self.position_weights[position] > 0
+
+    cdef void sum_into(self, Node *node) noexcept nogil:
+        """Set the sums of the node whose members are listed."""
+        cdef Py_ssize_t i
+        cdef double total = 0.0, weight = 0.0, examples = 0.0
+        for i in range(self.n):
+            total += self.values[2 * i]
+            weight += self.values[2 * i + 1]
+        for i in range(self.n if self.separate_counts else 0):
+            examples += self.counts[2 * i]
+        node.total, node.weight = total, weight
+        node.examples = examples if self.separate_counts else weight
+
+    cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil:
+        """Add up each context, in ``sums`` of zeros: residuals, weights, numbers of examples."""
+        cdef const ContextSet *contexts = self.context_set
+        cdef Py_ssize_t e, start, n_extended = self.contexts.n_extended
+        cdef double *totals = sums
+        cdef double *weights = sums + n_extended
+        cdef double *counts = weights + n_extended
+        cdef bint by_depth = contexts.one_a_depth
+        if contexts.one_context:
+            for e in range(n_extended):
+                totals[e] = contexts.members[e] * node.total
+                weights[e] = contexts.members[e] * node.weight
+                counts[e] = contexts.members[e] * node.examples
+            return
+        if by_depth:
+            self._add_depths(totals, weights, counts)
+        else:
+            self._add_contexts(totals, weights, counts)
+        for e in range(n_extended - 1, -1, -1):
+            start = self.contexts.depth_starts[self.contexts.depth_of(e)]
+            counts[e] = contexts.members[e] * counts[start]
+            weights[e] = (contexts.members[e]
+                          * weights[start if by_depth or self.curvature is None else e])
+            totals[e] = contexts.members[e] * totals[start if by_depth else e]
+
+    cdef void _add_contexts(self, double *totals, double *weights,
+                            double *counts) noexcept nogil:
+        """Sum each context; values that are equal at all contexts of a depth go to the first."""
+        cdef const int64_t *depth_starts = &self.contexts.depth_starts[0]
+        cdef Py_ssize_t i, start, n, n_whole = self.n_whole
+        cdef int32_t position
+        cdef uint8_t depth
+        cdef const Fraction *fractions = self.row_set.fractions
+        cdef double fraction = 1.0
+        for i in range(self.n):
+            position = self.positions[i]
+            depth = self.depth[position]
+            start = depth_starts[depth]
+            n = n_contexts_at(depth_starts, depth)
+            if i >= n_whole:
+                fraction = fractions[i - n_whole].weight * UNIT
+            add_scaled(totals + start, &self.targets[position, 0], fraction, n)
+            if self.curvature is not None:
+                add_scaled(weights + start, &self.curvature[position, 0], fraction, n)
+            elif self.position_weights is not None:
+                weights[start] += self.position_weights[position] * fraction
+            else:
+                weights[start] += fraction
+            counts[start] += self._is_counted(position) * fraction
+
+    cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil:
+        """Sum each context where a depth has at most one of the set: its values are listed."""
+        cdef Py_ssize_t i, start
+        for i in range(self.n):
+            start = self.contexts.depth_starts[self.depth[self.positions[i]]]
+            totals[start] += self.values[2 * i]
+            weights[start] += self.values[2 * i + 1]
+            if self.separate_counts:
+                counts[start] += self.counts[2 * i]
+
+    cdef void add_leaf(self, const RowSet *row_set, const ContextSet *contexts, double value,
+                       double[:, ::1] scores) noexcept nogil:
+        """Add a leaf's value to the scores of its members, in proportion to their weight there."""
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef const Fraction *fractions = row_set.fractions
+        cdef double *table = &scores[0, 0]
+        cdef Py_ssize_t i
+        list_bits(row_set.whole, self.position_of_row.shape[0] // 64, self.rows)
+        for i in range(row_set.n_whole):
+            self._add_value(contexts, position_of_row[self.rows[i]], value, table)
+        for i in range(row_set.n_fractions):
+            self._add_value(contexts, position_of_row[fractions[i].row],
+                            value_of_fraction(value, fractions[i].weight), table)
+
+    cdef void number_rows(self, const RowSet *row_set, uint8_t number) noexcept nogil:
+        """Number the rows of a leaf for `add_numbered`, from 1 on."""
+        number_bits(row_set.whole, self.position_of_row.shape[0] // 64, number, self.numbered,
+                    self.numbers)
+
+    cdef void add_numbered(self, const ContextSet *contexts, const double *values,
+                           double[:, ::1] scores) noexcept nogil:
+        """Add the values of numbered leaves, which have the same contexts, and forget the numbers.
+
+        One pass over all rows takes less time than listing the rows of each leaf.
+        """
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef double *table = &scores[0, 0]
+        cdef Py_ssize_t i, n = 0, n_words = self.position_of_row.shape[0] // 64
+        cdef int32_t row
+        list_bits(self.numbered, n_words, self.rows)
+        for i in range(n_words):
+            n += count_bits(self.numbered[i])
+        for i in range(n):
+            row = self.rows[i]
+            self._add_value(contexts, position_of_row[row], values[self.numbers[row]], table)
+        memset(self.numbers, 0, 64 * n_words)
+        memset(self.numbered, 0, n_words * sizeof(uint64_t))
+
+    cdef inline void _add_value(self, const ContextSet *contexts, Py_ssize_t position,
+                                double value, double *table) noexcept nogil:
+        """Add to the scores of a position in the contexts of a set."""
+        cdef uint8_t depth = self.depth[position]
+        cdef double *scores = table + position * self.contexts.n_contexts
+        if depth == self.contexts.order and contexts.is_one:
+            scores[contexts.last_context] += value
+        else:
+            add_to_contexts(scores, contexts.members, value, &self.contexts.depth_starts[0],
+                            depth)
 
 
 # With more lanes, separate passes take less time if trees do not test all labels.

@@ -2,8 +2,8 @@
 
 The list is a sample of the examples of a label (see `treecrf.chains.sampling`), or all of them. An
 example is a row, whose window the trees test, with previous labels, a residual and a weight. A node
-has a list of its examples (``_example_lists``) and a histogram of the bins that occur among them
-(``_sparse_histograms``). Tests, the scores of splits, ties and missing values are treated as in
+has a list of its examples (``_lists``) and a histogram of the bins that occur among them
+(also in ``_lists``). Tests, the scores of splits, ties and missing values are treated as in
 ``treecrf._tree``: on a list of all examples, the trees are the same.
 
 Values are multiples of a unit for which sums are exact, so the order of the examples does not
@@ -22,34 +22,17 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._example_lists cimport (
-    FAILED,
-    NO_VALUE,
-    PASSED,
-    ExampleList,
-    ExampleLists,
-    free_list,
+from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
+from treecrf.trees.growing._lists cimport (
+    FAILED, NO_VALUE, PASSED, DenseHistogram, ExampleList, ExampleLists, SparseHistograms,
+    free_histogram, free_list,
 )
-from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._nodes cimport (
-    LeafRule,
-    Node,
-    describe,
-    leaf_rule,
-    set_difference,
-    start_child,
-    start_root,
-    take_best_leaf,
+    LeafRule, Node, Side, Surrogate, SurrogateSearch, describe, leaf_rule, set_difference,
+    start_child, start_root, take_best_leaf,
 )
-from treecrf.trees.growing._chosen_bins cimport Bins, ChosenBins
-from treecrf.trees.growing._row_sets cimport WHOLE
-from treecrf.trees.growing._sparse_histograms cimport (
-    DenseHistogram,
-    SparseHistograms,
-    free_histogram,
-)
+from treecrf.trees.growing._sets cimport WHOLE
 from treecrf.trees.growing._splits cimport SplitSearch
-from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
 
 # A stage with at least this many nanoseconds of work is worth more than one thread.
 cdef Py_ssize_t MUCH_WORK = 100_000

@@ -1,9 +1,9 @@
 cimport cython
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
-from treecrf.trees.growing._chosen_bins cimport Bins
-from treecrf.trees.growing._context_sets cimport ContextSets
+from treecrf.trees.growing._features cimport Bins
 from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._sets cimport ContextSets
 
 
 cdef struct Run:

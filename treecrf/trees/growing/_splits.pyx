@@ -20,11 +20,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
-from treecrf.trees.growing._chosen_bins cimport Bins
-from treecrf.trees.growing._context_sets cimport ContextSets
+from treecrf.trees.growing._features cimport Bins
 from treecrf.trees.growing._nodes cimport Node, bounded_value
-from treecrf.trees.growing._search cimport lower_bound
-from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
+from treecrf.trees.growing._sets cimport ContextSets
+from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX, lower_bound
 
 cdef extern from "utils/hashing.h" nogil:
     void draw_ranks(uint64_t seed, const int32_t *items, Py_ssize_t n, int32_t *ranks)

@@ -1,6 +1,6 @@
-# Numbers that the kernels of trees share, and the outcomes of tests of bytes.
+# Numbers that the kernels of trees share, the outcomes of tests of bytes, and binary search.
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 # How a node is evaluated at a row. The window tests are numbered as in
 # `treecrf.encoding.plan`, the other nodes as in `treecrf.trees.context_scores`.
@@ -38,3 +38,26 @@ cdef inline void test_bytes(uint8_t kind, uint8_t low, const uint8_t *values, Py
         bytes_above(values, n_words, low, out)
     else:
         bytes_equal(values, n_words, 1 << low, 1 << low, out)
+
+
+cdef inline int64_t lower_bound(const int32_t *values, int64_t low, int64_t high,
+                                int64_t value) noexcept nogil:
+    """Return the first index of [low, high) whose value is not below another; else ``high``."""
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline bint lists_any(const int64_t[::1] starts, const int32_t[::1] ids, Py_ssize_t row,
+                           int32_t first, int32_t last) noexcept nogil:
+    """Return whether a row lists an id of [first, last)."""
+    cdef int64_t low = starts[row], end = starts[row + 1]
+    if low == end:
+        return False
+    low = lower_bound(&ids[0], low, end, first)
+    return low < end and ids[low] < last

@@ -10,8 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._search cimport lower_bound
-from treecrf.trees.growing._tests cimport BIT, LISTED, bytes_equal, test_bytes
+from treecrf.trees.growing._tests cimport BIT, LISTED, bytes_equal, lower_bound, test_bytes
 
 cdef enum:
     # Words of a column in `mark_missing`.

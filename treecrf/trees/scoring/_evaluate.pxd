@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from treecrf.chains._memory cimport Memory
-from treecrf.trees.growing._row_sets cimport Fraction
+from treecrf.trees.growing._sets cimport Fraction
 from treecrf.trees.scoring._answers cimport Answers, Bits, Surrogates
 
 

@@ -10,7 +10,7 @@ Leaf values are multiples of 2**-20 (see ``_tree``). The sums are exact in any o
 the scores of training to the last bit.
 
 Positions of a block whose values are missing follow the surrogates of a test, or go to both
-children with a fraction of their weight (see ``_row_sets``). Fractions are in lists next to the bit
+children with a fraction of their weight (see ``_sets``). Fractions are in lists next to the bit
 sets.
 """
 
@@ -26,7 +26,7 @@ from treecrf.chains._memory cimport Memory, release, take, take_doubles, take_ze
 from treecrf.trees.scoring._answers cimport (
     Answers, Positions, Surrogates, begin_bits, close_bits, open_bits,
 )
-from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
+from treecrf.trees.growing._sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 
 cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)

@@ -19,7 +19,7 @@ from libc.string cimport memset
 
 from treecrf.chains._contexts cimport n_contexts_at
 from treecrf.chains._memory cimport Memory, take, take_zeros
-from treecrf.trees.growing._row_sets cimport Fraction, value_of_fraction
+from treecrf.trees.growing._sets cimport Fraction, value_of_fraction
 from treecrf.trees.growing._tests cimport LISTING_SLACK
 from treecrf.trees.scoring._answers cimport ColumnAnswers, begin_bits
 from treecrf.trees.scoring._evaluate cimport (
