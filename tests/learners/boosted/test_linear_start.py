@@ -18,7 +18,7 @@ import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.inspection import permutation_importance
 from treecrf.learners.boosted import start as start_module
-from treecrf.learners.boosted.start import HALF, LinearStart
+from treecrf.learners.boosted.start import PART, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
@@ -96,7 +96,7 @@ def test_training_starts_from_the_linear_model(letters):
     assert (np.diff(crf.train_score_) > 0).all()
     assert crf.train_score_[0] > -np.log(3)
     assert crf.init_.get_params()["solver"] == "lbfgs"
-    assert crf.init_.l2_regularization == HALF.penalty
+    assert crf.init_.l2_regularization == PART.penalty
     assert crf.init_.window == 1
     assert small(init="zero").fit(X, y).init_ is None
     for objective in ("exponential", "hamming_log", "hamming_exponential"):
@@ -107,7 +107,7 @@ def test_training_starts_from_the_linear_model(letters):
 def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkeypatch):
     X, y = letters
     monkeypatch.setattr(start_module, "POSITIONS_OF_PENALTY", sum(map(len, y)) / 4)
-    assert small().fit(X, y).init_.l2_regularization == pytest.approx(2 * HALF.penalty)
+    assert small().fit(X, y).init_.l2_regularization == pytest.approx(2 * PART.penalty)
 
 
 def test_the_start_is_near_the_optimum_where_labels_persist():

@@ -22,14 +22,13 @@ from treecrf import (
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.selection import (
-    MAX_FOLDS,
     N_FOLDS,
     Candidate,
     folds,
     in_blocks,
     n_held_out_of,
 )
-from treecrf.learners.boosted.start import HALF, WHOLE, OwnStart
+from treecrf.learners.boosted.start import PART, WHOLE, OwnStart
 from treecrf.learners.iterations import Stopping
 from treecrf.learners.training_data import at_random
 from treecrf.utils.partitions import identity
@@ -85,9 +84,9 @@ def test_folds_hold_out_different_sequences():
     X, y = sensors(n=25)
     data = prepared(auto(), X, y)
     parts = folds(data)
-    assert len(parts) == MAX_FOLDS
+    assert len(parts) == 2
     held_out = [one for part in parts for one in contents(part.held_out)]
-    assert len(set(held_out)) == MAX_FOLDS * 25 // N_FOLDS
+    assert len(set(held_out)) == 2 * 25 // N_FOLDS
     for part in parts:
         both = contents(part.training) + contents(part.held_out)
         assert sorted(both) == sorted(contents(data.training))
@@ -102,12 +101,17 @@ def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
     assert n_held_out_of(n_positions) == n_held_out
     monkeypatch.setattr(selection, "MIN_POSITIONS", 20)
     monkeypatch.setattr(selection, "HELD_OUT_POSITIONS", 300)
-    monkeypatch.setattr(selection, "ENOUGH_HELD_OUT", 150)
+    monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
     X, y = sensors(n=n_positions // 100, length=10)  # a tenth of all numbers
     parts = folds(prepared(auto(), X, y))
-    assert len(parts) == min(MAX_FOLDS, -(-1_500 // n_held_out))
+    assert len(parts) == (1 if n_held_out >= 600 else 2)
     for part in parts:
         assert len(part.held_out.codes) == pytest.approx(n_held_out / 10, abs=10)
+
+
+def test_few_sequences_are_held_out_twice(monkeypatch):
+    monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
+    assert [len(folds(prepared(auto(), *sensors(n)))) for n in (49, 50)] == [2, 1]
 
 
 def test_folds_do_not_depend_on_the_order_of_sequences():
@@ -130,7 +134,7 @@ def test_little_data_have_no_folds_and_get_all_iterations(n, length):
 @pytest.mark.parametrize("init", ["zero", "linear", "pseudo_likelihood"])
 def test_scores_are_the_means_of_separate_fits(init):
     X, y = sensors()
-    crf = auto(init=init, n_iter_no_change=30).fit(X, y)
+    crf = auto(init=init, n_iter_no_change=60).fit(X, y)
     parts = folds(prepared(crf, X, y))
     of_content = {one: i for i, one in enumerate(contents(prepared(crf, X, y).training))}
     scores, sizes = [], []
@@ -280,72 +284,61 @@ def test_symbols_that_are_all_missing_in_a_fold():
     assert auto(max_iter=3).fit(X, y).n_iter_ == 3
 
 
-def test_scores_may_rise_as_they_did_unless_training_is_over():
+def test_scores_may_rise_further_unless_training_is_over():
     stopping = Stopping(n_iter_no_change=10)
     rising = Candidate(None, [], [0.1 * i for i in range(13)])
     assert rising.best == pytest.approx(1.2)
-    assert rising.possible(stopping, 13) == pytest.approx(1.2 + 0.6)
-    assert rising.possible(stopping, 12) == rising.best
+    assert rising.possible(stopping) == pytest.approx(1.2 + 0.3)
     falling = Candidate(None, [], [0.5, 0.7, 0.6, 0.5])
-    assert falling.possible(stopping, 60) == falling.best == 0.7
+    assert falling.possible(stopping) == falling.best == 0.7
     over = Candidate(None, [], [0.0, 0.9, *np.linspace(0.5, 0.8, 10)])
-    assert over.possible(stopping, 60) == 0.9
+    assert over.possible(stopping) == 0.9
 
 
 @pytest.mark.parametrize("make", [sensors, products])
 def test_the_best_start_is_that_of_separate_runs(make):
     X, y = make()
-    settings = {"max_iter": 28, "n_iter_no_change": 10}
-    crf = auto(**settings).fit(X, y)
-    best = {}
-    for init in WHOLE, HALF:
+    one_by_one = []
+    for init in WHOLE, PART:
         with mock.patch.object(TreeCRF, "_starts", lambda _, init=init: [init]):
-            best[init.penalty] = auto(**settings).fit(X, y)
-    scores = {penalty: one.validation_score_.max() for penalty, one in best.items()}
-    penalty = max(scores, key=scores.get)
-    assert crf.init_.l2_regularization == penalty
-    np.testing.assert_array_equal(crf.validation_score_, best[penalty].validation_score_)
-    np.testing.assert_array_equal(crf.train_score_, best[penalty].train_score_)
+            one_by_one.append(auto(max_iter=28).fit(X, y))
+    whole, part = one_by_one
+    compared = whole.validation_score_[: selection.WHOLE_ITERATIONS + 1]
+    best = whole if compared.max() >= part.validation_score_.max() else part
+    crf = auto(max_iter=28).fit(X, y)
+    np.testing.assert_array_equal(crf.validation_score_, best.validation_score_)
+    np.testing.assert_array_equal(crf.train_score_, best.train_score_)
 
 
-def runs_of(monkeypatch):
-    """A list that receives the start of each run on a fold, and the number of its iterations."""
-    runs = []
+def iterations_of_runs(monkeypatch):
+    """A list that receives the number of iterations of each run on a fold."""
+    numbers = []
 
     class Run(selection.FoldRun):
-        def __init__(self, spec, fold, init, threads):
-            super().__init__(spec, fold, init, threads)
-            self.record = [init, 0]
-            runs.append(self.record)
-
         def scores(self, n_iter):
-            self.record[1] = n_iter
+            if not hasattr(self, "index"):
+                self.index = len(numbers)
+                numbers.append(0)
+            numbers[self.index] = n_iter
             return super().scores(n_iter)
 
     monkeypatch.setattr(selection, "FoldRun", Run)
-    return runs
+    return numbers
 
 
-def test_starts_are_compared_on_few_folds(monkeypatch):
-    X, y = sensors()
-    runs = runs_of(monkeypatch)
-    auto().fit(X, y)
-    assert [init for init, _ in runs] == [WHOLE] * MAX_FOLDS + [HALF] * MAX_FOLDS
-    runs.clear()
-    monkeypatch.setattr(selection, "COMPARED_POSITIONS", 60)
-    auto().fit(X, y)
-    assert [init for init, _ in runs] == [WHOLE, HALF, WHOLE]
+def test_all_of_a_linear_model_is_compared_after_few_iterations(monkeypatch):
+    numbers = iterations_of_runs(monkeypatch)
+    crf = auto(max_iter=60).fit(*products())
+    assert numbers[:2] == [selection.WHOLE_ITERATIONS] * 2
+    assert numbers[2] == numbers[3] >= crf.n_iter_
 
 
 def test_starts_that_cannot_win_are_given_up(monkeypatch):
-    X, y = sensors()
-    runs = runs_of(monkeypatch)
-    weak = OwnStart(1000.0, 1.0)
-    slow = {"learning_rate": 0.01, "max_iter": 100}
-    monkeypatch.setattr(TreeCRF, "_starts", lambda _: [WHOLE, weak])
-    crf = auto(**slow).fit(X, y)
-    assert crf.init_.l2_regularization == WHOLE.penalty
-    assert {n for init, n in runs if init is weak} == {selection.COMPARED_ITERATIONS}
+    numbers = iterations_of_runs(monkeypatch)
+    monkeypatch.setattr(TreeCRF, "_starts", lambda _: [WHOLE, OwnStart(1.0, 0.01)])
+    auto(learning_rate=0.01, max_iter=100).fit(*sensors())
+    assert numbers[0] == numbers[1] > selection.WHOLE_ITERATIONS
+    assert numbers[2:] == [selection.COMPARED_ITERATIONS] * 2
 
 
 def cut_data(data, n_positions, **rules):

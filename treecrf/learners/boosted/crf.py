@@ -25,7 +25,7 @@ from treecrf.learners.boosted.kinds import BeamKind, ExactKind
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.stages import BeamStages, FactoredStages
 from treecrf.learners.boosted.start import (
-    HALF,
+    PART,
     WHOLE,
     LinearStart,
     is_linear,
@@ -117,7 +117,7 @@ class TreeCRF(BoostedSequenceClassifier):
         Which examples each tree is fitted to. With a float, examples with an absolute residual of
         at least this value are always used. The others are used with a probability proportional to
         their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 100 per position,
+        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 64 per position,
         and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
@@ -147,14 +147,14 @@ class TreeCRF(BoostedSequenceClassifier):
         all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
     init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="auto"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
-        adds the trees to half of its scores. Its penalty is 3; from 10,000 training positions on it
-        grows in proportion to them. With more than 1,000,000 positions, it is fitted to a sample of
-        the sequences. An estimator replaces it, with its own window and all of its scores; if it is
-        fitted, it is used as it is. Neither works with a beam or ``order=0``.
+        adds the trees to 0.4 times its scores. Its penalty is 1; from 10,000 training positions on
+        it grows with their square root. With more than 1,000,000 positions, it is fitted to a
+        sample of the sequences. An estimator replaces it, with its own window and all of its
+        scores; if it is fitted, it is used as it is. Neither works with a beam or ``order=0``.
         ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
         pseudo-likelihood in the first three iterations, whatever the objective. With
-        ``early_stopping``, ``"auto"`` chooses between ``"linear"`` and all scores of a linear model
-        with a penalty of 1, by cross-validation; otherwise, it is ``"zero"``.
+        ``early_stopping``, ``"auto"`` chooses between ``"linear"`` and all scores of the linear
+        model, by cross-validation; otherwise, it is ``"zero"``.
     beam_width : int or None, default=None
         Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
         position, in training and in prediction. Set it for many labels or high orders. None keeps
@@ -187,15 +187,16 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether to stop when the score of the validation sequences has not improved by ``tol`` for
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        and then all sequences are used for training. Two folds hold out a fifth of the positions
-        each. From 7,500 positions on, there is one fold; it holds out at most 3,000 positions, or a
-        twentieth if that is more. Above 100,000 positions, this is done on a sample of the
+        and then all sequences are used for training. A fold holds out a fifth of the positions, but
+        at most 3,000, or a twentieth if that is more. There are two folds if one holds out fewer
+        than 600 positions or 10 sequences. Above 100,000 positions, this is done on a sample of the
         sequences. Sequences that are too long for a fold are cut into blocks for it. All iterations
         are run with fewer than 200 training positions, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
-        Number of iterations without improvement before training stops.
+        Number of iterations without improvement before training stops; half as many in
+        cross-validation.
     tol : float, default=1e-4
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
@@ -467,7 +468,7 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _starts(self) -> list:
         if self.init == "linear":
-            return [HALF]
+            return [PART]
         if self.init != "auto":
             return [self.init if is_linear(self.init) else None]
         is_supported = (
@@ -476,7 +477,7 @@ class TreeCRF(BoostedSequenceClassifier):
             and self.objective == "log"
             and self.monotonic_cst is None
         )
-        return [WHOLE, HALF] if is_supported else [None]
+        return [WHOLE, PART] if is_supported else [None]
 
     @property
     def _start(self) -> LinearStart | None:

@@ -67,7 +67,7 @@ class TreeMEMM(LocalClassifier):
         Which examples each tree is fitted to. With a float, examples with an absolute residual of
         at least this value are always used. The others are used with a probability proportional to
         their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 100 per position,
+        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 64 per position,
         and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
@@ -117,15 +117,16 @@ class TreeMEMM(LocalClassifier):
         Whether to stop when the score of the validation sequences has not improved by ``tol`` for
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        and then all sequences are used for training. Two folds hold out a fifth of the positions
-        each. From 7,500 positions on, there is one fold; it holds out at most 3,000 positions, or a
-        twentieth if that is more. Above 100,000 positions, this is done on a sample of the
+        and then all sequences are used for training. A fold holds out a fifth of the positions, but
+        at most 3,000, or a twentieth if that is more. There are two folds if one holds out fewer
+        than 600 positions or 10 sequences. Above 100,000 positions, this is done on a sample of the
         sequences. Sequences that are too long for a fold are cut into blocks for it. All iterations
         are run with fewer than 200 training positions, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
-        Number of iterations without improvement before training stops.
+        Number of iterations without improvement before training stops; half as many in
+        cross-validation.
     tol : float, default=1e-4
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.

@@ -13,6 +13,7 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.spec import BoostingSpec
+from treecrf.learners.boosted.start import fitted_linear
 from treecrf.learners.iterations import Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_random
 from treecrf.utils.progress import Progress
@@ -23,10 +24,9 @@ from treecrf.utils.threads import Threads
 N_FOLDS = 5
 HELD_OUT_POSITIONS = 3_000
 HELD_OUT_FRACTION = 1 / 20
-# A second fold is used if the first one holds out fewer positions than this. More folds, or more
-# positions, were hardly better on held-out data.
-MAX_FOLDS = 2
-ENOUGH_HELD_OUT = 1_500
+# A second fold is used if the first one holds out fewer positions or sequences than these. More
+# folds, or more positions, were hardly better on held-out data.
+ENOUGH_POSITIONS, ENOUGH_SEQUENCES = 600, 10
 # With fewer training positions, the scores of held-out sequences are mostly noise.
 MIN_POSITIONS = 200
 # With more training positions, a sample of the sequences is enough to choose by.
@@ -35,14 +35,14 @@ MAX_POSITIONS = 100_000
 # all positions, within these lengths.
 BLOCK_FRACTION = 1 / 20
 MIN_BLOCK, MAX_BLOCK = 50, 500
-# Starts are compared on the first folds with this number of held-out positions, after this number
-# of iterations and then after every further stride, until it is clear which one is the best, or the
-# maximum number is reached.
-COMPARED_POSITIONS = 1_000
+# All of a linear model is compared after this number of iterations: where trees add much to it, a
+# part of it is better. That is trained for the first of the next numbers of iterations, and on in
+# strides until it is clear which one is better, or to the second number.
+WHOLE_ITERATIONS = 2
 COMPARED_ITERATIONS, MAX_COMPARED_ITERATIONS = 12, 28
-STRIDE = 4
+COMPARED_STRIDE, STRIDE = 4, 2
 # A score may still rise by this multiple of its rise in the second half of the iterations so far.
-POSSIBLE_RISE = 1.0
+POSSIBLE_RISE = 0.5
 # With the default parameters, nothing is random.
 SEED = 0
 
@@ -126,7 +126,7 @@ class FoldRun:
 
 @dataclass
 class Candidate:
-    """A start, and training from it on some folds."""
+    """A start, and training from it on all folds."""
 
     init: Any  # value of the parameter ``init``
     runs: list[FoldRun]
@@ -137,17 +137,12 @@ class Candidate:
         """The best score."""
         return max(self.scores)
 
-    def possible(self, stopping: Stopping, max_iter: int) -> float:
-        """Return the score that more iterations may reach; the best one if there are no more."""
-        if len(self.scores) > max_iter or stopping.is_reached(self.scores):
+    def possible(self, stopping: Stopping) -> float:
+        """Return the score that more iterations may reach."""
+        if stopping.is_reached(self.scores):
             return self.best
         latest, half = self.scores[-1], self.scores[len(self.scores) // 2]
         return max(self.best, latest + POSSIBLE_RISE * (latest - half))
-
-    def add(self, scores: list[list[float]]) -> None:
-        """Replace the scores by means over the folds."""
-        sizes = [run.n_held_out for run in self.runs]
-        self.scores = np.average(scores, axis=0, weights=sizes).tolist()
 
 
 class Race:
@@ -160,58 +155,66 @@ class Race:
         self.parts = parts  # the folds
         self.threads = threads
         self.inner = inner  # threads of each run
+        # The optimum is flat, and means of folds are smooth.
+        self.stopping = replace(spec.stopping(), n_iter_no_change=-(-spec.n_iter_no_change // 2))
 
-    def begin(self, inits: list, n_folds: int) -> list[Candidate]:
-        """Return a candidate for each start, with its runs on the first folds."""
-        jobs = [(init, part) for init in inits for part in self.parts[:n_folds]]
-        runs = self.threads.map(self._run, jobs)
-        return [
-            Candidate(init, runs[i * n_folds : (i + 1) * n_folds], [])
-            for i, init in enumerate(inits)
-        ]
+    def begin(self) -> list[Candidate]:
+        """Return a candidate for each start."""
+        inits = self.spec.starts
+        if len(inits) == 1:
+            starts = [inits] * len(self.parts)
+        else:
+            starts = self.threads.map(self._shares, self.parts)
+        jobs = [
+            (init, part) for i in range(len(inits))
+            for init, part in zip([of_part[i] for of_part in starts], self.parts, strict=True)
+        ]  # fmt: skip
+        runs, n = self.threads.map(self._run, jobs), len(self.parts)
+        return [Candidate(init, runs[i * n : (i + 1) * n], []) for i, init in enumerate(inits)]
+
+    def _shares(self, part: TrainingInput) -> list:
+        """Fit a linear model to a fold; return the share of it that each start stands for."""
+        fitted = fitted_linear(self.spec.starts[0], part, self.spec.linear, self.spec.n_jobs)
+        return [fitted._rounded(start.share) for start in self.spec.starts]
 
     def _run(self, job: tuple[Any, TrainingInput]) -> FoldRun:
         init, part = job
         return FoldRun(self.spec, part, init, self.inner)
 
-    def advance(self, candidates: list[Candidate], n_iter: int) -> None:
-        """Train candidates for a number of iterations in all."""
-        runs = [run for candidate in candidates for run in candidate.runs]
-        scores = iter(self.threads.map(lambda run: run.scores(n_iter), runs))
+    def advance(self, candidates: list[Candidate], n_iters: list[int]) -> None:
+        """Train each candidate for a number of iterations in all."""
+        last = self.spec.max_iter
+        jobs = [
+            (run, min(n_iter, last))
+            for candidate, n_iter in zip(candidates, n_iters, strict=True)
+            for run in candidate.runs
+        ]
+        scores = iter(self.threads.map(lambda job: job[0].scores(job[1]), jobs))
         for candidate in candidates:
-            candidate.add([next(scores) for _ in candidate.runs])
+            sizes = [run.n_held_out for run in candidate.runs]
+            of_runs = [next(scores) for _ in candidate.runs]
+            candidate.scores = np.average(of_runs, axis=0, weights=sizes).tolist()
 
-    def compare(self, inits: list) -> Candidate:
-        """Return the best of some starts; its runs are on the folds that it was compared on."""
-        n_held_out = np.cumsum([len(part.held_out.codes) for part in self.parts])
-        n_folds = min(len(self.parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
-        candidates = rising = self.begin(inits, n_folds)
-        stopping, max_iter = self.spec.stopping(), self.spec.max_iter
-        last = min(MAX_COMPARED_ITERATIONS, max_iter)
-        n_iter, possible = min(COMPARED_ITERATIONS, last), {}
-        while rising and len(candidates) > 1 and n_iter <= last:
-            self.advance(rising, n_iter)
-            possible |= {each.init: each.possible(stopping, max_iter) for each in rising}
-            target = max(each.best for each in candidates)
-            candidates = [
-                each for each in candidates if each.best == target or possible[each.init] > target
-            ]
-            rising = [each for each in candidates if possible[each.init] > each.best]
-            n_iter += STRIDE
-        return max(candidates, key=lambda each: each.best)
+    def compare(self, whole: Candidate, part: Candidate) -> Candidate:
+        """Return the better one of all and a part of a linear model."""
+        n_iter = COMPARED_ITERATIONS
+        self.advance([whole, part], [WHOLE_ITERATIONS, n_iter])
+        while whole.best >= part.best:
+            n_iter += COMPARED_STRIDE
+            is_last = n_iter > min(MAX_COMPARED_ITERATIONS, self.spec.max_iter)
+            if is_last or part.possible(self.stopping) <= whole.best:
+                return whole
+            self.advance([part], [n_iter])
+        return part
 
     def finish(self, best: Candidate, report: Callable[[int, dict], None]) -> None:
-        """Train the best candidate on all folds, until early stopping ends it."""
-        stopping, max_iter = self.spec.stopping(), self.spec.max_iter
-        jobs = [(best.init, part) for part in self.parts[len(best.runs) :]]
-        best.runs += self.threads.map(self._run, jobs)
-        n_iter = 0
+        """Train the best candidate until early stopping ends it."""
+        n_iter, max_iter = max(len(best.scores) - 1, 0), self.spec.max_iter
         while True:
-            self.advance([best], n_iter)
-            n_over = _n_until_over(best.scores, stopping)
-            best.scores = best.scores[:n_over]
+            self.advance([best], [n_iter])
+            best.scores = best.scores[: _n_until_over(best.scores, self.stopping)]
             report(len(best.scores) - 1, {"validation": best.scores[-1]})
-            if n_iter == max_iter or stopping.is_reached(best.scores):
+            if n_iter == max_iter or self.stopping.is_reached(best.scores):
                 return
             n_iter = min(n_iter + STRIDE, max_iter)
 
@@ -236,8 +239,10 @@ def _best_candidate(
         n_inner = max(1, threads.n_threads // len(parts))
         with Threads(n_inner) as inner, Progress(spec.verbose, 0, spec.max_iter, name) as bar:
             race = Race(spec, parts, threads, inner)
-            starts = spec.starts
-            best = race.compare(starts) if len(starts) > 1 else race.begin(starts, len(parts))[0]
+            candidates = race.begin()
+            best = candidates[0]
+            if len(candidates) > 1:
+                best = race.compare(*candidates)
             if not has_held_out:
                 race.finish(best, bar.update)
     return best if best.best > -np.inf else None
@@ -259,9 +264,9 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
     ranks = np.argsort(np.argsort(training.hashes(data.seed)))
     if len(ranks) < 2:
         return []
-    n_folds = min(MAX_FOLDS, -(-ENOUGH_HELD_OUT // n_held_out), len(ranks))
+    is_one_enough = n_held_out >= ENOUGH_POSITIONS and len(ranks) >= ENOUGH_SEQUENCES * n_parts
     parts = []
-    for fold in range(n_folds):
+    for fold in range(1 if is_one_enough else 2):
         kept, held_out = training.parted(ranks % n_parts == fold)
         if kept.sequences.of_symbols and not len(kept.sequences.symbols()):
             return []

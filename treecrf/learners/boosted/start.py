@@ -11,7 +11,7 @@ import numpy as np
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.training_data import TrainingInput
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 
@@ -34,9 +34,9 @@ class OwnStart:
 
 
 # All of a linear model is best where the effects of features add up. In general it is better to
-# start from half of one, as a first step of boosting with this learning rate: a linear model that
+# start from a part of it, as a first step of boosting with this learning rate: a linear model that
 # lacks interactions relies too much on the previous label, which trees are slow to correct.
-WHOLE, HALF = OwnStart(1.0, 1.0), OwnStart(3.0, 0.5)
+WHOLE, PART = OwnStart(1.0, 1.0), OwnStart(1.0, 0.4)
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,8 @@ class LinearStart:
         scores depend on the attributes and the previous label jointly. Other ones are cloned and
         fitted. For an `OwnStart`, ``settings`` are the parameters of the linear model.
         """
-        share = 1.0
         if isinstance(given, OwnStart):
-            share, penalty = given.share, _penalty(given.penalty, data.training)
-            given = LinearCRF(**settings, l2_regularization=penalty, tol=TOLERANCE)
-            given._is_start = True
+            return cls(fitted_linear(given, data, settings, n_jobs)._rounded(given.share))
         if given.transition_features:
             raise ValueError("init: transition_features=True; expected a LinearCRF without them")
         if not hasattr(given, "classes_"):
@@ -71,7 +68,7 @@ class LinearStart:
                 f"init was fitted to the labels {given.classes_.tolist()}; expected "
                 f"{data.classes.tolist()}"
             )
-        return cls(given._rounded(share))
+        return cls(given._rounded())
 
     @classmethod
     def mean(cls, starts: list[LinearStart]) -> LinearStart:
@@ -154,9 +151,14 @@ def started(
     return parts
 
 
-def _penalty(penalty: float, data: LabeledSequences) -> float:
-    """Return the penalty of a linear model to start from, for this number of positions."""
-    return penalty * max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
+def fitted_linear(
+    start: OwnStart, data: TrainingInput, settings: dict[str, Any], n_jobs: int | None
+) -> LinearCRF:
+    """Fit the linear model of a start; ``settings`` are parameters of it."""
+    growth = max(1.0, len(data.training.codes) / POSITIONS_OF_PENALTY) ** 0.5
+    linear = LinearCRF(**settings, l2_regularization=start.penalty * growth, tol=TOLERANCE)
+    linear._is_start = True
+    return linear._fitted_to(data, n_jobs)
 
 
 def is_linear(init: Any) -> bool:
