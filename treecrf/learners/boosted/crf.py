@@ -117,7 +117,7 @@ class TreeCRF(BoostedSequenceClassifier):
         Which examples each tree is fitted to. With a float, examples with an absolute residual of
         at least this value are always used. The others are used with a probability proportional to
         their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 64 per position,
+        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 80 per position,
         and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of

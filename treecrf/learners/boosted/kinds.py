@@ -52,7 +52,7 @@ from treecrf.utils.threads import Threads
 # Number of examples, triples of a position, its previous labels and a label, from which on
 # ``sampling="auto"`` draws samples: in all, and at each position.
 MANY_EXAMPLES = 1 << 20
-MANY_AT_A_POSITION = 64
+MANY_AT_A_POSITION = 80
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
 
