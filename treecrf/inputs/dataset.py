@@ -12,7 +12,7 @@ from scipy import sparse
 
 from treecrf.inputs.arrays import describe
 from treecrf.inputs.data_warnings import warn_of_columns, warn_of_columns_in_use, warn_of_index
-from treecrf.inputs.frames import as_groups, column_of, label_column, rows_of
+from treecrf.inputs.frames import as_groups, column_of, label_column, rows_of, segmentation_of
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
@@ -25,18 +25,29 @@ from treecrf.utils.checks import require
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of the columns of a table that hold the labels and the groups, if they have names."""
+    """Names of the columns of a table that hold the labels and the groups, if they have names.
+
+    The groups may also be several columns, or levels of the index.
+    """
 
     label: str | None = None
-    group: str | None = None
+    group: str | tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """All names."""
+        groups = [self.group] if isinstance(self.group, str) else self.group or ()
+        return {*groups, *([] if self.label is None else [self.label])}
 
     @classmethod
     def of_values(cls, values: Any) -> ColumnNames:
         """Restore the names from a saved model; raises ValueError if they are not valid."""
         require(isinstance(values, dict) and values.keys() <= {"label", "group"}, "column names")
-        names = [name for name in values.values() if name is not None]
-        require(all(isinstance(name, str) for name in names), "column names")
-        return cls(**values)
+        group = values.get("group")
+        names = cls(values.get("label"), tuple(group) if isinstance(group, list) else group)
+        require(isinstance(names.group, (str, tuple, type(None))), "column names")
+        require(all(isinstance(name, str) for name in names.names), "column names")
+        return names
 
 
 # Labels and groups that have no names.
@@ -77,7 +88,8 @@ class RawData:
         is no such column, or it also holds the groups.
         """
         if isinstance(self.y, str):
-            require_different_names({"y": self.y, "groups": self.segmentation.column})
+            for name in self.segmentation.group_columns:
+                require_different_names({"y": self.y, "groups": name})
         X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
         warn_of_index(X, {"y": y, "groups": self.segmentation.groups})
         if isinstance(y, str):
@@ -88,7 +100,7 @@ class RawData:
     def columns(self) -> ColumnNames:
         """The names of the labels and the groups, if they have names."""
         label = self.y if isinstance(self.y, str) else getattr(self.y, "name", None)
-        return ColumnNames(label if isinstance(label, str) else None, self.segmentation.column)
+        return ColumnNames(label if isinstance(label, str) else None, self.segmentation.group_names)
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
         """Return the weight of each position; see `as_weights`."""
@@ -113,7 +125,7 @@ def split(
         Number of positions of each sequence.
     groups : array-like of shape (n_positions,) or str, optional
         Sequence that each position belongs to, or the name of the data frame column with this
-        information. The positions of a sequence must be consecutive.
+        information, or a list of names of columns. The positions of a sequence must be consecutive.
 
     Returns
     -------
@@ -143,7 +155,7 @@ def split(
     >>> y
     [['n', 'y'], ['n', 'y', 'y']]
     """
-    segmentation = Segmentation(lengths, groups)
+    segmentation = segmentation_of(X, lengths, groups)
     if not segmentation.is_long:
         raise TypeError("neither lengths nor groups is given; expected one of them")
     if isinstance(y, str):
@@ -155,7 +167,11 @@ def split(
         table.shape[0] if hasattr(table, "shape") else len(table), values
     )
     bounds = list(pairwise(offsets.tolist()))
-    sequences = rows_of(X, bounds, name) if is_frame(X) else [table[i:j] for i, j in bounds]
+    sequences = (
+        rows_of(X, bounds, segmentation.group_columns)
+        if is_frame(X)
+        else [table[i:j] for i, j in bounds]
+    )
     return sequences, None if y is None else segmentation.split(_sliceable(y), offsets, "y")
 
 

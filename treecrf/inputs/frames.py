@@ -21,7 +21,7 @@ from treecrf.inputs.columns import (
 from treecrf.inputs.data_warnings import warn_of_time
 from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.segmentation import Segmentation, refuse_missing_groups
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, short_list
 
@@ -45,13 +45,66 @@ def _group_column(frame: Any, name: str) -> list:
     return frame.get_column(name).to_list()
 
 
-def rows_of(X: Any, bounds: list[tuple[int, int]], without: str | None = None) -> list:
-    """Return parts of a data frame, without one of its columns."""
+def segmentation_of(X: Any, lengths: Any, groups: Any, may_be_empty: bool = False) -> Segmentation:
+    """Return the sequences of X, whose groups may be several columns or levels of its index.
+
+    Without arguments, all levels but the last of an index of several levels are the groups.
+    """
+    plain = Segmentation(lengths, groups, may_be_empty)
+    if lengths is not None or isinstance(X, (list, tuple, str, np.ndarray)) or not is_frame(X):
+        return plain
+    levels = index_levels(X)
+    if groups is None:
+        names, columns = (), [X.index.get_level_values(k) for k in range(len(levels) - 1)]
+        if not columns:
+            return plain
+    else:
+        names = (groups,) if isinstance(groups, str) else groups
+        known = column_names(X)
+        is_column = isinstance(groups, str) and groups in known
+        if is_column or not _are_names(names, known, levels, len(X)):
+            return plain
+        columns = [
+            column_of(X, name) if name in known else X.index.get_level_values(name)
+            for name in names
+        ]
+    keys = np.empty(len(X), dtype=object)
+    columns = [list(column) for column in columns]
+    for column in columns:
+        refuse_missing_groups(column)
+    keys[:] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    return Segmentation(None, keys, may_be_empty, names=tuple(names))
+
+
+def index_levels(X: Any) -> list:
+    """Return the names of the levels of the index of a data frame of pandas."""
+    return list(getattr(getattr(X, "index", None), "names", []))
+
+
+def _are_names(groups: Any, columns: list, levels: list, n_rows: int) -> bool:
+    """Return whether groups are the names of columns and levels, not the group of each row."""
+    if not isinstance(groups, (list, tuple)) or not all(isinstance(name, str) for name in groups):
+        return False
+    known = [name for name in groups if name in columns or name in levels]
+    if known and len(known) < len(groups) < n_rows:
+        name = next(name for name in groups if name not in known)
+        raise ValueError(
+            f"groups={groups!r}: {name!r} is neither a column of X nor a level of its index"
+            f"{closest_name(name, [*columns, *levels])}"
+        )
+    return 0 < len(groups) == len(known)
+
+
+def rows_of(
+    X: Any, bounds: list[tuple[int, int]], without: set[str] | frozenset[str] = frozenset()
+) -> list:
+    """Return parts of a data frame, without some of its columns."""
     import narwhals.stable.v2 as narwhals
 
     frame = _wrap(X, "X", narwhals)
-    if without is not None:
-        frame = frame.drop(without)
+    dropped = [name for name in frame.columns if name in without]
+    if dropped:
+        frame = frame.drop(*dropped)
     return [frame[i:j].to_native() for i, j in bounds]
 
 
@@ -82,9 +135,9 @@ def read_frames(
     wrapped = [_wrap(frame, where, narwhals) for frame, where in zip(frames, wheres, strict=True)]
     offsets = _offsets_of_frames(wrapped, segmentation)
     warn_of_time(frames, offsets)
-    columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
+    columns = [_columns_of(frame, segmentation.group_columns) for frame in wrapped]
     names = _names_of(columns[0], wheres[0])
-    orders = _match(columns, names, wheres, schema, segmentation.column)
+    orders = _match(columns, names, wheres, schema, segmentation.group_columns)
     # In errors, columns without names have the names of the training data.
     shown = names if schema is None else schema.names or names
     ordered = [
@@ -120,24 +173,11 @@ def _offsets_of_frames(frames: list, segmentation: Segmentation) -> np.ndarray:
     groups, name = None, segmentation.column
     if segmentation.is_long:
         groups = None if name is None else _group_column(frames[0], name)
-        _refuse_columns(segmentation.groups, frames[0])
     return segmentation.item_offsets(list(map(len, frames)), groups)
 
 
-def _refuse_columns(groups: Any, frame: Any) -> None:
-    """Raise TypeError for a list of columns, or of one column, in place of a name."""
-    if not isinstance(groups, (list, tuple)) or len(groups) in (0, len(frame)):
-        return
-    if all(isinstance(name, str) and name in frame.columns for name in groups):
-        raise TypeError(
-            f"groups={groups!r} is a {type(groups).__name__} of columns; expected the name of one "
-            "column, or an array with the group of each position; join several columns into one"
-        )
-
-
-def _columns_of(frame: Any, groups: str | None) -> dict[Any, int]:
-    """Return the names and indices of the columns that are features."""
-    names = [] if groups is None else [groups]
+def _columns_of(frame: Any, names: set[str]) -> dict[Any, int]:
+    """Return the names and indices of the columns that are features, not groups."""
     return {
         name: j for j, name in enumerate(frame.columns) if name not in names and not is_index(name)
     }
@@ -156,12 +196,12 @@ def _match(
     names: tuple[str, ...] | None,
     wheres: list[str],
     schema: InputSchema | None,
-    groups: str | None,
+    groups: set[str],
 ) -> list[list[int]]:
     """Find the features of each frame, in the order of the model or the first frame."""
     expected = names if schema is None else schema.names
     owner = wheres[0] if schema is None else "the training data"
-    used = "*model.feature_names_in_" + ("" if groups is None else f", {groups!r}")
+    used = ", ".join(["*model.feature_names_in_", *map(repr, sorted(groups))])
     mend = "" if schema is None else f"; pass {{}}[[{used}]]"
     orders = []
     for own_columns, where in zip(columns, wheres, strict=True):

@@ -20,6 +20,7 @@ class Segmentation:
     groups: Any = None  # for each position, or the name of a column
     may_be_empty: bool = False
     present: np.ndarray | None = None  # which sequences of a list are read, if not all
+    names: tuple[str, ...] = ()  # of columns and levels of the index with the values of ``groups``
 
     @property
     def is_long(self) -> bool:
@@ -30,6 +31,16 @@ class Segmentation:
     def column(self) -> str | None:
         """Name of the column that holds the groups."""
         return self.groups if isinstance(self.groups, str) else None
+
+    @property
+    def group_names(self) -> str | tuple[str, ...] | None:
+        """The names of the groups, if they have names."""
+        return self.column or (self.names[0] if len(self.names) == 1 else self.names or None)
+
+    @property
+    def group_columns(self) -> set[str]:
+        """The names of columns that hold groups, and are not features."""
+        return {*self.names, *([] if self.column is None else [self.column])}
 
     def item_names(self, n: int) -> list[str]:
         """Name the ``n`` items of X in error messages."""
@@ -122,11 +133,7 @@ def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
     values = _group_list(groups)
     if len(values) != n:
         raise ValueError(f"{name} has {n} positions, groups has {len(values)}")
-    missing = find_missing(values)
-    if missing is not None:
-        t = int(np.argmax(missing))
-        value = "NaN" if isinstance(values[t], float) else short_repr(values[t])
-        raise ValueError(f"groups is missing ({value}) at position {t}")
+    refuse_missing_groups(values)
     try:
         codes = CategoryEncoder().codes(values, n)
     except TypeError:
@@ -145,6 +152,15 @@ def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
             "contiguous; sort the table by group, keeping the order within each group"
         )
     return np.append(starts, n).astype(np.int64)
+
+
+def refuse_missing_groups(values: list) -> None:
+    """Raise ValueError if the group of a position is missing."""
+    missing = find_missing(values)
+    if missing is not None:
+        t = int(np.argmax(missing))
+        value = "NaN" if isinstance(values[t], float) else short_repr(values[t])
+        raise ValueError(f"groups is missing ({value}) at position {t}")
 
 
 def _group_list(groups: Any) -> list:

@@ -18,7 +18,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
 from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData
-from treecrf.inputs.frames import without_columns
+from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import reversed_positions, runs, split_sequences
 from treecrf.inputs.reading import as_sequences
@@ -51,9 +51,11 @@ def of_each(sequences: Sequences, compute: Callable[[Sequences], Any], empty: An
     return [next(found) if here else empty for here in present.tolist()]
 
 
-def _is_one_group(X: Any, name: str | None) -> bool:
+def _is_one_group(X: Any, name: Any) -> bool:
     """Return whether X is a short data frame with one group in the column of this name."""
-    if name is None or len(X) > MAX_SHORT or not hasattr(X[name], "to_list"):
+    if not isinstance(name, str) or len(X) > MAX_SHORT or name not in column_names(X):
+        return False
+    if not hasattr(X[name], "to_list"):
         return False
     groups = X[name].to_list()
     return groups.count(groups[0]) == len(groups) if groups else False
@@ -162,9 +164,9 @@ class ChainModel(BaseEstimator):
         """Check sequences against the training data."""
         if not hasattr(self, "classes_"):  # the function takes longer, even if it need not raise
             check_is_fitted(self, "classes_")
-        schema, columns = self._schema, self._columns
+        schema = self._schema
         # Tables often keep the columns of the labels and the groups.
-        left_out = {columns.label, columns.group} - {None, segmentation.column}
+        left_out = self._columns.names - segmentation.group_columns
         if left_out and schema.names is not None:
             X = without_columns(X, left_out.difference(schema.names))
         return as_sequences(X, schema, segmentation)
@@ -175,12 +177,15 @@ class ChainModel(BaseEstimator):
         """Return the sequences of X, by default from the column of groups in training."""
         if lengths is None and groups is None:
             groups = self._group_column(X)
-        return Segmentation(lengths, groups, may_be_empty)
+        return segmentation_of(X, lengths, groups, may_be_empty)
 
-    def _group_column(self, X: Any) -> str | None:
-        """Return the name of the groups in training, if X is one data frame with this column."""
-        name = self._columns.group
-        return name if name is not None and is_frame(X) and name in column_names(X) else None
+    def _group_column(self, X: Any) -> str | tuple[str, ...] | None:
+        """Return the names of the groups in training, if X is one data frame with all of them."""
+        groups = self._columns.group
+        if groups is None or not is_frame(X):
+            return None
+        names = {groups} if isinstance(groups, str) else set(groups)
+        return groups if names <= {*column_names(X), *index_levels(X)} else None
 
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""

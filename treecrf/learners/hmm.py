@@ -13,6 +13,7 @@ from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
 from treecrf.encoding.categories import Vocabulary
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels, find_classes
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, InputSchema
@@ -195,7 +196,7 @@ class HMMClassifier(SequenceClassifier):
         """
         self._validate_params()
         warn_without_effect(self, self._needed)
-        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
+        raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight)
         sequences, labels = raw.read()
         self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
         if sequences.schema.form != "symbols":

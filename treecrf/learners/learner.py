@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels, find_classes
 from treecrf.inputs.partitions import partitions_of
 from treecrf.inputs.schema import InputSchema
@@ -140,8 +141,9 @@ class SequenceLearner(SequenceClassifier):
             Number of positions of each sequence in a long table.
         groups : array-like of shape (n_positions,) or str, optional
             Sequence that each position of a long table belongs to, or the name of the data frame
-            column with this information, which is then not used as a feature. The positions of a
-            sequence must be consecutive.
+            column with this information, which is then not used as a feature. Several columns, or
+            levels of the index of pandas, are a list of names. The positions of a sequence must be
+            consecutive.
         sample_weight_val, init_score_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``. For a data frame or files, the default of
             ``groups_val`` is ``groups`` if that is the name of a column.
@@ -179,7 +181,7 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
-        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
+        raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight, init_score)
         validation = RawData(
             X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val, init_score_val
         )
@@ -187,14 +189,17 @@ class SequenceLearner(SequenceClassifier):
         if partitions is not None and are_tables(raw) and allowed is not None:
             raise TypeError("allowed cannot be combined with files or batches as X")
         is_one = are_tables(validation) or is_frame(X_val)
-        if is_one and groups_val is None and lengths_val is None and isinstance(groups, str):
-            validation = replace(validation, segmentation=Segmentation(groups=groups))
+        if is_one and groups_val is None and lengths_val is None:
+            groups_val = raw.segmentation.group_names
+        cuts = segmentation_of(X_val, lengths_val, groups_val)
+        validation = replace(validation, segmentation=cuts)
         categorical = self.categorical_features
         if partitions is not None and are_tables(validation):
             validation = partitions_of(validation, scratch, categorical)
         else:
             validation = in_memory(validation, categorical)
-        eval_sets = tuple(in_memory(raw, categorical) for raw in read_eval_set(eval_set, groups))
+        names = raw.segmentation.group_names
+        eval_sets = tuple(in_memory(raw, categorical) for raw in read_eval_set(eval_set, names))
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(
             raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions

@@ -12,10 +12,10 @@ import numpy as np
 from treecrf.chains.partial_labels import known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import reversed_positions, split_sequences
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, cut, joined
 from treecrf.inputs.tables import are_tables, joined_pieces
 from treecrf.inputs.weights import MAX_WEIGHT
@@ -396,7 +396,7 @@ def read_validation(
 def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
     """Return the sets in the argument ``eval_set`` of `fit`, not checked yet.
 
-    If ``groups`` is the name of a column, it holds for these sets, too.
+    ``groups`` are the names of columns or levels of the index in training, if any.
     """
     if eval_set is None:
         return ()
@@ -404,11 +404,12 @@ def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
         raise TypeError(
             f"eval_set is of type {type(eval_set).__name__}; expected a list of tuples (X, y)"
         )
-    segmentation = Segmentation(groups=groups if isinstance(groups, str) else None)
     for i, item in enumerate(eval_set):
         if not isinstance(item, tuple) or len(item) not in (2, 3) or item[0] is None:
             raise TypeError(
                 f"eval_set[{i}] is not a tuple (X, y) or (X, y, sample_weight); expected a list of "
                 "such tuples"
             )
-    return tuple(RawData(X, y, segmentation, *weights) for X, y, *weights in eval_set)
+    return tuple(
+        RawData(X, y, segmentation_of(X, None, groups), *weights) for X, y, *weights in eval_set
+    )

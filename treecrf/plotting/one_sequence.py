@@ -57,7 +57,11 @@ class OneSequence:
         names = [of_rows[start] for start in offsets[:-1]]
         k = _index_of(group, names, column)
         first, last = (int(edge) for edge in offsets[k : k + 2])
-        x = rows_of(self.x, [(first, last)], column)[0] if is_frame(self.x) else self.x[first:last]
+        x = (
+            rows_of(self.x, [(first, last)], segmentation.group_columns)[0]
+            if is_frame(self.x)
+            else self.x[first:last]
+        )
         return replace(
             self,
             x=x,

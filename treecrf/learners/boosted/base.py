@@ -236,7 +236,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             self._trained_order,
             (self._forest, self._encoder),
             None if start is None else (start._attributes, start._weights),
-            {self._columns.label, self._columns.group},
+            self._columns.names,
         )
 
     def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:

@@ -228,8 +228,8 @@ class LinearSequenceClassifier(SequenceLearner):
 
     def _compile(self) -> CompiledModel | None:
         model = self._attributes, self._weights
-        ignored = {self._columns.label, self._columns.group}
-        return compiled(self._schema, len(self.classes_), self.order, None, model, ignored)
+        n_labels, ignored = len(self.classes_), self._columns.names
+        return compiled(self._schema, n_labels, self.order, None, model, ignored)
 
     def _quick_lattice(self, X: list) -> Lattice | RowsLattice | None:
         if self.transitions is not None:
