@@ -531,16 +531,6 @@ def test_bad_frames_are_refused(case, crf):
 # Memory
 
 
-@every_library
-@pytest.mark.parametrize("groups", [["doc", "sentence"], ("doc",)])
-def test_a_list_of_columns_in_place_of_groups(library, groups):
-    table = {"doc": [1, 1, 2], "sentence": ["b", "c", "c"], "tag": ["x", "y", "x"]}
-    with pytest.raises(TypeError, match=r"of columns; expected the name of one.*join several"):
-        small().fit(LIBRARIES[library](table), "tag", groups=groups)
-    names = ["doc", "sentence", "sentence"]  # of the groups, as many as there are rows
-    small().fit(LIBRARIES[library](table), "tag", groups=names)
-
-
 def test_a_long_frame_is_not_copied():
     rng = np.random.default_rng(0)
     n = 200_000

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from support.inputs import small
 
@@ -39,6 +40,7 @@ FORMS = {
     "columns": (lambda f: f, ["device", "day"]),
     "a tuple": (lambda f: f, ("day", "device")),
     "polars": (pl.from_pandas, ["device", "day"]),
+    "pyarrow": (pa.Table.from_pandas, ["device", "day"]),
     "a column and a level": (lambda f: f.set_index("device"), ["device", "day"]),
     "a level": (
         lambda f: f.set_index(f.device + f.day.astype(str)).rename_axis("g")[["v", "y"]],
@@ -106,6 +108,12 @@ def test_errors(groups, message):
     frame = recorded().assign(gap=[0.0] * 3 + [np.nan] * (4 * N - 3))
     with pytest.raises(ValueError, match=re.escape(message)):
         fitted(frame, groups=groups)
+
+
+def test_groups_of_rows_may_be_called_as_columns():
+    frame = recorded().iloc[:3]
+    model = fitted(frame, ["p", "n", "p"], groups=["v", "day", "day"])
+    assert {"v", "day"} <= set(model.feature_names_in_)
 
 
 def test_groups_must_be_contiguous():

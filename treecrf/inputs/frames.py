@@ -92,7 +92,7 @@ def _are_names(groups: Any, columns: list, levels: list, n_rows: int) -> bool:
             f"groups={groups!r}: {name!r} is neither a column of X nor a level of its index"
             f"{closest_name(name, [*columns, *levels])}"
         )
-    return 0 < len(groups) == len(known)
+    return 0 < len(groups) == len(known) == len(set(groups))
 
 
 def rows_of(
