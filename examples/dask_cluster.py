@@ -3,8 +3,9 @@ Training on a Dask cluster
 ==========================
 
 Four files with measurements of many machines train one model on the workers of a cluster, here two
-processes of this machine. The model is equal to that of all files in one process. Run this script
-with Python; it takes about half a minute. The guide :doc:`/guide/dask` explains what happens.
+processes of this machine. The model is the same as if one process trained on all files. Run this
+script with Python; it takes about half a minute. The guide :doc:`/guide/dask` explains what
+happens.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/thumbnail_dask.svg"

@@ -90,9 +90,9 @@ print(X_train[7], y_train[7])
 # %%
 # Training
 # --------
-# A string is a sequence of symbols, so the words need no preprocessing. The window is that of the
-# papers. The letter accuracy excludes the last letter of each word, because no hyphen can follow
-# it.
+# A string is a sequence of symbols, so the words need no preprocessing. The window is the one of
+# the papers. The letter accuracy excludes the last letter of each word, because no hyphen can
+# follow it.
 
 crf = TreeCRF(window=(2, 3), max_iter=60, max_leaf_nodes=100, l2_regularization=20)
 crf.fit(X_train, y_train)

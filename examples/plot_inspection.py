@@ -7,7 +7,7 @@ features matter and where in the window, single trees, the strongest rules, whic
 other, the course of training, and the label probabilities of a single sequence.
 
 The sentences come from a small grammar. The task is to label each word as the beginning of a noun
-phrase (``B-NP``), inside a noun phrase (``I-NP``), the same for verb phrases, or ``O``. Some words,
+phrase (``B-NP``) or inside one (``I-NP``), likewise for verb phrases, or as ``O``. Some words,
 such as *plan* and *walks*, can be nouns or verbs, so a word alone does not determine its label.
 """
 

@@ -8,11 +8,11 @@ str, and each character is a position.
 
 A docstring may contain code, and the quotes around it may be far away. Windows of characters cannot
 see them unless they are very wide. A linear conditional random field takes the previous label into
-account, but adds up its score and those of the characters: it cannot learn that ``#`` begins a
+account, but adds up its score and the scores of the characters: it cannot learn that ``#`` begins a
 comment after code, but not inside a string. The trees of `treecrf.TreeCRF` combine the previous
 label with the characters.
 
-Nothing has to be downloaded, because the files are those of the running Python. ``make demo`` runs
+Nothing has to be downloaded, because the files belong to the running Python. ``make demo`` runs
 this example. In a terminal, it also prints the picture below.
 """
 
@@ -81,10 +81,12 @@ print(f"{sum(map(len, X_train)):,} characters for training, {sum(map(len, X_test
 # side. The second one sees 80 characters before a position and 40 after it. The trees of `TreeCRF`
 # start from the scores of a linear model; without it, they need several times as many iterations.
 # Other versions of Python have other files, and other seeds draw other examples for its trees, so
-# the numbers may differ.
+# the numbers may differ. The two conditional random fields are close, and a quote that one of them
+# misses changes the labels of a whole passage: on a fourth of the training files, held out,
+# `LinearCRF` labels 98.0 % of the characters correctly, `TreeCRF` 97.9 %, and wide windows 91.4 %.
 #
-# The settings were chosen by cross-validation on the training files, not on the test files. None of
-# those that were compared was a point of accuracy better:
+# The settings were chosen by cross-validation on the training files, not on the test files. No
+# other setting that was compared was a point of accuracy better:
 #
 # - for the classifiers of windows: windows of 5 + 5 to 160 + 80, and 100 and 300 iterations;
 # - for the linear model: windows of 3 + 3 to 20 + 10, penalties of 0.03 to 10, and transition
@@ -110,8 +112,8 @@ for name, model in models.items():
 # %%
 # The highlighted source
 # ----------------------
-# Colors show the predicted labels, and errors are red. The passage is that of the test files in
-# which the labels of the two conditional random fields differ the most, whichever is right.
+# Colors show the predicted labels, and errors are red. In this passage of the test files, the
+# labels of the two conditional random fields differ the most, whichever is right.
 
 N_LINES, WIDTH = 32, 60
 COLORS = {"code": "#24292f", "comment": "#1a7f4b", "docstring": "#a0590a", "string": "#2b62b5"}

@@ -19,7 +19,7 @@ import pandas as pd
 def predict_table(table, crf, group, order_by, schema):
     """Return a Spark table with the column ``predicted``, partitioned by group.
 
-    ``schema`` is that of the result.
+    ``schema`` describes the result.
     """
     model = table.sparkSession.sparkContext.broadcast(crf)
 
