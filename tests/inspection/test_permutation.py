@@ -267,7 +267,8 @@ def test_surrogates_count_as_use():
 
 def test_features_of_discovered_features_count_as_use():
     X, y = make_future_bags("or", n_sequences=60, random_state=0)
-    memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, y)
+    settings = {"bag_size": 6, "max_iter": 20, "max_future_features": 1}
+    memm = FutureFeatureMEMM(order=0, random_state=0, **settings).fit(X, y)
     assert memm.future_features_
     found = permutation_importance(memm, X, y, n_repeats=2, random_state=0)
     assert features_in_use(memm)[:6].all()

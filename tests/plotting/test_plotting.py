@@ -70,7 +70,9 @@ def legend_of(ax) -> list[str]:
 
 
 def test_a_picture_shows_instances_and_bags():
-    memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, Y)
+    memm = FutureFeatureMEMM(
+        order=0, bag_size=6, max_iter=20, max_future_features=1, random_state=0
+    ).fit(X, Y)
     ax = plot_future_features(memm, X[0])
     shown = ax.images[0].get_array()
     n = len(memm.future_features_)
@@ -456,7 +458,7 @@ def test_areas_are_the_marginals(trained, letters):
     assert names_of(ax.get_yticklabels()) == ["0", "0.5", "1", "predicted"]
 
 
-@pytest.mark.parametrize("n_labels", [2, 9, 20, 40])
+@pytest.mark.parametrize("n_labels", [9, 40])
 def test_labels_have_distinct_styles(n_labels):
     assert len({tuple(style_of(k).values()) for k in range(64)}) == 64
     rng = np.random.default_rng(0)
