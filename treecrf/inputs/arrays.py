@@ -175,6 +175,8 @@ def _read_sparse_columns(
 
 def _as_item(item: Any, where: str) -> Any:
     """Convert an item to a string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
+    if type(item) is np.ndarray and item.ndim == 2 and item.dtype.kind in "biuf":
+        return item
     if isinstance(item, str):
         return as_symbols(item, where)
     if sparse.issparse(item) and item.ndim == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,7 +74,7 @@ class Labels:
     def encoded(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the codes of the labels, 0 if unknown, and the candidates unless all are known."""
         if self.are_complete:
-            return encode_labels(self.complete(), classes), None
+            return self._codes(self.values, range(len(self.values)), classes), None
         known = np.flatnonzero(self.known)
         codes = np.zeros(len(self.values), dtype=np.int32)
         if len(known):
@@ -92,7 +92,7 @@ class Labels:
     ) -> np.ndarray:
         """Return the codes of labels at some positions."""
         check_kind([labels], classes)
-        return _codes_of(labels, classes, lambda i: position_name(positions[i], self.offsets))
+        return _codes_of(labels, positions, self.offsets, classes)
 
 
 def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels:
@@ -128,27 +128,20 @@ def count_labeled(y: Any, segmentation: Segmentation) -> int:
     return int(np.diff(offsets)[known].sum())
 
 
-def _of_one(
-    values: np.ndarray,
-    missing: np.ndarray | None = None,
-    choices: dict[int, np.ndarray] | None = None,
-) -> Labels:
-    return Labels(values, offsets_of([len(values)]), missing, choices or {})
-
-
 def _nothing_known(length: int) -> Labels:
-    return _of_one(np.zeros(length, dtype=bool), np.ones(length, dtype=bool))
+    return Labels(np.zeros(length, dtype=bool), np.array([0, length]), np.ones(length, dtype=bool))
 
 
 def _read_labels(item: Any, where: str) -> Labels:
     """Convert the labels of one sequence; one label of a set is the true one."""
-    if isinstance(item, str):
-        return _of_one(label_array(item, where))
-    array = _one_dimensional(item, where)
+    array = label_array(item, where) if isinstance(item, str) else _one_dimensional(item, where)
+    offsets = np.array([0, len(array)])
+    if array.dtype.kind in "biuU" and not np.ma.is_masked(item):
+        return Labels(_plain_labels(array, where), offsets)
     missing = _find_missing(array, item)
     choices = _find_choices(array, where)
     if missing is None and not choices:
-        return _of_one(_plain_labels(array, where))
+        return Labels(_plain_labels(array, where), offsets)
     missing = np.zeros(len(array), dtype=bool) if missing is None else missing
     if missing.all():
         return _nothing_known(len(array))
@@ -159,7 +152,7 @@ def _read_labels(item: Any, where: str) -> Labels:
     filled[missing] = "" if isinstance(filled[int(np.argmin(missing))], str) else 0
     choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
     missing = missing if missing.any() else None
-    return _of_one(_plain_labels(filled, where), missing, choices)
+    return Labels(_plain_labels(filled, where), offsets, missing, choices)
 
 
 def _find_missing(array: np.ndarray, item: Any) -> np.ndarray | None:
@@ -250,16 +243,19 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     """Return the codes of all labels, one sequence after another; ValueError if one is unseen."""
     check_kind(arrays, classes)
     offsets = offsets_of([len(array) for array in arrays])
-    return _codes_of(np.concatenate(arrays), classes, lambda i: position_name(i, offsets))
+    return _codes_of(np.concatenate(arrays), range(offsets[-1]), offsets, classes)
 
 
-def _codes_of(labels: np.ndarray, classes: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
-    """Return the codes of labels; ``name`` describes the position of the i-th one in errors."""
+def _codes_of(
+    labels: np.ndarray, positions: Sequence[int], offsets: np.ndarray, classes: np.ndarray
+) -> np.ndarray:
+    """Return the codes of labels at some positions."""
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     unseen = classes[codes] != labels
     if unseen.any():
         i = int(np.argmax(unseen))
-        raise ValueError(f"{name(i)}: label {labels[i].item()!r} was not seen in training")
+        where = position_name(positions[i], offsets)
+        raise ValueError(f"{where}: label {labels[i].item()!r} was not seen in training")
     return codes.astype(np.int32)
 
 
