@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold
 from treecrf import TreeCRF
 from treecrf.learners.boosted.start import OwnStart
 
-STARTS = (None, *(OwnStart(penalty, share) for share in (1.0, 0.4) for penalty in (1.0, 3.0, 10.0)))
+STARTS = (None, OwnStart(1.0, 1.0), *(OwnStart(penalty, 0.4) for penalty in (1.0, 3.0, 10.0)))
 NAMES = ("protein", "nettalk", "hyphen")
 HEADER = ("data", "penalty", "share", "log loss", "accuracy %", "Viterbi, accuracy %", "iterations")
 
@@ -27,7 +27,7 @@ class FromStart(TreeCRF):
 
     start: OwnStart | None = None
 
-    def _candidates(self) -> list:
+    def _starts(self) -> list:
         return [self.start]
 
 
