@@ -97,6 +97,10 @@ def find_spans(
     ValueError, TypeError
         If X does not match the training data, or the labels or times do not match X.
 
+    See Also
+    --------
+    treecrf.plotting.highlight_text : A text in which spans have colors.
+
     Notes
     -----
     The probability of a span is the ratio of two sums over label sequences: of those that contain
