@@ -223,9 +223,9 @@ def _learn_thresholds(
     if described.n_positions > MAX_SAMPLES:
         chosen = PerPartition(_choose(partitions, described.n_positions, seed))
     n_columns, n_rows = described.schema.n_features, min(described.n_positions, MAX_SAMPLES)
-    n_blocks = 1
-    if partitions.n_parts > 1 and described.form == "dense":
-        n_blocks = -(-8 * n_rows * len(columns) // MAX_BYTES)
+    n_blocks = -(-8 * n_rows * len(columns) // MAX_BYTES)
+    if n_blocks > 1 and (described.form != "dense" or partitions.n_parts == 1):
+        n_blocks = 1
     learned = [
         partitions.derive(_sample, None if len(block) == n_columns else block, chosen).reduce(
             _learn, max_bins

@@ -56,6 +56,7 @@ class Encoder:
     imputation: Imputation | None  # None if the trees handle missing values
     n_features: int  # of the input
     schema: InputSchema  # of the training data, which all other data must match
+    has_symbol_codes: bool  # whether the first code column holds symbols; every position has one
 
     # Number of trailing columns derived in training; their tests read the current position only.
     n_derived = 0
@@ -116,6 +117,8 @@ class Encoder:
         categories = {j: values for j, values in columns.categories.items() if j < n}
         self.n_features = n
         self.schema = InputSchema(form, n, names, columns.kinds[:n], categories)
+        is_symbol = form == "symbols" and imputation is None
+        self.has_symbol_codes = is_symbol and bool(plan.storage[0] == CODES)
         return self
 
     @property
@@ -150,12 +153,6 @@ class Encoder:
 
     # Encoding
 
-    @property
-    def has_symbol_codes(self) -> bool:
-        """Whether the first code column holds symbols, of which every position has one."""
-        is_coded = self.form == "symbols" and self.imputation is None
-        return is_coded and bool(self.plan.storage[0] == CODES)
-
     def prepared(self, sequences: Sequences) -> Sequences:
         """Return sequences with the columns to encode and the codes of the model's categories."""
         schema = self.schema
@@ -167,14 +164,13 @@ class Encoder:
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
         sequences = self.prepared(sequences)
-        layout, has_symbol_codes = RowLayout(sequences.offsets, self.window), self.has_symbol_codes
         writer = RowWriter(
             self.columns,
             self.plan,
-            layout,
+            RowLayout(sequences.offsets, self.window),
             # Codes of symbols mark the boundary rows, too.
-            boundary_code=any(self.window) and not has_symbol_codes,
-            no_category=self.plan.unseen_symbol if has_symbol_codes else 0,
+            boundary_code=any(self.window) and not self.has_symbol_codes,
+            no_category=self.plan.unseen_symbol if self.has_symbol_codes else 0,
         )
         threads = threads or Threads(1)
         threads.run(writer.write, sequences.pieces())

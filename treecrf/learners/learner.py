@@ -199,7 +199,8 @@ class SequenceLearner(SequenceClassifier):
         else:
             validation = in_memory(validation, categorical)
         names = raw.segmentation.group_names
-        eval_sets = tuple(in_memory(raw, categorical) for raw in read_eval_set(eval_set, names))
+        sets = () if eval_set is None else read_eval_set(eval_set, names)
+        eval_sets = tuple(in_memory(raw, categorical) for raw in sets)
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(
             raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions
@@ -299,7 +300,10 @@ class SequenceLearner(SequenceClassifier):
         """
         codes, candidates = self._checked_codes(labels, classes, sequences.offsets, masks)
         labeled = LabeledSequences(sequences, codes, masks, candidates, weights)
-        labeled = labeled.weighted().informative()
+        if weights is not None:
+            labeled = labeled.weighted()
+        if candidates is not None:
+            labeled = labeled.informative()
         return labeled.reversed() if self._is_backward() else labeled
 
     def _is_backward(self) -> bool:

@@ -398,8 +398,6 @@ def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
 
     ``groups`` are the names of columns or levels of the index in training, if any.
     """
-    if eval_set is None:
-        return ()
     if not isinstance(eval_set, (list, tuple)):
         raise TypeError(
             f"eval_set is of type {type(eval_set).__name__}; expected a list of tuples (X, y)"

@@ -192,8 +192,9 @@ class BoostedSequenceClassifier(SequenceLearner):
             "evals_result_": history.evals_result(),
             "_seed": trained.seed,
         }
-        fitted |= self._feature_names(encoder.names) | history.scores()
-        return fitted | self._model_attributes(trained)
+        if encoder.names is not None:
+            fitted |= self._feature_names(encoder.names)
+        return fitted | history.scores() | self._model_attributes(trained)
 
     def _model_attributes(self, trained: Trained) -> dict:
         """Return the fitted attributes that predictions depend on."""

@@ -219,9 +219,10 @@ def encode_part(
     if held_out is not None:
         left, data = take_some(data, held_out), take_some(data, ~held_out)
         validation = None if left is None else encoding.encode(left)
-    if data is None:
-        return EncodedPart(None, validation)
-    training = encoding.encode(recode(data, categories), is_training=True)
+        if data is None:
+            return EncodedPart(None, validation)
+        data = recode(data, categories)  # others may be in the sequences that are held out
+    training = encoding.encode(data, is_training=True)
     hashes = None
     if encoding.is_sampled:
         hashes = _hashes(training, [training.position_weights, *data.ties])

@@ -83,7 +83,8 @@ def _boosted(
         validation = evaluations.validation
         value = None if validation is None else validation.value(forest)
         history = _history_before(data.earlier, value)
-        evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
+        if evaluations.sets:
+            evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
 
         def info(n_done: int) -> IterationInfo:
             def model_so_far() -> Any:
@@ -95,7 +96,8 @@ def _boosted(
         def report(n_done: int, history: History) -> bool:
             if progress is not None:
                 progress.update(n_done, history.latest(spec.value_name))
-            evaluations.add_to(history, forest)
+            if evaluations.sets:
+                evaluations.add_to(history, forest)
             return bool(callbacks.callbacks) and callbacks.after(info(n_done))
 
         if callbacks.callbacks:
