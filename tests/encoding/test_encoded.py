@@ -1,4 +1,4 @@
-"""Rows of the windows of some positions, and joined encoded sequences."""
+"""Rows of positions among boundary rows, of the windows of some, and joined encoded sequences."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from support.cases import (
 )
 from support.sweeps import sweep
 
-from treecrf.encoding.encoded import chained, gathered
+from treecrf.encoding.encoded import RowLayout, chained, gathered
 from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.offsets import offsets_of
 
 LENGTHS = [9, 1, 14, 3, 60]
 
@@ -112,3 +113,18 @@ def test_pickled_sequences_are_equal_and_without_the_starts_of_no_lists(kind, mi
     if len(encoded.list_ids):
         kept += [encoded.list_starts, encoded.list_ids]
     assert len(data) < sum(array.nbytes for array in kept) + 1000
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (1, 3)])
+def test_windows_reach_no_other_sequence(window):
+    left, right = window
+    layout = RowLayout(offsets_of([3, 1, 2]), window)
+    sequence_of_row = np.full(layout.n_rows, -1)
+    sequence_of_row[layout.rows] = [0, 0, 0, 1, 2, 2]
+    for row in layout.rows:
+        seen = sequence_of_row[row - left : row + right + 1]
+        assert len(seen) == left + right + 1
+        assert set(seen) <= {-1, sequence_of_row[row]}
+    assert layout.rows[0] == left
+    assert layout.rows[-1] == layout.n_rows - right - 1
+    assert layout.first_rows.tolist() == layout.rows[[0, 3, 4]].tolist()

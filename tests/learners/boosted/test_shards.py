@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from treecrf.learners.boosted.messages import Stale
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.boosted.shard import Shard
 from treecrf.metrics import get_scorer
+from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.scratch import Scratch
 
 LABELS = np.array(list("abc"))
@@ -302,3 +304,44 @@ def test_any_settings_and_any_cut(seed):
     n_threads = int(rng.integers(1, 4))
     found = fit_on_shards(model(kind, **settings), X, y, cut, n_shards, n_threads)
     assert_equal_fits(expected, found)
+
+
+# Scratch files
+
+
+class CountedScratch(Scratch):
+    """Scratch files that count their arrays."""
+
+    n_arrays = 0
+
+    def allocate(self, shape, dtype=np.float64):
+        self.n_arrays += 1
+        return super().allocate(shape, dtype)
+
+
+@pytest.mark.parametrize("kind", [gaps, dicts])
+@pytest.mark.parametrize(
+    ("learner", "settings"),
+    [
+        (TreeCRF, {}),
+        (TreeCRF, {"order": 2, "second_order": False}),
+        (TreeCRF, {"init": "linear", "early_stopping": True, "n_iter_no_change": 2}),
+        (TreeCRF, {"constant_transitions": True, "subsample": 0.7}),
+        (TreeMEMM, {"early_stopping": True, "n_iter_no_change": 2}),
+        (SlidingWindowClassifier, {}),
+    ],
+)
+def test_parts_and_scores_in_scratch_files(learner, settings, kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("treecrf.utils.scratch.MIN_BYTES", 1)  # even the smallest arrays
+    X, y = labeled(kind)
+    scratch = CountedScratch(tmp_path)
+
+    def start(partitions, setup, n_shards, n_threads):
+        loads = [partial(identity, part) for part in partitions.map(identity)]
+        stored = LocalPartitions.reading(loads, scratch).derive(identity)
+        return LocalShards.of(stored, setup, n_shards, n_threads, scratch.allocate)
+
+    expected = model(learner, **settings).fit(X, y)
+    found = fit_on_shards(model(learner, **settings), X, y, dealt(3), 2, start=start)
+    assert_equal_fits(expected, found)
+    assert scratch.n_arrays >= 3
