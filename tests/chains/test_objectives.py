@@ -23,7 +23,7 @@ import treecrf
 from treecrf import ModelFileError, TreeCRF
 from treecrf.chains import _objectives
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
+from treecrf.chains.objectives import OBJECTIVES, ChainLabels, WeightedMean, make_objective
 from treecrf.datasets import fetch_nettalk, fetch_protein
 from treecrf.utils.exact import unit_of
 from treecrf.utils.threads import Threads
@@ -526,3 +526,29 @@ def test_hamming_log_is_largest_if_it_is_the_objective(fetch, n, window, l2, dat
     crf = TreeCRF(window=window, max_iter=60, l2_regularization=l2, **steps, **fixed)
     of_sequences = value_of(crf.fit(X, y).set_params(objective="hamming_log"), X, y)
     assert crf.fit(X, y).train_score_[-1] > 0.95 * of_sequences
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_parts_give_the_mean_of_all(weighted):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 9, 50)
+    offsets = np.append(0, np.cumsum(lengths))
+    weights = rng.uniform(0.01, 40, offsets[-1]) if weighted else None
+    values = -rng.exponential(size=50)
+    for n_parts in (1, 2, 7):
+        sums = []
+        for chosen in np.array_split(rng.permutation(50), n_parts):
+            positions = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen])
+            of_part = WeightedMean(
+                weights[positions] if weighted else None, np.append(0, np.cumsum(lengths[chosen]))
+            ).of_part(weights.max() if weighted else None)
+            sums.append(of_part.sums(values[chosen]))
+        total = sums[0]
+        for of_part in sums[1:]:
+            total += of_part
+        assert float(total) == WeightedMean(weights, offsets)(values)
+    expected = values.sum() / offsets[-1]
+    if weighted:
+        means = np.add.reduceat(weights, offsets[:-1]) / lengths
+        expected = (means * values).sum() / (means * lengths).sum()
+    assert float(total) == pytest.approx(expected)

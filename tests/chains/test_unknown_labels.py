@@ -24,7 +24,7 @@ from support.samples import (
 from support.score_parts import draw_case, lengths_of, rules, scales, shuffled_case
 from support.score_parts import shapes as shapes_of_parts
 
-from treecrf.chains import _tables
+from treecrf.chains import _objectives
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
@@ -430,7 +430,7 @@ def test_passes_over_tables_equal_formulas(shape, curved):
     expected = rounded(2.0 * sizes * (1.0 - sizes))
     curvature = expected.copy()
     part = np.ascontiguousarray(of_codes[:, positions])
-    _tables.subtract(residuals, curvature if curved else None, positions, part)
+    _objectives.subtract(residuals, curvature if curved else None, positions, part)
     known = before.copy()
     known[:, positions] -= part
     np.testing.assert_array_equal(residuals, known)
@@ -442,7 +442,7 @@ def test_passes_over_tables_equal_formulas(shape, curved):
 
     candidates = rng.rand(n_positions, n_labels) < 0.5
     out = np.zeros((n_labels, len(positions), shape[2]))
-    _tables.restricted(before, positions, candidates.view(np.uint8), out)
+    _objectives.restricted(before, positions, candidates.view(np.uint8), out)
     table = before[:, positions]
     table[~candidates[positions].T] = -np.inf
     np.testing.assert_array_equal(out, table)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _tables
+from treecrf.chains import _objectives
 from treecrf.chains.constraints import Transitions, labels_reaching_end
 from treecrf.chains.lattice import MAX_BYTES
 from treecrf.chains.score_parts import ScoreParts
@@ -173,7 +173,7 @@ class UnknownLabels:
                 table, block.chains, self.codes[block.positions], 0, len(conditional), of_codes,
                 None, conditional,
             )  # fmt: skip
-            _tables.subtract(residuals, curvature, block.positions, of_codes)
+            _objectives.subtract(residuals, curvature, block.positions, of_codes)
             likelihoods[block.numbers] -= conditional
 
         self.threads.map(subtract, self._blocks)
@@ -181,7 +181,7 @@ class UnknownLabels:
     def _scores_of(self, block: _Block, scores: np.ndarray) -> np.ndarray:
         """Return the scores of a block, minus infinity for labels that are not possible."""
         table = np.empty((scores.shape[0], len(block.positions), scores.shape[2]))
-        _tables.restricted(scores, block.positions, self.candidates.view(np.uint8), table)
+        _objectives.restricted(scores, block.positions, self.candidates.view(np.uint8), table)
         return table
 
     def _subtract_from_parts(self, parts: ScoreParts, likelihoods: np.ndarray) -> None:

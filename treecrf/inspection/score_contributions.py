@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.context_contributions import context_contributions
-from treecrf.chains.contexts import check_label_codes, previous_labels
+from treecrf.chains.contexts import check_label_codes, context_contributions, previous_labels
 from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.plan import BOUNDARY

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from treecrf.chains.weighted_mean import MeanSums
+from treecrf.chains.objectives import MeanSums
 from treecrf.inputs.offsets import offsets_of, split_sequences
 from treecrf.learners.iterations import History
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer

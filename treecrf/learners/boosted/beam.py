@@ -15,8 +15,7 @@ import numpy as np
 from treecrf.chains import _beam, _beam_gradients
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import ChainLabels
-from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.chains.objectives import ChainLabels, WeightedMean
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan

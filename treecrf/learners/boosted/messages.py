@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains._sampling import EXAMPLE, Sample
-from treecrf.chains.weighted_mean import MeanSums
+from treecrf.chains.objectives import MeanSums
 from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of

@@ -13,10 +13,9 @@ import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.lattice import Lattice, PartsLattice
-from treecrf.chains.objectives import Objective
+from treecrf.chains.objectives import MeanSums, Objective, WholeValue
 from treecrf.chains.sampling import ExampleTable, LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.chains.weighted_mean import MeanSums, WholeValue
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import IterationWeights

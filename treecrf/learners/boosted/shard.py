@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains._sampling import Sample
-from treecrf.chains.objectives import LocalObjective
-from treecrf.chains.weighted_mean import MeanSums, WholeValue
+from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.messages import (
     IterationRequest,

@@ -13,8 +13,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.flat._flat import FlatEvaluator
 from treecrf.trees.conjunctions import WeightedConjunctions, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
-from treecrf.trees.scoring.distinct_tests import find_distinct_tests
-from treecrf.trees.scoring.scorer import PART, Scoring
+from treecrf.trees.scoring.scorer import PART, Scoring, find_distinct_tests
 from treecrf.utils.threads import Threads
 
 # The evaluation of a conjunction takes as long as this number of tree nodes.

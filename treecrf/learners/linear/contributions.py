@@ -7,7 +7,7 @@ import copy
 import numpy as np
 from scipy import sparse
 
-from treecrf.chains.context_contributions import context_contributions
+from treecrf.chains.contexts import context_contributions
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes

@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.chains.objectives import WeightedMean
 from treecrf.inputs.offsets import runs
 from treecrf.learners.iterations import Callbacks, History, IterationInfo, Stopping
 from treecrf.learners.linear.scores import LinearScores

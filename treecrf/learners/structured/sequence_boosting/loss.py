@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.chains.objectives import WeightedMean
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights

@@ -7,7 +7,7 @@ import pytest
 from support.oracles import extended_contexts
 from support.shapley_oracle import shapley_values
 
-from treecrf.chains.context_contributions import context_contributions
+from treecrf.chains.contexts import context_contributions
 
 
 def mean_score(scores, contexts, known, n_labels, order):
