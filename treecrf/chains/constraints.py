@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.labels import scheme_named
 from treecrf.inputs.offsets import position_name
-from treecrf.inputs.schemes import scheme_named
 from treecrf.inputs.segmentation import Segmentation
 
 # The first letter of a tag gives its position in a chunk; O is outside of chunks.

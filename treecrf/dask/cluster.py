@@ -18,8 +18,7 @@ from distributed import Client, Future, wait
 from distributed.protocol import pickle
 from distributed.scheduler import KilledWorker
 
-from treecrf.dask import sizes  # noqa: F401 - workers import this module with the first task
-from treecrf.dask.versions import check_versions, fingerprint
+from treecrf.dask.workers import check_versions, fingerprint
 from treecrf.utils.partitions import PerPartition
 from treecrf.utils.warn import warn
 

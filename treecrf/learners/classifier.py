@@ -13,9 +13,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.inputs.data_warnings import warn_of_unlabeled
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.labels import check_kind
+from treecrf.inputs.labels import SCHEME_NAMES, check_kind
 from treecrf.inputs.offsets import reversed_positions
-from treecrf.inputs.schemes import NAMES
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import ChainModel, of_each
 from treecrf.learners.parameters import OF_ALL, Needs
@@ -46,7 +45,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         "order": [Interval(numbers.Integral, 0, None, closed="left")],
         "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk"})],
         "cost_matrix": ["array-like", dict, None],
-        "transitions": [StrOptions(set(NAMES)), "array-like", None],
+        "transitions": [StrOptions(set(SCHEME_NAMES)), "array-like", None],
         "n_jobs": [
             Interval(numbers.Integral, 1, None, closed="left"),
             Interval(numbers.Integral, None, -1, closed="right"),

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treecrf.inputs.labels import label_kind
-from treecrf.inputs.schemes import NAMES, scheme_named
+from treecrf.inputs.labels import SCHEME_NAMES, label_kind, scheme_named
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.metrics.common import check_average, sequences, span_score
 from treecrf.utils.typing import LabelsLike
@@ -23,7 +22,7 @@ def _span_options(
     if mode not in (None, "strict"):
         raise ValueError(f"mode={mode!r}; expected None or 'strict'")
     if scheme is None and mode is not None:
-        raise ValueError(f"mode={mode!r} without a scheme; expected one of {NAMES}")
+        raise ValueError(f"mode={mode!r} without a scheme; expected one of {SCHEME_NAMES}")
     # seqeval would treat any other value, such as nan, as 1.
     if zero_division not in (0, 1):
         raise ValueError(f"zero_division={zero_division!r}; expected 0 or 1")
