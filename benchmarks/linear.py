@@ -4,6 +4,12 @@
 take turns within each repeat, in one thread. The time of CRFsuite starts when all items are in its
 memory; that of LinearCRF includes encoding the strings.
 
+``text``: CoNLL-2000 and CoNLL-2002 (Spanish) with the features of sklearn-crfsuite's tutorial, the
+same penalties, and ``all_possible_transitions``. Each training has a process of its own. CPU
+seconds include the conversion of the dicts; memory is the growth of the peak above data and
+libraries. Every fourth training sentence is held out; ``--test`` labels the test files instead.
+``search`` is a random search of both penalties, with 5 candidates and 3 folds of 500 sentences.
+
 ``papers``: accuracy on the test data, with the penalty that gives held-out thirds of the training
 data the highest likelihood.
 
@@ -14,23 +20,27 @@ gradient descent.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pycrfsuite
 from compare import environment
-from measure import Spread, markdown, seconds
-from papers_data import CHOICES, NAMES, Task, load
-from sklearn.model_selection import KFold
+from measure import Spread, markdown, peak_memory, reset_peak_memory, seconds
+from papers_data import CHOICES, NAMES, Task, folder, load
+from scipy.stats import expon
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import KFold, RandomizedSearchCV
 from threadpoolctl import threadpool_limits
-from words import plain
+from words import plain, tutorial
 
 from treecrf import LinearCRF
 from treecrf.datasets import fetch_conll2000
-from treecrf.metrics import span_f1_score
+from treecrf.metrics import get_scorer, span_f1_score
 
 # Stopping criteria: the default of CRFsuite, and near the optimum.
 ENDS = {"default": 1e-5, "near the optimum": 1e-8}
@@ -44,8 +54,26 @@ CHUNKING_GRID = (1.0, 10.0, 40.0, 100.0)
 SOLVERS = ({"solver": "sgd", "max_iter": 10}, {"solver": "sgd", "max_iter": 30},
            {"solver": "lbfgs"})  # fmt: skip
 
+# Of text: c1 and c2, and the learners.
+TEXT_PENALTIES = ((0.1, 0.1), (0.0, 0.1))
+TEXT_FILES = {"conll2000": ("conll2000/train.txt", "conll2000/test.txt", "utf-8"),
+              "conll2002": ("conll2002/esp.train", "conll2002/esp.testb", "latin-1")}  # fmt: skip
+TEXT_SIDES = ("CRFsuite", "LinearCRF, observed pairs", "LinearCRF, all pairs")
+SEARCH_SENTENCES, SEARCH_ITERATIONS = 500, 100
+
 CRFSUITE_HEADER = ("data", "c1", "c2", "stop at", "CRFsuite: iterations", "loss", "above best", "s",
                    "LinearCRF: iterations", "loss", "above best", "s", "ratio of s")  # fmt: skip
+TEXT_HEADER = (
+    "data",
+    "c1",
+    "c2",
+    "learner",
+    "iterations",
+    "CPU s",
+    "ratio",
+    "MB",
+    "F1 % (Viterbi)",
+)
 PAPERS_HEADER = ("data", "transition features", "l2", "held-out log-likelihood", "marginal %",
                  "viterbi %", "test log-likelihood", "iterations", "fit s")  # fmt: skip
 CHUNKING_HEADER = ("l2", "solver", "iterations", "loss", "held-out log-likelihood",
@@ -54,13 +82,19 @@ CHUNKING_HEADER = ("l2", "solver", "iterations", "loss", "held-out log-likelihoo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["crfsuite", "papers", "chunking"])
+    parser.add_argument(
+        "what", nargs="*", default=["crfsuite", "text", "search", "papers", "chunking"]
+    )
     parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--splits", type=int, default=2, help="number of splits into thirds")
     parser.add_argument(
         "--penalties", nargs="+", type=float, default=CHUNKING_GRID, help="l2 for chunking"
     )
+    parser.add_argument("--texts", nargs="+", choices=TEXT_FILES, default=list(TEXT_FILES))
+    parser.add_argument("--sentences", type=int, default=2000, help="of text; 0 for all")
+    parser.add_argument("--max-iter", type=int, default=MAX_ITERATIONS, help="for text")
+    parser.add_argument("--test", action="store_true", help="label the test files of the texts")
     arguments = parser.parse_args()
     print(environment())
     with threadpool_limits(1):
@@ -68,6 +102,12 @@ def main() -> None:
             for name in arguments.data:
                 rows = list(races(load(name), arguments.repeats))
                 print(f"\n{markdown(CRFSUITE_HEADER, rows)}", flush=True)
+        if "text" in arguments.what:
+            settings = arguments.sentences, arguments.test, arguments.max_iter, arguments.repeats
+            rows = [row for name in arguments.texts for row in text_rows(name, *settings)]
+            print(f"\n{markdown(TEXT_HEADER, rows)}", flush=True)
+        if "search" in arguments.what:
+            print(f"\n{markdown(('learner', 'CPU s', 'F1 %'), list(search_rows()))}", flush=True)
         if "papers" in arguments.what:
             rows = [
                 paper_row(load(name), pairs, arguments.splits)
@@ -134,6 +174,115 @@ def items_of(word: str, window: tuple[int, int]) -> list[list[str]]:
     ]
     items[0].append("first")  # LinearCRF has weights for the labels at first positions
     return items
+
+
+# Text
+
+
+def text_rows(
+    name: str, n_sentences: int, is_test: bool, max_iter: int, repeats: int
+) -> Iterator[list[str]]:
+    """Rows of the table for a text; in each repeat, the learners take turns."""
+    context = multiprocessing.get_context("spawn")
+    for c1, c2 in TEXT_PENALTIES:
+        found: dict[str, list[tuple]] = {side: [] for side in TEXT_SIDES}
+        for side in TEXT_SIDES * repeats:
+            with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
+                arguments = name, n_sentences, is_test, side, c1, c2, max_iter
+                found[side].append(pool.submit(text_run, *arguments).result())
+        theirs = Spread(tuple(run[1] for run in found[TEXT_SIDES[0]]))
+        for side, runs in found.items():
+            times = Spread(tuple(run[1] for run in runs))
+            n_iter, _, memory, f1 = runs[0]
+            yield [name, f"{c1:g}", f"{c2:g}", side, str(n_iter), times.show(1, 1),
+                   times.over(theirs).show(), f"{memory / 1e6:.0f}", f"{100 * f1:.2f}"]  # fmt: skip
+
+
+def text_run(
+    name: str, n_sentences: int, is_test: bool, side: str, c1: float, c2: float, max_iter: int
+) -> tuple[int, float, float, float]:
+    """Iterations, CPU seconds, growth of memory and F1 of one training."""
+    X, y, X_new, y_new = text_data(name, n_sentences, is_test)
+    model = text_model(side).set_params(
+        l1_regularization=c1, l2_regularization=c2, max_iter=max_iter
+    )
+    before = reset_peak_memory()
+    with threadpool_limits(1):
+        time = seconds(lambda: model.fit(X, y))
+    memory = peak_memory() - before
+    return model.n_iter_, time, memory, span_f1_score(y_new, model.predict(X_new))
+
+
+def text_data(name: str, n_sentences: int, is_test: bool) -> tuple[list, list, list, list]:
+    """Training and held-out sentences as lists of dicts, with their labels."""
+    training, test, encoding = TEXT_FILES[name]
+    sentences = read_sentences(training, encoding)
+    parts = [s for k, s in enumerate(sentences) if k % 4 != 3], sentences[3::4]
+    if is_test:
+        parts = sentences, read_sentences(test, encoding)
+    if n_sentences:
+        parts = parts[0][:n_sentences], parts[1]
+    return tuple(
+        item for part in parts
+        for item in ([tutorial(s) for s in part], [[token[-1] for token in s] for s in part])
+    )  # fmt: skip
+
+
+def read_sentences(path: str, encoding: str) -> list[list[list[str]]]:
+    """Words, tags and labels of the sentences of a file."""
+    blocks = (folder() / path).read_text(encoding=encoding).strip().split("\n\n")
+    return [[line.split() for line in block.strip().split("\n")] for block in blocks]
+
+
+def text_model(side: str) -> BaseEstimator:
+    if side == "CRFsuite":
+        return Crfsuite()
+    return LinearCRF(decoding="viterbi", all_possible_states="all" in side)
+
+
+class Crfsuite(BaseEstimator):
+    """CRFsuite, with the names of the parameters of LinearCRF."""
+
+    def __init__(
+        self, l1_regularization: float = 0.0, l2_regularization: float = 1.0, max_iter: int = 1000
+    ):
+        self.l1_regularization = l1_regularization
+        self.l2_regularization = l2_regularization
+        self.max_iter = max_iter
+
+    def fit(self, X: list, y: list) -> Crfsuite:
+        trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+        trainer.set_params({
+            "c1": self.l1_regularization, "c2": self.l2_regularization,
+            "max_iterations": self.max_iter, "feature.possible_transitions": True,
+        })  # fmt: skip
+        for x, labels in zip(X, y, strict=True):
+            trainer.append(pycrfsuite.ItemSequence(x), labels)
+        with tempfile.TemporaryDirectory() as home:
+            path = str(Path(home) / "model")
+            trainer.train(path)
+            self._model = Path(path).read_bytes()
+        self.n_iter_ = trainer.logparser.last_iteration["num"]
+        return self
+
+    def predict(self, X: list) -> list[list[str]]:
+        tagger = pycrfsuite.Tagger()
+        tagger.open_inmemory(self._model)
+        return [tagger.tag(pycrfsuite.ItemSequence(x)) for x in X]
+
+
+def search_rows() -> Iterator[list[str]]:
+    """CPU seconds of the random search of sklearn-crfsuite's tutorial, on fewer sentences."""
+    X, y, X_new, y_new = text_data("conll2000", SEARCH_SENTENCES, is_test=False)
+    penalties = {"l1_regularization": expon(scale=0.5), "l2_regularization": expon(scale=0.05)}
+    for side in TEXT_SIDES:
+        search = RandomizedSearchCV(
+            text_model(side).set_params(max_iter=SEARCH_ITERATIONS), penalties,
+            n_iter=5, cv=3, random_state=0, scoring=get_scorer("span_f1"),
+        )  # fmt: skip
+        time = seconds(lambda search=search: search.fit(X, y))
+        f1 = span_f1_score(y_new, search.predict(X_new))
+        yield [side, f"{time:.1f}", f"{100 * f1:.2f}"]
 
 
 # The papers

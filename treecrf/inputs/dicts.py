@@ -90,7 +90,9 @@ def read_dicts(
         entries.values[of_column], kinds[j] = column.as_floats(), column.kind
         if column.kind == CATEGORY:
             categories[j] = column.values
-    parts = entries.values, entries.columns, entries.starts
+    # SciPy uses one dtype for starts and columns, the wider one.
+    starts = entries.starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
+    parts = entries.values, entries.columns, starts
     table = sparse.csr_array(parts, shape=(len(rows), len(names)))
     if vectors and schema is None:
         table, names, kinds, categories = _with_names(vectors, table, names, kinds, categories)

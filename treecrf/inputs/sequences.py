@@ -24,6 +24,7 @@ from treecrf.inputs.values import characters, floats_of_codes
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.
 PIECE_BYTES = 1 << 22
+SPARSE_ROW_BYTES = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +107,9 @@ class Sequences:
 
     def pieces(self) -> Iterator[tuple[int, int, Any]]:
         """Yield runs of whole sequences: first position, position after the last, and values."""
-        row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64
+        row_bytes = max(1, self.n_features * self.dtype.itemsize)
+        if self.form != "dense":
+            row_bytes = min(row_bytes, SPARSE_ROW_BYTES)
         for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
             yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
 

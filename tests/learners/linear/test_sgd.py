@@ -31,8 +31,9 @@ def steps_of(data, vector, rates=None):
     table, allowed = data.scores.table, data.constraints.allowed
     rates = np.ones(data.layout.n_attributes) if rates is None else rates
     steps = LinearSteps(
-        table.by_row, table.window, table.offsets, table.first_rows, data.codes, data.weights,
-        rates, blocks, transitions, data.constraints.limited(np.zeros(transitions.shape)),
+        (*table.by_row[:2], table.values), table.window, table.offsets, table.first_rows,
+        data.codes, data.weights, rates, blocks, transitions,
+        data.constraints.limited(np.zeros(transitions.shape)),
         None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8),
     )  # fmt: skip
     return steps, blocks, transitions

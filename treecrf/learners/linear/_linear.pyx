@@ -157,4 +157,4 @@ cdef inline const int32_t *pointer_32(const int32_t[::1] array) noexcept nogil:
 
 
 cdef inline const double *pointer_d(const double[::1] array) noexcept nogil:
-    return &array[0] if array.shape[0] else NULL
+    return &array[0] if array is not None and array.shape[0] else NULL

@@ -124,11 +124,13 @@ class LinearSequenceClassifier(SequenceLearner):
                 None if part is None else self._training_data(attributes, part, classes, threads)
                 for part in (training, prepared.held_out)
             )
+            rng = np.random.default_rng(prepared.seed)
+            del prepared, training  # The sequences need as much memory as their attributes.
             start = self._start(attributes, classes, data.layout, earlier)
             run = Run(
                 estimator=name,
                 max_iter=self.max_iter,
-                rng=np.random.default_rng(prepared.seed),
+                rng=rng,
                 callbacks=callbacks,
                 stopping=Stopping(self.n_iter_no_change) if self.early_stopping else None,
                 progress=progress,

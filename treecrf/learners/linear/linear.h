@@ -2,7 +2,8 @@
  *
  * An attribute at row s contributes to the scores of the rows s - right .. s + left. Its weights for
  * them are adjacent, `width` numbers per row, and are added to the scores of these rows at once, as
- * one block of n_offsets * width numbers, where n_offsets = left + 1 + right.
+ * one block of n_offsets * width numbers, where n_offsets = left + 1 + right. Values may be NULL if
+ * all are 1.
  */
 #ifndef TREECRF_LINEAR_H
 #define TREECRF_LINEAR_H
@@ -86,7 +87,8 @@ TREECRF_WIDEST static void add_rows(const int64_t *starts, const int32_t *attrib
     for (ptrdiff_t s = window_start(first, left); s < end; s++) {
         block_part b = part_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++)
-            add_block(target + b.row, weights + attributes[k] * block + b.start, values[k], b.size);
+            add_block(target + b.row, weights + attributes[k] * block + b.start,
+                      values ? values[k] : 1.0, b.size);
     }
 }
 
@@ -103,7 +105,7 @@ TREECRF_WIDEST static void add_columns(const int64_t *starts, const int32_t *row
         double *target = gradient + a * block;
         memset(target, 0, (size_t)block * sizeof *target);
         for (int64_t k = starts[a]; k < starts[a + 1]; k++)
-            add_block(target, deltas + rows[k] * width, values[k], block);
+            add_block(target, deltas + rows[k] * width, values ? values[k] : 1.0, block);
     }
 }
 
@@ -117,7 +119,8 @@ TREECRF_WIDEST static void collect_rows(const int64_t *starts, const int32_t *at
     for (ptrdiff_t s = window_start(first, left); s < end; s++) {
         block_part b = part_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++)
-            add_block(weights + attributes[k] * block + b.start, deltas + b.row, values[k], b.size);
+            add_block(weights + attributes[k] * block + b.start, deltas + b.row,
+                      values ? values[k] : 1.0, b.size);
     }
 }
 

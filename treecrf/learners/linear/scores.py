@@ -22,8 +22,9 @@ from treecrf.utils.threads import Threads
 # does not depend on the number of threads, and so neither do sums over the parts.
 PART_POSITIONS = 4096
 
-# Start of each row's entries (or each column's), and the indices and values of the entries.
-SparseArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Start of each row's entries (or each column's), and the indices and values of the entries; None if
+# all values are 1.
+SparseArrays = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass
@@ -61,14 +62,25 @@ class AttributeMatrix:
     @cached_property
     def matrix(self) -> sparse.csr_array:
         """The rows as a matrix, float64 CSR array (n_rows, n_attributes)."""
-        starts, indices, data = self.by_row
-        return sparse.csr_array((data, indices, starts), shape=(self.n_rows, self.n_attributes))
+        starts, indices, _ = self.by_row
+        shape = self.n_rows, self.n_attributes
+        return sparse.csr_array((self.values, indices, starts), shape=shape)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The values of the entries of ``by_row``, also if all are 1."""
+        _, indices, values = self.by_row
+        return np.ones(len(indices)) if values is None else values
 
     @cached_property
     def by_attribute(self) -> SparseArrays:
         """The entries of each attribute, with ascending rows."""
-        columns = sparse.csc_array(self.matrix)
-        return _entries(columns.indptr, columns.indices, columns.data)
+        starts, indices, values = self.by_row
+        are_ones = values is None
+        shape = self.n_rows, self.n_attributes
+        values = np.ones(len(indices), dtype=bool) if are_ones else values
+        columns = sparse.csc_array(sparse.csr_array((values, indices, starts), shape=shape))
+        return _entries(columns.indptr, columns.indices, None if are_ones else columns.data)
 
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
@@ -91,9 +103,11 @@ class AttributeMatrix:
         return offsets - offsets[0], first_rows - first_rows[0]
 
 
-def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseArrays:
+def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray | None) -> SparseArrays:
     """Convert the arrays of a sparse matrix to the dtypes that kernels take."""
     starts, indices = starts.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    if values is None or (values == 1).all():
+        return starts, indices, None
     return starts, indices, np.ascontiguousarray(values, dtype=np.float64)
 
 
@@ -111,7 +125,7 @@ def _with_boundary_rows(rows: sparse.csr_array, layout: RowLayout) -> SparseArra
     attributes[of_positions] = rows.indices
     values = np.ones(starts[-1])
     values[of_positions] = rows.data
-    return starts, attributes, values
+    return _entries(starts, attributes, values)
 
 
 class LinearScores:
@@ -201,7 +215,8 @@ class LinearScores:
         """
         starts, positions, values = self.table.by_attribute
         out = self.layout.weights(np.zeros(self.layout.size))
-        self._sum_rows((starts, positions, (values != 0).astype(np.float64)), rows, out)
+        are_values = None if values is None else (values != 0).astype(np.float64)
+        self._sum_rows((starts, positions, are_values), rows, out)
         return out
 
     def _sum_rows(self, by_attribute: SparseArrays, rows: np.ndarray, out: Weights) -> None:

@@ -54,8 +54,8 @@ class StochasticSolver:
         scale = data.layout.weights(scale_of(data, l2)).attributes[:, 0, 0]
         self.scale = np.exp2(np.rint(np.log2(scale)))
         self.decay = 2.0 * l2 / self.n_sequences
-        starts, attributes, values = data.table.by_row
-        self._by_row = starts, attributes, values * self.scale[attributes]
+        starts, attributes, _ = data.table.by_row
+        self._by_row = starts, attributes, data.table.values * self.scale[attributes]
         self._blocks = (start.attributes / self.scale[:, None, None]).astype(np.float32)
         self._transitions = start.transitions.copy()
         self._steps = self._steps_from(self._blocks, self._transitions)

@@ -121,13 +121,15 @@ def scale_of(data: TrainingData, l2: float) -> np.ndarray:
     It is 1 for indicators. A numeric attribute gets the curvature of an indicator of its non-zero
     values. Without scaling, solvers need thousands of iterations if attributes differ in scale.
     """
-    matrix, n_attributes = data.table.matrix, data.layout.n_attributes
-    counts = np.bincount(matrix.indices, minlength=n_attributes)
-    squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_attributes)
+    (_, indices, values), n_attributes = data.table.by_row, data.layout.n_attributes
+    scale = data.layout.weights(np.ones(data.layout.size))
+    if values is None:
+        return scale.vector
+    counts = np.bincount(indices, minlength=n_attributes)
+    squares = np.bincount(indices, weights=values**2, minlength=n_attributes)
     like_indicator = CURVATURE_OF_A_POSITION * counts + 2.0 * l2
     # Attributes that never occur keep scale 1.
     curvature = np.where(counts > 0, CURVATURE_OF_A_POSITION * squares + 2.0 * l2, like_indicator)
-    scale = data.layout.weights(np.ones(data.layout.size))
     ratio = np.where(like_indicator > 0, like_indicator, 1.0)
     ratio /= np.where(curvature > 0, curvature, 1.0)
     scale.attributes[:] = np.sqrt(ratio)[:, np.newaxis, np.newaxis]

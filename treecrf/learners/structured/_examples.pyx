@@ -25,7 +25,8 @@ cdef class AttributeRows:
     """
 
     def __init__(self, table, Py_ssize_t width, first_rows=None):
-        self.starts, self.attributes, self.values = table.by_row
+        self.starts, self.attributes, _ = table.by_row
+        self.values = table.values
         self.left, self.right = table.window
         self.first_rows = table.first_rows if first_rows is None else first_rows
         self.width = width

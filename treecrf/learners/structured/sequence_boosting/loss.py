@@ -130,7 +130,8 @@ class SequenceLosses:
         is_row = (scored >= 0) & (scored < table.n_rows)
         positions = np.where(is_row, self._position_of[np.where(is_row, scored, 0)], -1)
         is_scored = positions >= 0
-        positions, values = positions[is_scored], values[entries][is_scored]
+        positions = positions[is_scored]
+        values = np.ones(len(positions)) if values is None else values[entries][is_scored]
         return Occurrences(positions, values, np.unique(self._piece_of[positions]))
 
     def _with_transitions(self, feature: int) -> np.ndarray:
