@@ -12,6 +12,7 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 from measure import Spread, markdown
 from papers_data import NAMES, load
 from settings import papers_model
@@ -35,7 +36,8 @@ HEADER = ("data, steps", "sampling", *(f"ms, iterations {a + 1}-{b}" for a, b in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", choices=(*NAMES, "chunks"), default=(*NAMES, "chunks"))
+    names = (*NAMES, "numbers", "chunks")
+    parser.add_argument("--data", nargs="+", choices=names, default=names)
     parser.add_argument("--steps", nargs="+", choices=tuple(SETTINGS), default=tuple(SETTINGS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=1000, help="of the chunks")
@@ -68,9 +70,19 @@ def read(name: str, n_sentences: int) -> tuple[list, list, Any]:
     if name == "chunks":
         X, y = fetch_conll2000(return_X_y=True, subset="train")
         return X[:n_sentences], y[:n_sentences], 2
+    if name == "numbers":
+        return (*draw_numbers(), 2)
     task = load(name)
     X, y, _, _ = task.arrays()
     return X, y, task.window
+
+
+def draw_numbers() -> tuple[list, list]:
+    """Draw 10,000 positions of 14 numbers with outliers, and two labels that last."""
+    rng = np.random.default_rng(0)
+    labels = [np.cumsum(rng.random(250) < 0.05) % 2 for _ in range(40)]
+    X = [rng.normal(size=(250, 14)) + y[:, np.newaxis] * np.linspace(0, 1, 14) for y in labels]
+    return [np.where(rng.random(x.shape) < 0.01, 20 * x, x) for x in X], labels
 
 
 def fit_timed(model: TreeCRF, parts: list[list]) -> list[float]:

@@ -158,12 +158,6 @@ def test_label_tests_first(n_labels, second_order, weighted, max_depth):
         assert tree["test"][0] >= positions.table.n_bins
 
 
-@pytest.mark.parametrize("second_order", [False, True])
-def test_one_grower_grows_many_trees(second_order):
-    for kind in ("letters", "floats", "sparse"):
-        check_case(kind, 3, n_trees=6, order=2, second_order=second_order, coarse=True)
-
-
 def test_small_trees_after_large_ones_and_large_after_small():
     rng = np.random.default_rng(0)
     positions = random_positions("floats", rng, max_leaf_nodes=30, l2=0.0)
