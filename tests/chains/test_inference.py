@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import SENTINEL, STEP, Chains, kinds, possible_kinds, seeds, shapes
 from support.oracles import (
-    finite_difference_gradient,
     hessian_row_sums,
     indicator,
     log_forward_backward,
@@ -51,19 +50,6 @@ def test_residuals_are_rounded_indicators_less_probabilities(kind, rng, shape):
     for oracle, _, labels, where in case.oracles():
         expected = indicator(labels, case.n_labels, case.order) - oracle.joint
         np.testing.assert_allclose(residuals[:, where], expected, rtol=0, atol=STEP / 2 + 1e-11)
-
-
-@pytest.mark.parametrize("order", range(4))
-def test_residuals_are_the_slope_of_the_log_likelihood(order):
-    case = Chains("moderate", np.random.default_rng(order), 2, order, [5, 1])
-    residuals = case.residuals()[0]
-
-    def log_likelihood(scores):
-        case.scores = scores
-        return case.log_likelihood().sum()
-
-    numeric = finite_difference_gradient(log_likelihood, case.scores, eps=1e-4)
-    np.testing.assert_allclose(residuals, numeric, atol=1e-8)
 
 
 @given(possible_kinds, seeds, shapes)
