@@ -160,15 +160,14 @@ class Race:
 
     def begin(self) -> list[Candidate]:
         """Return a candidate for each start."""
-        inits = self.spec.starts
-        if len(inits) == 1:
-            starts = [inits] * len(self.parts)
-        else:
+        inits, starts = self.spec.starts, [self.spec.starts] * len(self.parts)
+        if len(inits) > 1:
             starts = self.threads.map(self._shares, self.parts)
         jobs = [
-            (init, part) for i in range(len(inits))
-            for init, part in zip([of_part[i] for of_part in starts], self.parts, strict=True)
-        ]  # fmt: skip
+            (of_part[i], part)
+            for i in range(len(inits))
+            for of_part, part in zip(starts, self.parts, strict=True)
+        ]
         runs, n = self.threads.map(self._run, jobs), len(self.parts)
         return [Candidate(init, runs[i * n : (i + 1) * n], []) for i, init in enumerate(inits)]
 
@@ -240,9 +239,7 @@ def _best_candidate(
         with Threads(n_inner) as inner, Progress(spec.verbose, 0, spec.max_iter, name) as bar:
             race = Race(spec, parts, threads, inner)
             candidates = race.begin()
-            best = candidates[0]
-            if len(candidates) > 1:
-                best = race.compare(*candidates)
+            best = race.compare(*candidates) if len(candidates) > 1 else candidates[0]
             if not has_held_out:
                 race.finish(best, bar.update)
     return best if best.best > -np.inf else None
