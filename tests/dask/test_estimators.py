@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from support.dask_data import cut, frame, sequences
 
 import treecrf
-from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, sizes
+from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, workers
 from treecrf.dask.prediction import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import RawData
@@ -330,9 +330,9 @@ def test_sizes_of_long_lists_are_estimated(monkeypatch):
     raw = RawData(X, [["a"] * 20 for _ in X], Segmentation())
     estimate = sizeof(raw)
     measured = []
-    monkeypatch.setattr(sizes, "sizeof", lambda value: measured.append(value) or 100)
+    monkeypatch.setattr(workers, "sizeof", lambda value: measured.append(value) or 100)
     sizeof(raw)
     assert len(measured) < 10_000
     monkeypatch.undo()
-    monkeypatch.setattr(sizes, "MAX_ITEMS", 100_000)
+    monkeypatch.setattr(workers, "MAX_ITEMS", 100_000)
     assert estimate == pytest.approx(sizeof(raw), rel=0.1)

@@ -30,7 +30,7 @@ cdef struct Column:
     uint8_t code_of_zero
 
 
-cdef class ColumnTable:
+cdef class ColumnCodes:
     """How values of each column are stored."""
 
     cdef Column *columns
@@ -178,7 +178,7 @@ cdef inline void sort_ids(int32_t *ids, Py_ssize_t n) noexcept nogil:
         ids[j] = id_
 
 
-def write_dense(ColumnTable table, const Value[:, :] values, const int32_t[::1] rows,
+def write_dense(ColumnCodes table, const Value[:, :] values, const int32_t[::1] rows,
                 uint8_t[:, ::1] codes, uint8_t[:, ::1] bits, uint8_t[::1] missing):
     """Write rows of a dense table; return how many ids each row lists, and the ids.
 
@@ -210,7 +210,7 @@ def write_dense(ColumnTable table, const Value[:, :] values, const int32_t[::1] 
     return np.asarray(counts), lists.as_array()
 
 
-cdef void write_codes(ColumnTable table, const Value[:, :] values, Py_ssize_t first,
+cdef void write_codes(ColumnCodes table, const Value[:, :] values, Py_ssize_t first,
                       Py_ssize_t last, const int32_t[::1] rows, uint8_t[:, ::1] codes,
                       uint8_t[::1] missing) noexcept nogil:
     """Write the codes of a few rows."""
@@ -236,7 +236,7 @@ cdef void write_codes(ColumnTable table, const Value[:, :] values, Py_ssize_t fi
                 missing[j] = True
 
 
-cdef void write_bits(ColumnTable table, const Value[:, :] values, Py_ssize_t i, uint8_t *bits,
+cdef void write_bits(ColumnCodes table, const Value[:, :] values, Py_ssize_t i, uint8_t *bits,
                      Lists lists, uint8_t[::1] missing) noexcept nogil:
     """Write the bits of a row, and list the missing values."""
     cdef const Column *column
@@ -256,7 +256,7 @@ cdef void write_bits(ColumnTable table, const Value[:, :] values, Py_ssize_t i, 
                 missing[columns[k]] = True
 
 
-cdef void write_zeros(ColumnTable table, Py_ssize_t row, uint8_t[:, ::1] codes,
+cdef void write_zeros(ColumnCodes table, Py_ssize_t row, uint8_t[:, ::1] codes,
                       uint8_t[:, ::1] bits) noexcept nogil:
     """Write a row whose values are all 0."""
     cdef const Column *column
@@ -274,7 +274,7 @@ cdef inline void set_bit(uint8_t *bits, const Column *column, double value) noex
     byte[0] = byte[0] | bit if value > column.threshold else byte[0] & ~bit
 
 
-cdef void list_ids(ColumnTable table, const Value[:, :] values, Py_ssize_t i, Lists lists,
+cdef void list_ids(ColumnCodes table, const Value[:, :] values, Py_ssize_t i, Lists lists,
                    uint8_t[::1] missing) noexcept nogil:
     """List the ids of a row."""
     cdef const int64_t *columns = &table.in_lists[0]
@@ -294,7 +294,7 @@ cdef void list_ids(ColumnTable table, const Value[:, :] values, Py_ssize_t i, Li
                 missing[columns[k]] = True
 
 
-cdef void list_true(ColumnTable table, const uint8_t *values, Lists lists) noexcept nogil:
+cdef void list_true(ColumnCodes table, const uint8_t *values, Lists lists) noexcept nogil:
     """List the ids of a row of booleans: words of zeros are skipped, and others have no branch."""
     cdef const int32_t *of_true = &table.ids_of_true[0]
     cdef int32_t *ids = lists.ids
@@ -313,7 +313,7 @@ cdef void list_true(ColumnTable table, const uint8_t *values, Lists lists) noexc
     lists.n = n
 
 
-def write_sparse(ColumnTable table, tuple matrix, const int32_t[::1] rows,
+def write_sparse(ColumnCodes table, tuple matrix, const int32_t[::1] rows,
                  uint8_t[:, ::1] codes, uint8_t[:, ::1] bits, uint8_t[::1] missing):
     """Write rows of a CSR matrix, given as its arrays; see `write_dense`."""
     cdef const double[::1] data = matrix[0]

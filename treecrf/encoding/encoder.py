@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding._codes import ColumnTable, write_dense, write_sparse
+from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
 from treecrf.encoding.categories import Vocabulary
 from treecrf.encoding.columns import Columns, learn_columns
 from treecrf.encoding.encoded import (
@@ -248,7 +248,7 @@ class RowWriter:
         self._lists: list[tuple[int, np.ndarray, np.ndarray]] = []
         self._has_missing = np.zeros(len(columns), dtype=bool)
         self._target = self.codes, self.bits, self._has_missing.view(np.uint8)
-        self._table = ColumnTable(columns, plan, no_category)
+        self._table = ColumnCodes(columns, plan, no_category)
         if boundary_code:
             self.codes[self.rows, 0] = 1
 

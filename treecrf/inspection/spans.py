@@ -131,15 +131,15 @@ def find_spans(
         of_rows = group_values(rows, segmentation)
         names = [of_rows[start] for start in offsets[:-1]]
     places = _places(rows, times, segmentation, offsets)
-    reading = Reading.of(model.classes_, prefixes, model._trained_backward)
+    rules = SpanRules.of(model.classes_, prefixes, model._trained_backward)
     spans = []
     for i, lattice, codes in _chains(data):
-        starts, ends = reading.bounds(codes)
+        starts, ends = rules.bounds(codes)
         probabilities = _probabilities if lattice.order < 2 else _probabilities_of_sums
-        p = probabilities(lattice, codes, starts, ends, reading.goes_on)
+        p = probabilities(lattice, codes, starts, ends, rules.goes_on)
         of_labels = lattice.marginals()[np.arange(len(codes)), codes]
         means = [of_labels[a:b].mean() for a, b in zip(starts, ends, strict=True)]
-        labels_here = [reading.name_of[code] for code in codes[starts]]
+        labels_here = [rules.name_of[code] for code in codes[starts]]
         if model._trained_backward:
             starts, ends = len(codes) - ends, len(codes) - starts
         rows_here = places[offsets[i] : offsets[i + 1]]
@@ -155,7 +155,7 @@ def find_spans(
 
 
 @dataclass(frozen=True)
-class Reading:
+class SpanRules:
     """How spans are read, in the direction of the chain."""
 
     goes_on: np.ndarray  # bool (n_labels, n_labels): whether a span with a label has the next one
@@ -163,7 +163,7 @@ class Reading:
     name_of: list  # of the spans with each label
 
     @classmethod
-    def of(cls, classes: np.ndarray, prefixes: bool | None, backward: bool = False) -> Reading:
+    def of(cls, classes: np.ndarray, prefixes: bool | None, backward: bool = False) -> SpanRules:
         """Read labels as `find_spans` does."""
         labels = classes.tolist()
         found = [TAG.fullmatch(label) if isinstance(label, str) else None for label in labels]

@@ -61,6 +61,20 @@ def _is_one_group(X: Any, name: Any) -> bool:
     return groups.count(groups[0]) == len(groups) if groups else False
 
 
+def runs_for_threads(offsets: np.ndarray, n_bytes: int, threads: Threads) -> list[tuple[int, int]]:
+    """Group sequences into runs, the first one and the one after the last of each.
+
+    ``n_bytes`` is the memory of a position; if it is 0, all sequences are one run.
+    """
+    size = int(offsets[-1])
+    if size * n_bytes > MAX_BYTES:
+        size = RUN_BYTES // n_bytes
+    if threads.n_threads > 1 and n_bytes:
+        n_parts = PARTS_PER_THREAD * threads.n_threads
+        size = min(size, max(MIN_RUN, int(offsets[-1]) // n_parts))
+    return list(runs(offsets, max(1, size)))
+
+
 class ChainModel(BaseEstimator):
     """Base of the models that score labels at each position in contexts of previous labels.
 
@@ -257,11 +271,7 @@ class ChainModel(BaseEstimator):
             risks[~masks] = np.inf
         return risks.argmin(axis=1)
 
-    def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Predict the marginal probabilities of checked sequences."""
-        return self._in_runs(sequences, masks, lambda lattice, _: self._proba_in(lattice))
-
-    def _proba_in(self, lattice: Lattice) -> list[np.ndarray]:
+    def _proba_in(self, lattice: Lattice, masks: np.ndarray | None = None) -> list[np.ndarray]:
         """Return the marginal probabilities of each sequence."""
         return self._as_read(split_sequences(lattice.marginals(), lattice.offsets))
 
@@ -275,16 +285,6 @@ class ChainModel(BaseEstimator):
         # The first position of a chain has no label before it.
         pairs = self._as_read([table[1:] for table in pairs])
         return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
-
-    def _n_best(
-        self, sequences: Sequences, masks: np.ndarray | None, n: int
-    ) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """Find the n best label sequences of each checked sequence, and log-probabilities."""
-        found = self._in_runs(sequences, masks, lambda lattice, _: lattice.n_best(n))
-        return [
-            (self._as_read([self.classes_[codes] for codes in paths]), log_probabilities)
-            for paths, log_probabilities in found
-        ]
 
     def _decoded(
         self, sequences: Sequences, masks: np.ndarray | None
@@ -312,7 +312,7 @@ class ChainModel(BaseEstimator):
         """
         offsets = sequences.offsets
         with Threads(self.n_jobs) as threads:
-            parts = self._runs(offsets, threads)
+            parts = runs_for_threads(offsets, 8 * self._n_scores(), threads)
             if len(parts) == 1:
                 return results_of(self._lattice(sequences, masks, threads), masks)
 
@@ -322,17 +322,6 @@ class ChainModel(BaseEstimator):
                 return results_of(self._lattice(part, here, Threads(1)), here)
 
             return list(chain.from_iterable(threads.map(results_of_run, parts)))
-
-    def _runs(self, offsets: np.ndarray, threads: Threads) -> list[tuple[int, int]]:
-        """Group sequences into runs, the first one and the one after the last of each."""
-        n_bytes = 8 * self._n_scores()
-        size = int(offsets[-1])
-        if size * n_bytes > MAX_BYTES:
-            size = RUN_BYTES // n_bytes
-        if threads.n_threads > 1 and n_bytes:
-            n_parts = PARTS_PER_THREAD * threads.n_threads
-            size = min(size, max(MIN_RUN, int(offsets[-1]) // n_parts))
-        return list(runs(offsets, max(1, size)))
 
     def _n_scores(self) -> int:
         """Return the number of scores of a position in a lattice; 0 if it is never cut."""

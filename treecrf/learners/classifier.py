@@ -266,7 +266,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
         empty = np.zeros((0, len(self.classes_)))
-        proba = of_each(sequences, lambda some: self._proba(some, masks), empty)
+        proba = of_each(sequences, lambda some: self._in_runs(some, masks, self._proba_in), empty)
         return segmentation.join(proba, empty)
 
     def predict_pairwise_proba(
@@ -441,7 +441,8 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         def best(some: Sequences) -> list[tuple]:
             if n_best == 1:
                 return list(zip(*self._decoded(some, masks), strict=True))
-            return self._n_best(some, masks, int(n_best))
+            found = self._in_runs(some, masks, lambda lattice, _: lattice.n_best(int(n_best)))
+            return [(self._as_read([self.classes_[c] for c in paths]), p) for paths, p in found]
 
         # The only label sequence of an empty sequence has probability 1.
         found = of_each(sequences, best, (empty, 0.0) if n_best == 1 else ([empty], np.zeros(1)))

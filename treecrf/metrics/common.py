@@ -130,7 +130,7 @@ def span_score(function: Callable[..., Any]) -> SpanScore:
 
 def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:
     """Check that both arguments match, and return the labels of all positions as 1-D arrays."""
-    y_true, y_pred = plain(y_true, "y_true"), plain(y_pred, "y_pred")
+    y_true, y_pred = listed_labels(y_true, "y_true"), listed_labels(y_pred, "y_pred")
     if _are_flat(y_true, y_pred):
         return _flat_pair(y_true, y_pred)
     true, pred = _sequence_pair(y_true, y_pred)
@@ -141,7 +141,7 @@ def sequences(
     y_true: LabelsLike, y_pred: LabelsLike, segmentation: Segmentation
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Check that both arguments match, and return the labels of each sequence as 1-D arrays."""
-    y_true, y_pred = plain(y_true, "y_true"), plain(y_pred, "y_pred")
+    y_true, y_pred = listed_labels(y_true, "y_true"), listed_labels(y_pred, "y_pred")
     are_flat = _are_flat(y_true, y_pred)
     if are_flat and not segmentation.is_long:
         raise TypeError(
@@ -163,7 +163,7 @@ def sequences(
 # Form: one label per position, or one item per sequence
 
 
-def plain(labels: Any, name: str) -> Any:
+def listed_labels(labels: Any, name: str) -> Any:
     """Return an iterator as a list, and an Arrow array as an array of objects."""
     if is_frame(labels):
         raise TypeError(f"{name} is a data frame; expected its column of labels")

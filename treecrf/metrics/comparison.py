@@ -11,7 +11,7 @@ from scipy.special import bdtr, chdtrc
 from sklearn.utils import Bunch, check_random_state
 
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.metrics.common import plain, positions, sequences
+from treecrf.metrics.common import listed_labels, positions, sequences
 from treecrf.metrics.tokens import token_accuracy_score
 from treecrf.utils.typing import LabelsLike
 from treecrf.utils.validation import check_positive
@@ -209,7 +209,7 @@ def _of_both(
     pair: Callable[..., tuple], y_true: Any, y_pred_a: Any, y_pred_b: Any, *arguments: Any
 ) -> Iterator[tuple]:
     """Yield the checked labels of both labelers; errors name the argument."""
-    y_true = plain(y_true, "y_true")
+    y_true = listed_labels(y_true, "y_true")
     for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
         try:
             yield pair(y_true, y_pred, *arguments)

@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inputs.labels import encode_labels
 from treecrf.inspection.fitted import check_model
-from treecrf.inspection.spans import Reading, find_spans
+from treecrf.inspection.spans import SpanRules, find_spans
 from treecrf.plotting.common import COLORS
 from treecrf.plotting.one_sequence import OneSequence, symbols_of, true_codes
 from treecrf.utils.typing import GroupsLike, LabelsLike
@@ -96,7 +96,7 @@ def highlight_text(
         for t in np.flatnonzero(true != encode_labels([labels], model.classes_)):
             title = escape(f"true: {model.classes_[true[t]]}")
             texts[t] = f'<span title="{title}" style="{OF_ERROR}">{texts[t]}</span>'
-    names = Reading.of(model.classes_, prefixes).names
+    names = SpanRules.of(model.classes_, prefixes).names
     colors = {name: OF_SPAN.format(COLORS[k % len(COLORS)]) for k, name in enumerate(names)}
     space, parts, end = " " if are_words else "", [], 0
     for span in find_spans(model, [one.x], [labels], prefixes=prefixes):

@@ -446,7 +446,8 @@ class ScoringPredictor:
         if scoring_of(model.scoring) == NEG_LOG_LOSS:
             if lattice is not None:
                 return lattice.marginals()
-            return np.concatenate(model._as_read(model._proba(data.sequences, data.allowed)))
+            found = model._in_runs(data.sequences, data.allowed, model._proba_in)
+            return np.concatenate(model._as_read(found))
         if lattice is not None:
             return model._best_codes(lattice)
         labels = model._as_read(model._labels(data.sequences, data.allowed))

@@ -439,15 +439,13 @@ class TreeCRF(BoostedSequenceClassifier):
     # Settings
 
     def _kind(self) -> ExactKind | BeamKind:
-        is_newton, bound_share = self._is_newton(), None
-        if is_newton:
-            shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
-            bound_share = shares[self.curvature]
+        is_newton = self._is_newton()
+        shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
         settings = {
             "order": self.order,
             "transitions": self.transitions,
             "has_curvature": is_newton,
-            "bound_share": bound_share,
+            "bound_share": shares[self.curvature] if is_newton else None,
         }
         if self.beam_width is not None:
             return BeamKind(**settings, beam=self._beam())
@@ -560,12 +558,9 @@ class TreeCRF(BoostedSequenceClassifier):
     def _stages(self) -> BeamStages | FactoredStages | None:
         """Return what makes lattices other than those of tables of all contexts."""
         if self.beam_width is not None:
-            if self._has_transitions:
-                raise ValueError(
-                    "a model with constant transitions needs all contexts; expected no beam"
-                )
-            if self.init_ is not None:
-                raise ValueError("a model with a linear start needs all contexts; expected no beam")
+            needs = "constant transitions" if self._has_transitions else "a linear start"
+            if self._has_transitions or self.init_ is not None:
+                raise ValueError(f"a model with {needs} needs all contexts; expected no beam")
             return BeamStages(self._forest, self._encoder, self._beam())
         if self._has_transitions:
             return FactoredStages(self._forest, self._encoder, self._start, self._alternative)
