@@ -482,6 +482,7 @@ def test_training_with_all_contexts_is_exact(order, second_order, options):
         max_iter=6,
         second_order=second_order,
         curvature="bound",
+        sampling=None,
         random_state=order,
         **LIKE_PLAIN_GROWTH,
         **options,

@@ -215,7 +215,7 @@ def test_input_is_encoded_piece_by_piece(kind, monkeypatch):
     sequences = as_sequences(random_sequences(kind, np.random.default_rng(0), [9, 1, 5, 30, 2, 2]))
     encoder = Encoder((2, 1)).fit(sequences)
     whole = encoder.encode(sequences)
-    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 200)
+    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 40)
     assert len(list(sequences.pieces())) > 1
     again = Encoder((2, 1)).fit(sequences)
     parts = again.encode(sequences)
@@ -455,7 +455,7 @@ def test_letters_with_indicators_differ_from_boundaries():
 @pytest.mark.parametrize("missing", ["weighting", "impute", "indicator"])
 @pytest.mark.parametrize("kind", STORAGES)
 def test_threads_change_nothing(kind, missing, monkeypatch):
-    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 200)
+    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 40)
     rng = np.random.default_rng(7)
     lengths = rng.integers(1, 12, 60)
     sequences = as_sequences(random_sequences(kind, rng, lengths))

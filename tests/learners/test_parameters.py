@@ -38,7 +38,7 @@ OTHER_TEXTS = {
     "max_iter": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "min_samples_leaf": [(CRF,)],
     "missing": [(LINEAR,), (BOOSTING, PERCEPTRON, SVM)],
-    "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,)],
+    "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,), (FUTURE, LINEAR)],
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],
     "order": [(CRF, HMM)],
