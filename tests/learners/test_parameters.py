@@ -47,6 +47,7 @@ OTHER_TEXTS = {
     "tol": [(FUTURE,), (LINEAR,), (BOOSTING,), (SVM,)],
     "transition_features": [(BOOSTING,), (SVM,)],
     "transitions": [(FLAT,), (RECURRENT,)],
+    "verbose": [(CRF,)],
     "warm_start": [(LINEAR, PERCEPTRON)],
     "window": [(LINEAR,), (BOOSTING, PERCEPTRON, SVM)],
     # Attributes
