@@ -141,7 +141,7 @@ class ChainModel(BaseEstimator):
         if not all(option is None for option in options) or not hasattr(self, "classes_"):
             return None
         is_list = type(X) is list
-        if not (is_list or _is_one_group(X, self._group_column(X))):
+        if not (len(X) <= MAX_SHORT if is_list else _is_one_group(X, self._group_column(X))):
             return None
         lattice = self._quick_lattice(X if is_list else [X])
         if lattice is None:
@@ -151,7 +151,7 @@ class ChainModel(BaseEstimator):
 
     def _quick_lattice(self, X: list) -> Lattice | None:
         """Make a lattice of a few short sequences; None if they have to be read like all others."""
-        compiled = self._compiled_form() if len(X) <= MAX_SHORT else None
+        compiled = self._compiled_form()
         found = None if compiled is None else compiled.scores(X)
         if found is None:
             return None

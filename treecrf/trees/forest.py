@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import pairwise
 from threading import Lock
 
@@ -22,7 +23,7 @@ TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
 # Fields that have an entry for each surrogate instead of each node.
 SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
-# Threads should not make the same scorer twice.
+# Threads share the scorer of a whole forest, and should not make it twice.
 _LOCK = Lock()
 
 
@@ -228,12 +229,13 @@ class Forest:
     def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
         """Return a scorer of some iterations; the one of the whole forest is cached."""
         key = (first, last, is_given)
-        with _LOCK:
+        is_whole = key[:2] == (0, self.n_iter)
+        with _LOCK if is_whole else nullcontext():
             if key in self._scorers:
                 return self._scorers[key]
             trees = self.packed(encoder, first, last)
             scorer = Scorer(trees, encoder, self.order, is_given)
-            if key[:2] == (0, self.n_iter):
+            if is_whole:
                 same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
                 self._scorers = same | {key: scorer}
             return scorer

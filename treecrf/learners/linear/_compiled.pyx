@@ -235,8 +235,7 @@ cdef class CompiledModel:
 
     cdef object _scored(self, X, tuple shape):
         """Return a table of this shape, where -1 stands for all positions, and the offsets."""
-        cdef Py_ssize_t i, start, stop, length, n = 0
-        cdef Py_ssize_t n_items = len(X)
+        cdef Py_ssize_t i, start, stop, length, n = 0, n_items = len(X)
         cdef int64_t[::1] ends
         cdef bint is_plain
         offsets = np.zeros(n_items + 1, dtype=np.int64)

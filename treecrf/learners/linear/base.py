@@ -17,7 +17,6 @@ from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.chain_model import MAX_SHORT
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear._compiled import CompiledModel
@@ -236,7 +235,7 @@ class LinearSequenceClassifier(SequenceLearner):
     def _quick_lattice(self, X: list) -> Lattice | RowsLattice | None:
         if self.transitions is not None:
             return super()._quick_lattice(X)
-        compiled = self._compiled_form() if len(X) <= MAX_SHORT else None
+        compiled = self._compiled_form()
         found = None if compiled is None else compiled.rows(X)
         return None if found is None else RowsLattice(*found, self._weights.transitions)
 

@@ -96,9 +96,9 @@ def _categories(schema: InputSchema) -> tuple[list[dict | None], list[bool]]:
     return codes, are_strings
 
 
-def _first_places(schema: InputSchema, before: int, of_number: int) -> np.ndarray:
-    """Return offsets of columns: ``before`` and a place for each category, or ``of_number``."""
-    counts = np.full(schema.n_features, of_number)
+def _first_places(schema: InputSchema, before: int) -> np.ndarray:
+    """Return offsets of columns: ``before`` and a place for each category, or one for a number."""
+    counts = np.ones(schema.n_features, dtype=np.int64)
     for j, values in schema.categories.items():
         counts[j] = before + len(values)
     return offsets_of(counts)
@@ -163,7 +163,7 @@ def sorted_tests(
     is_boundary = columns == BOUNDARY
     on_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
     on_number = ~is_boundary & ~on_category
-    first_codes = _first_places(schema, 1, of_number=1)
+    first_codes = _first_places(schema, before=1)
     codes = np.where(on_category, first_codes[columns] + values + 1, -1)
     by_code = np.argsort(codes, kind="stable")[np.count_nonzero(~on_category) :]
     keys = (columns << 32) + values
@@ -200,7 +200,7 @@ def compiled_weights(
         shifts = attributes.standardization.shifts
         exponents = attributes.standardization.exponents.astype(np.int32)
     return CompiledWeights(
-        first_attributes=_first_places(schema, 0, of_number=1),
+        first_attributes=_first_places(schema, before=0),
         attributes=places,
         shifts=shifts,
         exponents=exponents,
