@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -42,9 +41,23 @@ from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.parameters import warn_without_effect
+from treecrf.utils.validation import documented_as
 
-CLIENT = """    client : distributed.Client or None, default=None
-        Client of the cluster that trains the model. None means the client that was created last.
+# What follows the first line of each class's docstring.
+DOCUMENTATION = """
+
+With the same ``random_state``, the model is equal, to the bit, to a `LOCAL` trained on all data in
+one place, for any number of workers, partitions and threads. With ``n_jobs=None``, a worker uses
+all threads that Dask gives it.
+
+Parameters
+----------
+client : distributed.Client or None, default=None
+    Client of the cluster that trains the model. None means the client that was created last.
+
+See Also
+--------
+treecrf.LOCAL : The estimator for local data.
 """
 
 
@@ -66,7 +79,9 @@ class DaskMixin:
         cls._local_class = local
         cls._parameter_constraints = local._parameter_constraints | {"client": "no_validation"}
         cls.__init__ = _constructor(local)
-        cls.__doc__ = _documentation(cls, local)
+        if cls.__doc__ is not None:  # as it is in python -OO
+            cls.__doc__ += DOCUMENTATION.replace("LOCAL", local.__name__)
+        documented_as(local)(cls)
 
     # Training
 
@@ -430,26 +445,6 @@ def _constructor(local: type) -> Callable[..., None]:
     )
     del __init__.__wrapped__
     return __init__
-
-
-EQUAL = """\
-With the same ``random_state``, the model is equal, to the bit, to a `{}` trained on all data in one
-place, for any number of workers, partitions and threads. With ``n_jobs=None``, a worker uses all
-threads that Dask gives it.
-"""
-
-
-def _documentation(cls: type, local: type) -> str | None:
-    """Return the docstring of the class, with the parameters and attributes of the local one."""
-    if local.__doc__ is None:  # python -OO
-        return None
-    text = inspect.cleandoc(local.__doc__)
-    body = text[text.index("Parameters\n----------") :]
-    body = body.replace("\n\nAttributes\n", f"\n{inspect.cleandoc(CLIENT)}\n\nAttributes\n", 1)
-    # See the local class for references and examples.
-    body = re.split(r"\n\n(?:See Also|References|Examples)\n-", body)[0]
-    see = f"See Also\n--------\ntreecrf.{local.__name__} : The estimator for local data."
-    return f"{cls.__doc__}\n\n{EQUAL.format(local.__name__)}\n{body}\n\n{see}\n"
 
 
 class DaskTreeCRF(DaskMixin, TreeCRF):

@@ -4,7 +4,9 @@ scikit-learn keeps the names of both private, so a version that moves them requi
 alone.
 """
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from string import Template
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions, validate_par
 __all__ = ["HasMethods", "Interval", "StrOptions", "validate_params"]
 
 Function = TypeVar("Function", bound=Callable)
+Class = TypeVar("Class", bound=type)
 
 
 def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
@@ -26,6 +29,40 @@ def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
         return function
 
     return decorated
+
+
+def documented_as(source: type, without: Sequence[str] = ()) -> Callable[[Class], Class]:
+    """Complete the docstring of a class with the parameters and attributes of another one.
+
+    The class describes what differs, and attributes ``without`` which it is.
+    """
+
+    def decorated(kind: Class) -> Class:
+        if kind.__doc__ is None or source.__doc__ is None:  # python -OO
+            return kind
+        (head, own), (_, others) = map(_sections, (kind.__doc__, source.__doc__))
+        for title in ("Parameters", "Attributes"):
+            entries = _entries(others[title]) | _entries(own.pop(title, ""))
+            names = [name for name in entries if name not in without]
+            if title == "Parameters":
+                names = list(inspect.signature(kind).parameters)
+            head += f"\n\n{title}\n{'-' * len(title)}\n" + "\n".join(entries[n] for n in names)
+        rest = [f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in own.items()]
+        kind.__doc__ = "".join([head, *rest]) + "\n"
+        return kind
+
+    return decorated
+
+
+def _sections(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return what precedes the sections of a docstring, and the sections by their titles."""
+    head, *parts = re.split(r"\n\n([A-Z][\w ]+)\n---+\n", inspect.cleandoc(docstring))
+    return head, dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return the entries of a section by name."""
+    return {entry.partition(" : ")[0]: entry for entry in re.split(r"\n(?=\S)", section) if entry}
 
 
 class Interval(_param_validation.Interval):

@@ -18,6 +18,7 @@ from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, report_to
+from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.chain_model import of_each
 from treecrf.learners.evaluation import Scored
@@ -47,12 +48,13 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, StrOptions, documented_as
 
 # Candidates of ``bag_size="auto"``; None reaches to the end of the sequence.
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)
 
 
+@documented_as(TreeMEMM, without=["evals_result_"])
 class FutureFeatureMEMM(LocalClassifier):
     """Maximum-entropy Markov model that discovers features of the positions ahead.
 
@@ -68,11 +70,6 @@ class FutureFeatureMEMM(LocalClassifier):
 
     Parameters
     ----------
-    order : int, default=1
-        Number of previous labels that a label depends on.
-    window : int or (int, int), default=0
-        Number of positions to the left and to the right whose features the trees can use.
-        Offsets outside of all training sequences are left out.
     bag_size : int, "to_end" or "auto", default="auto"
         Maximum number of positions in a bag. This is the most important parameter. ``"auto"`` tries
         eleven sizes from 1 to 16 and the whole rest of the sequence for the first feature, and
@@ -116,53 +113,11 @@ class FutureFeatureMEMM(LocalClassifier):
     instance_l2_regularization : float, default=100.0
         Shrinkage of the leaf values of these trees, as a number of imaginary bags in each leaf on
         which an instance has no effect.
-    min_gain : float, default=0.0
-        Minimum reduction of the squared error by a split.
-    min_samples_leaf : int, default=1
-        Minimum number of positions in each child.
-    max_features : float, default=1.0
-        Fraction of the windowed features considered at each node, chosen at random. Previous labels
-        are always considered.
-    subsample : float, default=1.0
-        Fraction of the training sequences used in each iteration, chosen at random.
-    max_bins : int, default=255
-        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
-        if they would hold fewer than 16 training positions on average.
-    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
-        How missing values are handled. ``"weighting"`` sends the position to both children of a
-        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
-        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
-        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
-        missing.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical: those with strings or a categorical dtype
-        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
-        (None).
-    decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``); ``"greedy"`` takes the best label at one position after
-        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two need not
-        score all contexts, so they suit many labels and high orders.
-    beam_width : int, default=10
-        Number of label sequences that ``decoding="beam"`` keeps.
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
     early_stopping : bool, default=True
         Whether to hold out validation sequences that decide when to search for another feature and
         whether it was worth it: trees are added until the validation likelihood has not improved by
         ``tol`` for ``n_iter_no_change`` iterations. If False, every phase takes ``max_iter``
         iterations and features are judged on the training data.
-    validation_fraction : float, default=0.1
-        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=5
         Number of iterations without improvement before training stops.
     tol : float, default=1e-4
@@ -171,36 +126,17 @@ class FutureFeatureMEMM(LocalClassifier):
         Whether to train the final model again on all sequences, including those held out, with the
         same numbers of iterations and rounds and the same bag size. The model then has no
         ``validation_score_``.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. In tree fitting, each position has the weight of its true label; the
-        reported likelihoods are unweighted.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed of all random choices: validation sequences, subsamples, features.
-    verbose : int, default=0
-        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
     future_features_ : list of FutureFeature
         The discovered features, in a readable form.
-    classes_ : array (n_classes,)
-        The labels, sorted.
-    n_iter_ : int
-        Number of boosting iterations of the model.
-    train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
         The same for the validation sequences; empty without them.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Fraction of the total gain of all splits that is due to each feature, over all offsets. The
         gain of a discovered feature is credited to the features that its instances are recognized
         by.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------
