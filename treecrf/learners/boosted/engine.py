@@ -26,7 +26,7 @@ from treecrf.learners.boosted.sampled_booster import (
     Shards,
     scored_on_shards,
 )
-from treecrf.learners.boosted.shard import predictions, true_labels
+from treecrf.learners.boosted.shard import predicted, true_labels
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
@@ -298,4 +298,4 @@ def _scored(setup: ShardSettings, data: EncodedLabeled, threads: Threads) -> Sco
     if spec.scoring in OBJECTIVES:
         return scores
     metric = metric_of(spec.scoring, true_labels(data), setup.classes, spec.kind.is_backward)
-    return LabelScore(scores, metric, partial(predictions, setup, scores, data))
+    return LabelScore(scores, metric, partial(predicted, setup, scores, data))

@@ -23,6 +23,7 @@ from treecrf.learners.boosted.messages import (
     ShardSettings,
     total,
 )
+from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_scheduler import TreeScheduler
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -190,9 +191,10 @@ class ListGrowing:
             draw = WeightedSample(weighted, mu, size)
             lists.round(draw)
             lists.grow(draw, forest, step.n_iter, step.learning_rate)
-        growth = replace(self.setup.growth, learning_rate=step.learning_rate)
-        transitions = self.setup.spec.kind.transition_growth(forest, growth)
-        if transitions is not None:
+        kind = self.setup.spec.kind
+        if kind.constant_transitions:
+            growth = replace(self.setup.growth, learning_rate=step.learning_rate)
+            transitions = TransitionGrowth(forest, growth, kind.has_curvature)
             transitions.grow(draw, lists.positions.depth, of_contexts)
         return forest.pack()
 

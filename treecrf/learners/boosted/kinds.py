@@ -7,7 +7,7 @@ parameters of an estimator, and can be sent to other processes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,19 +33,11 @@ from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
 from treecrf.learners.boosted.encoded import EncodedLabeled, ListedPositions
-from treecrf.learners.boosted.loop import Booster, IterationWeights
-from treecrf.learners.boosted.scores import (
-    ExampleSampler,
-    FactoredSampler,
-    PartsScores,
-    Scores,
-    TableScores,
-)
+from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
 from treecrf.learners.boosted.start import started, table_of_parts
-from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.learners.training_data import LabeledSequences, multiplied_weights
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
 from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.threads import Threads
 
@@ -84,22 +76,17 @@ class ChainKind(ABC):
     has_curvature: bool  # whether steps are Newton steps
     is_backward: bool = False  # whether training begins at the end of the sequences
 
-    # Whether partitions can be sampled without the others.
-    samples_partitions = True
+    samples_partitions = True  # whether partitions can be sampled without the others
+    constant_transitions = False
     booster_class: ClassVar[type[Booster]] = Booster
 
     # Objectives and scores
 
     @abstractmethod
-    def objective(self, chains: ChainLabels, threads: Threads) -> Objective:
-        """Return the objective that training maximizes."""
-
-    def validation_objective(self, chains: ChainLabels, threads: Threads) -> Objective:
-        """Return the objective that is reported for validation data."""
-        return self.objective(chains, threads)
-
-    def _objective(self, chains: ChainLabels, threads: Threads, is_validation: bool) -> Objective:
-        return (self.validation_objective if is_validation else self.objective)(chains, threads)
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> Objective:
+        """Return the objective that training maximizes, or that is reported for validation data."""
 
     def chains(self, data: EncodedLabeled, classes: np.ndarray) -> ChainLabels:
         """Return the labels of sequences and the constraints on them."""
@@ -127,7 +114,7 @@ class ChainKind(ABC):
         is_validation: bool = False,
     ) -> Scores:
         """Return the scores that trees are added to, with their objective."""
-        objective = self._objective(chains, threads, is_validation)
+        objective = self.objective(chains, threads, is_validation)
         return TableScores(encoder, data.encoded, objective, threads, self.start_of(data))
 
     def start_of(self, data: EncodedLabeled) -> np.ndarray | None:
@@ -157,13 +144,9 @@ class ChainKind(ABC):
         """Return the number of scores of a position in training."""
         return n_labels ** (self.order + 1)
 
-    def sampler(
-        self, data: EncodedLabeled, scores: Scores, growth: Growth, threads: Threads
-    ) -> ExampleSampler:
-        """Return the sampler of training sequences with these scores."""
-        weights = IterationWeights.of(data.position_weights, data.offsets, data.keys, growth)
-        sampler = TableSampler(data.offsets, self.order, threads, data.keys)
-        return ExampleSampler(scores, sampler, weights)
+    def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
+        """Return what draws examples of training sequences at their scores."""
+        return TableSampler(data.offsets, self.order, threads, data.keys)
 
     def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples."""
@@ -183,21 +166,14 @@ class ChainKind(ABC):
 
     def new_forest(self, n_labels: int) -> Forest:
         """Return a forest without trees."""
-        return Forest(n_labels, self.order)
-
-    def transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
-        """Return the growth of constant transitions, if there are any."""
-        return None
-
-    # Limits of memory
+        return Forest(n_labels, self.order, self.constant_transitions)
 
     @abstractmethod
-    def check_size(self, n_labels: int, n_positions: int) -> None:
-        """Raise an error if training would not fit in memory or in the kernels' integers."""
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
+        """Raise an error if training would not fit in memory or in the kernels' integers.
 
-    def check_partition(self, n_labels: int, n_positions: int) -> None:
-        """Raise an error if a partition is too large to be trained on with the others."""
-        self.check_size(n_labels, n_positions)
+        If the data stay in partitions, this is the number of positions in the largest.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,13 +197,12 @@ class ExactKind(ChainKind):
         """Whether partitions can be sampled without the others."""
         return self.is_factored
 
-    def objective(self, chains: ChainLabels, threads: Threads) -> ChainObjective:
-        """Return the objective that training maximizes."""
-        return make_objective(self.objective_name, chains, threads, self.bound_share, self.n_pseudo)
-
-    def validation_objective(self, chains: ChainLabels, threads: Threads) -> ChainObjective:
-        """Return the objective that is reported for validation data."""
-        return replace(self, objective_name=self.validation_name).objective(chains, threads)
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> ChainObjective:
+        """Return the objective that training maximizes, or that is reported for validation data."""
+        name = self.validation_name if is_validation else self.objective_name
+        return make_objective(name, chains, threads, self.bound_share, self.n_pseudo)
 
     def scores(
         self,
@@ -245,7 +220,7 @@ class ExactKind(ChainKind):
             return super().scores(chains, data, encoder, threads, **options)
         parts = ScoreParts(chains.n_labels, self.order, data.offsets, chains.constraints)
         parts = started(parts, data.start_state, data.start_transitions)
-        objective = self._objective(chains, threads, is_validation)
+        objective = self.objective(chains, threads, is_validation)
         return PartsScores(parts, objective, Router(encoder, data.encoded, self.order), threads)
 
     def sampling(
@@ -262,19 +237,11 @@ class ExactKind(ChainKind):
             "constant_transitions=True",
         )
 
-    def sampler(
-        self, data: EncodedLabeled, scores: Scores, growth: Growth, threads: Threads
-    ) -> ExampleSampler:
-        """Return the sampler of training sequences with these scores."""
-        sampler = super().sampler(data, scores, growth, threads)
+    def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
+        """Return what draws examples of training sequences at their scores."""
         if not self.is_factored:
-            return sampler
-        contexts = None
-        if self.constant_transitions and not self.has_curvature:
-            contexts = ContextWeights(
-                data.offsets, data.codes, scores.parts.n_labels, self.order, data.candidates
-            )
-        of_likelihood = LikelihoodSampler(
+            return super().sampler(data, threads)
+        return LikelihoodSampler(
             data.offsets,
             data.codes,
             self.order,
@@ -283,7 +250,6 @@ class ExactKind(ChainKind):
             self.bound_share,
             candidates=data.candidates,
         )
-        return FactoredSampler(scores, of_likelihood, sampler.weights, contexts)
 
     def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
         """Return the weight of each position in tree fitting, given the weights of the labels."""
@@ -293,32 +259,13 @@ class ExactKind(ChainKind):
         # Without neighbors, positions at which all labels are possible have no residuals.
         return weights * ~data.candidates.all(axis=1)
 
-    def new_forest(self, n_labels: int) -> Forest:
-        """Return a forest without trees."""
-        return Forest(n_labels, self.order, self.constant_transitions)
-
-    def transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
-        """Return the growth of constant transitions, if there are any."""
-        if not self.constant_transitions:
-            return None
-        return TransitionGrowth(forest, growth, self.has_curvature)
-
-    def check_size(self, n_labels: int, n_positions: int) -> None:
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
         """Raise an error if the scores, and tables of residuals, would not fit in memory."""
-        if self.constant_transitions:
-            self._check_factored(n_labels, n_positions)
-            return
         check_order(n_labels, self.order, self.alternative)
-        require_memory(n_labels, self.order, n_positions, 2 + self.has_curvature)
-
-    def check_partition(self, n_labels: int, n_positions: int) -> None:
-        """Raise an error if a partition is too large to be trained on with the others."""
-        check = self._check_factored if self.is_factored else self.check_size
-        check(n_labels, n_positions)
-
-    def _check_factored(self, n_labels: int, n_positions: int) -> None:
-        check_order(n_labels, self.order, self.alternative)
-        require_memory(n_labels, 0, n_positions)
+        if self.constant_transitions or (in_partitions and self.is_factored):
+            require_memory(n_labels, 0, n_positions)
+        else:
+            require_memory(n_labels, self.order, n_positions, 2 + self.has_curvature)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,8 +274,10 @@ class LocalKind(ChainKind):
 
     name: str  # of the estimator, for error messages
 
-    def objective(self, chains: ChainLabels, threads: Threads) -> LocalObjective:
-        """Return the objective that training maximizes."""
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> LocalObjective:
+        """Return the objective that training maximizes, and that is reported."""
         return LocalObjective(chains, threads, self.has_curvature)
 
     def n_scores(self, n_labels: int) -> int:
@@ -345,7 +294,7 @@ class LocalKind(ChainKind):
         """Return data with weights of 0 where the label or a previous label is unknown."""
         return data.with_known_examples(self.order)
 
-    def check_size(self, n_labels: int, n_positions: int) -> None:
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
         """Raise ValueError if labels or lags do not fit in the kernels' integers."""
         check_label_codes(n_labels, self.name)
         check_lags(self.order)
@@ -360,8 +309,10 @@ class BeamKind(ChainKind):
 
     booster_class = BeamBooster
 
-    def objective(self, chains: ChainLabels, threads: Threads) -> BeamObjective:
-        """Return the objective that training maximizes."""
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> BeamObjective:
+        """Return the objective that training maximizes, and that is reported."""
         return BeamObjective(chains, self.beam, threads, self.bound_share)
 
     def scores(
@@ -383,7 +334,7 @@ class BeamKind(ChainKind):
         """Return None; ValueError if samples are wanted."""
         return _no_sampling(parameter, "needs all contexts; a beam requires None")
 
-    def check_size(self, n_labels: int, n_positions: int) -> None:
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
         """Raise ValueError if labels, lags or contexts do not fit in the kernels' integers."""
         check_label_codes(n_labels, "a beam")
         check_lags(self.order)

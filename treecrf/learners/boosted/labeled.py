@@ -251,11 +251,6 @@ class LabeledParts:
             return selected
         return selected.with_used_categories()
 
-    @property
-    def n_positions_of_largest(self) -> int:
-        """Number of positions in the largest part."""
-        return max(int(of_part.sum()) for of_part in self.lengths)
-
     def keys(self) -> list[np.ndarray]:
         """Return a key for each sequence of each part, see `LabeledSequences.hashes`."""
         return self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)

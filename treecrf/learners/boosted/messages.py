@@ -23,7 +23,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart, ListedPositions
 from treecrf.learners.boosted.kinds import Sampling
-from treecrf.learners.boosted.scores import Scores
+from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
@@ -109,17 +109,6 @@ class ShardSettings:
         kind, on_samples = self.spec.kind, self.sampling is not None
         options = {"on_samples": on_samples, "is_validation": is_validation}
         return kind.scores(kind.chains(data, self.classes), data, self.encoder, threads, **options)
-
-
-@dataclass(frozen=True)
-class SampleRequest:
-    """Which examples a shard draws."""
-
-    # Residuals of this size are all kept, smaller ones with a probability proportional to them.
-    mu: float
-    floor: float  # probability that an example of weight 1 without a residual is kept
-    # Sequences with a larger hash in this iteration are not in its subsample.
-    last_chosen: int | None
 
 
 @dataclass(frozen=True)

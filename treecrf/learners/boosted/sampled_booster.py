@@ -13,11 +13,11 @@ from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.messages import (
     IterationRequest,
     IterationResult,
-    SampleRequest,
     ShardAnswer,
     ShardSettings,
     Stale,
 )
+from treecrf.learners.boosted.scores import SampleRequest
 from treecrf.learners.boosted.shard import Shard, true_labels
 from treecrf.learners.boosted.subsamples import Subsamples
 from treecrf.learners.evaluation import (
@@ -206,7 +206,7 @@ def scored_on_shards(booster: SampledBooster) -> Scored:
     if spec.scoring in OBJECTIVES:
         return validation
     if spec.scoring in MEANS:
-        return MeanScore(validation)
+        return LabelScore(validation, _mean_score, lambda _: validation.latest.score)
     answers = booster.query_shards(_true_labels)
     by_number = {number: part for answer in answers for number, part in answer.items()}
     true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
@@ -218,17 +218,7 @@ def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
     return {number: true_labels(data) for number, data in shard.held_out.items()}
 
 
-class MeanScore:
-    """Validation data that are scored by a mean over their positions."""
-
-    def __init__(self, objective: ShardsValidation):
-        self.objective = objective
-        self.latest = np.nan  # latest value of the objective
-
-    def value(self, forest: Forest) -> float:
-        """Compute the metric under the forest."""
-        self.latest = self.objective.value(forest)
-        score = self.objective.latest.score
-        if np.isnan(score):
-            raise no_known_labels()
-        return score
+def _mean_score(score: float) -> float:
+    if np.isnan(score):
+        raise no_known_labels()
+    return score

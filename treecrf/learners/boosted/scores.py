@@ -7,7 +7,6 @@ the scores of labels at positions, and the scores of labels after labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -18,27 +17,22 @@ from treecrf.chains.sampling import ExampleTable, LikelihoodSampler, TableSample
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.loop import IterationWeights
-from treecrf.learners.boosted.transitions import ContextWeights
+from treecrf.learners.boosted.beam import BeamScores
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 
 
-class Scores(Protocol):
-    """Scores of sequences, to which trees are added, and their objective."""
+@dataclass(frozen=True)
+class SampleRequest:
+    """Which examples are drawn in an iteration."""
 
-    objective: Objective
-
-    def value(self, forest: Forest) -> float:
-        """Compute the objective under the forest; only trees that are new are evaluated."""
-
-    def lattice(self, order: int) -> Lattice | PartsLattice | None:
-        """Return a lattice of the present scores; None if some contexts have no scores."""
-
-    def keep_in(self, allocate: Allocate) -> None:
-        """Move large arrays to arrays from a function such as `Scratch.allocate`."""
+    # Residuals of this size are all kept, smaller ones with a probability proportional to them.
+    mu: float
+    floor: float  # probability that an example of weight 1 without a residual is kept
+    # Sequences with a larger hash in this iteration are not in its subsample.
+    last_chosen: int | None
 
 
 class TableScores:
@@ -81,6 +75,21 @@ class TableScores:
         self.add_trees(forest)
         return self.objective.value(self.scores)
 
+    def sample(
+        self,
+        sampler: TableSampler,
+        iteration: int,
+        seed: int,
+        request: SampleRequest,
+        weights: np.ndarray | None,
+    ) -> tuple[list[Sample], MeanSums | WholeValue]:
+        """Draw examples, and compute the objective."""
+        objective = self.objective
+        residuals, curvature, value = objective.examples(self.scores, iteration, weights)
+        examples = ExampleTable(residuals, curvature, objective.counts).weighted(weights)
+        samples = sampler.sample(examples, iteration, seed, request.mu, request.floor)
+        return samples, objective.sums(value)
+
     def lattice(self, order: int) -> Lattice | None:
         """Return a lattice of the present scores; None if some contexts have no scores."""
         if order and self.objective.given is not None:
@@ -119,55 +128,22 @@ class PartsScores:
         self.add_trees(forest)
         return self.objective.value(self.parts)
 
+    def sample(
+        self,
+        sampler: LikelihoodSampler,
+        iteration: int,
+        seed: int,
+        request: SampleRequest,
+        weights: np.ndarray | None,
+    ) -> tuple[list[Sample], MeanSums]:
+        """Draw examples, and compute the objective."""
+        mu, floor = request.mu, request.floor
+        samples = sampler.sample(self.parts, iteration, seed, mu, weights, floor)
+        return samples, self.objective.mean.sums(sampler.likelihoods)
+
     def lattice(self, order: int) -> PartsLattice:
         """Return a lattice of the present scores."""
         return PartsLattice(self.parts, self.parts.offsets, order, self.threads)
 
 
-@dataclass(frozen=True)
-class ExampleSampler:
-    """Samples of the examples of training sequences, from tables at their present scores.
-
-    Examples are not weighted yet, because all parts of the data are weighted together.
-    """
-
-    scores: TableScores
-    sampler: TableSampler
-    weights: IterationWeights
-
-    def sample(
-        self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
-    ) -> tuple[list[Sample], MeanSums | WholeValue]:
-        """Draw examples, and compute the objective; see `IterationWeights.at`."""
-        objective, weights = self.scores.objective, self.weights.at(iteration, last_chosen)
-        residuals, curvature, value = objective.examples(self.scores.scores, iteration, weights)
-        examples = ExampleTable(residuals, curvature, objective.counts).weighted(weights)
-        samples = self.sampler.sample(examples, iteration, seed, mu, floor)
-        return samples, objective.sums(value)
-
-    def of_contexts(self, iteration: int, last_chosen: int | None) -> np.ndarray | None:
-        """Return the sums of `ContextWeights`; None if transitions do not need them."""
-        return None
-
-
-@dataclass(frozen=True)
-class FactoredSampler(ExampleSampler):
-    """Samples of the examples of training sequences, from factored scores without tables."""
-
-    scores: PartsScores
-    sampler: LikelihoodSampler
-    contexts: ContextWeights | None = None  # if transitions need them
-
-    def sample(
-        self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
-    ) -> tuple[list[Sample], MeanSums]:
-        """Draw examples, and compute the objective; see `IterationWeights.at`."""
-        weights = self.weights.at(iteration, last_chosen)
-        samples = self.sampler.sample(self.scores.parts, iteration, seed, mu, weights, floor)
-        return samples, self.scores.objective.mean.sums(self.sampler.likelihoods)
-
-    def of_contexts(self, iteration: int, last_chosen: int | None) -> np.ndarray | None:
-        """Return the sums of `ContextWeights`; None if transitions do not need them."""
-        if self.contexts is None:
-            return None
-        return self.contexts.sums(self.weights.at(iteration, last_chosen))
+Scores = TableScores | PartsScores | BeamScores

@@ -16,19 +16,19 @@ import numpy as np
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.loop import IterationWeights
 from treecrf.learners.boosted.messages import (
     IterationRequest,
-    LabeledTotals,
     ResidentExamples,
     SampledExamples,
-    SampleRequest,
     ShardAnswer,
     ShardSettings,
     Stale,
     total,
 )
-from treecrf.learners.boosted.scores import Scores
+from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import Trained
+from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.learners.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.iterations import History
 from treecrf.trees.forest import Forest
@@ -93,9 +93,9 @@ class Shard:
         self._threads = Threads(self.n_threads)
         self.forest = self.setup.new_forest()
         arguments = self._threads, self._allocate
-        self._training = [_TrainingPart(self.setup, data, *arguments) for data in self.training]
+        self._training = [ShardPart(self.setup, data, *arguments) for data in self.training]
         self._held_out = {
-            number: _HeldOutPart(self.setup, data, *arguments)
+            number: ShardPart(self.setup, data, *arguments, is_validation=True)
             for number, data in self.held_out.items()
         }
 
@@ -133,43 +133,35 @@ class Shard:
             part.scores.add_trees(self.forest)
 
     def _answer(self, step: IterationRequest) -> ShardAnswer:
-        sums = []
+        sums, of_contexts, examples = [], [], None
         if step.wants_value:
             sums = [part.sums(self.forest) for part in self._training]
-        examples = None
         if step.request is not None and self._training:
             drawn = [part.draw(step.n_iter, step.request) for part in self._training]
-            samples, sums = map(list, zip(*drawn, strict=True))
-            examples = self._examples(samples)
+            samples, sums, of_contexts = map(list, zip(*drawn, strict=True))
+            positions = [part.positions for part in self._training]
+            if self.is_resident:
+                examples = ResidentExamples(positions[0], samples[0])
+            else:
+                examples = SampledExamples.of(samples, positions, self.setup.encoder.window)
         validation, predictions, scores = [], {}, []
         for number, part in self._held_out.items() if step.wants_validation else ():
             validation.append(part.sums(self.forest))
-            if part.mean is not None:
-                scores.append(part.mean.sums(part.predictions(self.forest)))
-            elif part.predicts:
-                codes = part.predictions(self.forest)
-                predictions[number] = codes.astype(np.min_scalar_type(self.setup.n_labels))
+            if part.predicts:
+                found = predicted(self.setup, part.scores, part.data, self.forest)
+                if part.mean is not None:
+                    scores.append(part.mean.sums(found))
+                else:
+                    predictions[number] = found.astype(np.min_scalar_type(self.setup.n_labels))
         return ShardAnswer(
             examples,
             total(sums),
             total(validation),
-            self._of_contexts(step),
+            total(of_contexts),
             predictions,
             total(scores),
             None if step.query is None else step.query(self),
         )
-
-    def _examples(self, samples: list[list[Sample]]) -> SampledExamples | ResidentExamples:
-        positions = [part.positions for part in self._training]
-        if self.is_resident:
-            return ResidentExamples(positions[0], samples[0])
-        return SampledExamples.of(samples, positions, self.setup.encoder.window)
-
-    def _of_contexts(self, step: IterationRequest) -> np.ndarray | None:
-        if step.request is None:
-            return None
-        last_chosen = step.request.last_chosen
-        return total(part.sampler.of_contexts(step.n_iter, last_chosen) for part in self._training)
 
     def __getstate__(self) -> dict:
         kept = "setup", "n_threads", "training", "held_out"
@@ -186,41 +178,68 @@ class Shard:
         self._begin()
         self.forest = state["forest"]
         for part, scores in zip(self._parts(), state["scores"], strict=True):
-            part.restore(scores)
+            vars(part.scores).update(scores)
 
-    def _parts(self) -> list[_LabeledPart]:
+    def _parts(self) -> list[ShardPart]:
         return [*self._training, *self._held_out.values()]
 
     def __sizeof__(self) -> int:
         return sum(part.n_bytes() for part in self._parts())
 
 
-class _LabeledPart:
-    """Labeled sequences of a part, and their scores; ``totals`` describe all parts."""
+class ShardPart:
+    """Labeled sequences of a part, and their scores; examples are drawn from training sequences."""
 
     # State of `scores` that the trees change.
     CHANGING = ("parts", "scores", "n_iter")
 
-    scores: Any
-
     def __init__(
-        self, setup: ShardSettings, data: EncodedLabeled, totals: LabeledTotals, threads: Threads
+        self,
+        setup: ShardSettings,
+        data: EncodedLabeled,
+        threads: Threads,
+        allocate: Allocate | None,
+        *,
+        is_validation: bool = False,
     ):
         self.setup = setup
-        self.threads = threads
+        scoring, kind = setup.spec.scoring, setup.spec.kind
+        totals = setup.totals.held_out if is_validation else setup.totals.training
+        # Sums for a ``scoring`` that is a mean over positions; others need predictions.
+        self.mean = None
+        if is_validation and scoring in MEANS:
+            self.mean = PositionMean(scoring, true_labels(data))
+        self.predicts = is_validation and scoring not in OBJECTIVES
         if totals.is_partial and data.candidates is None:
             # All parts take the same way to the value of the objective.
             known = np.eye(setup.n_labels, dtype=bool)[data.codes]
             data = replace(data, candidates=known)
         self.data = data
-        self.largest_weight = totals.largest_weight
-
-    def _begin(self, scores: Any, allocate: Allocate | None) -> None:
-        """Set the scores; all parts have the same scale of the objective's value."""
-        self.scores = scores
-        scores.objective.mean = scores.objective.mean.of_part(self.largest_weight)
+        self.scores = setup.scores_of(data, threads, is_validation)
+        # All parts have the same scale of the objective's value.
+        objective = self.scores.objective
+        objective.mean = objective.mean.of_part(totals.largest_weight)
         if allocate is not None:
-            scores.keep_in(allocate)
+            self.scores.keep_in(allocate)
+        if not is_validation:
+            growth, offsets = setup.growth, data.offsets
+            self.positions = kind.listed_positions(data, setup.n_labels)
+            self.weights = IterationWeights.of(data.position_weights, offsets, data.keys, growth)
+            self.sampler = kind.sampler(data, threads)
+            self.contexts = None
+            if kind.constant_transitions and not kind.has_curvature:
+                labels = data.codes, setup.n_labels, kind.order, data.candidates
+                self.contexts = ContextWeights(offsets, *labels)
+
+    def draw(
+        self, iteration: int, request: SampleRequest
+    ) -> tuple[list[Sample], MeanSums | WholeValue, np.ndarray | None]:
+        """Draw examples, and compute the objective, and the sums that transitions need, if any."""
+        weights = self.weights.at(iteration, request.last_chosen)
+        seed = self.setup.growth.seed
+        samples, value = self.scores.sample(self.sampler, iteration, seed, request, weights)
+        self._forget_tables()
+        return samples, value, None if self.contexts is None else self.contexts.sums(weights)
 
     def sums(self, forest: Forest) -> MeanSums | WholeValue:
         """Add the trees that are new to the scores, and compute the objective."""
@@ -237,10 +256,6 @@ class _LabeledPart:
         """Return the state that the trees have changed."""
         return {name: value for name, value in vars(self.scores).items() if name in self.CHANGING}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` has returned."""
-        vars(self.scores).update(state)
-
     def n_bytes(self) -> int:
         """Return the memory of the arrays, roughly."""
         data, encoded = self.data, self.data.encoded
@@ -252,57 +267,12 @@ class _LabeledPart:
         return 2 * rows + scores + sum(array.nbytes for array in arrays)
 
 
-class _TrainingPart(_LabeledPart):
-    """Training sequences of a part, from which examples are drawn."""
-
-    def __init__(
-        self,
-        setup: ShardSettings,
-        data: EncodedLabeled,
-        threads: Threads,
-        allocate: Allocate | None,
-    ):
-        super().__init__(setup, data, setup.totals.training, threads)
-        kind = setup.spec.kind
-        self.positions = kind.listed_positions(self.data, setup.n_labels)
-        scores = setup.scores_of(self.data, threads)
-        self.sampler = kind.sampler(self.data, scores, setup.growth, threads)
-        self._begin(scores, allocate)
-
-    def draw(
-        self, iteration: int, request: SampleRequest
-    ) -> tuple[list[Sample], MeanSums | WholeValue]:
-        """Draw examples, and compute the value of the objective."""
-        drawn = self.sampler.sample(
-            iteration, self.setup.growth.seed, request.mu, request.floor, request.last_chosen
-        )
-        self._forget_tables()
-        return drawn
+def predictions(self, forest: Forest) -> np.ndarray:
+    """Return the predictions that ``scoring`` needs; the scores must include all trees."""
+    return predictions(self.setup, self.scores, self.data, forest)
 
 
-class _HeldOutPart(_LabeledPart):
-    """Validation sequences of a part."""
-
-    def __init__(
-        self,
-        setup: ShardSettings,
-        data: EncodedLabeled,
-        threads: Threads,
-        allocate: Allocate | None,
-    ):
-        super().__init__(setup, data, setup.totals.held_out, threads)
-        self._begin(setup.scores_of(self.data, threads, is_validation=True), allocate)
-        self.predicts = setup.spec.scoring not in OBJECTIVES
-        self.mean = None
-        if setup.spec.scoring in MEANS:
-            self.mean = PositionMean(setup.spec.scoring, true_labels(data))
-
-    def predictions(self, forest: Forest) -> np.ndarray:
-        """Return the predictions that ``scoring`` needs; the scores must include all trees."""
-        return predictions(self.setup, self.scores, self.data, forest)
-
-
-def predictions(
+def predicted(
     setup: ShardSettings, scores: Scores, data: EncodedLabeled, forest: Forest
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""

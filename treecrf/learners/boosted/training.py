@@ -46,10 +46,8 @@ def train(
     if not (data.in_memory or trains_on_partitions(spec, data)):
         return _train_joined(spec, data, callbacks, model)
     n_labels = len(data.classes)
-    if data.in_memory:
-        spec.kind.check_size(n_labels, data.training.n_positions)
-    else:
-        spec.kind.check_partition(n_labels, data.training.n_positions_of_largest)
+    largest = max(int(lengths.sum()) for lengths in data.training.lengths)
+    spec.kind.check_size(n_labels, largest, in_partitions=not data.in_memory)
     choice = choose(spec, data)
     with Threads(spec.n_jobs) as threads:
         engine = make_engine(spec, data, choice.init, choice.n_iter, threads, allocate)
