@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -199,8 +198,8 @@ def _objective_on(data: CheckedData) -> np.ndarray:
     """Compute the objective before and after each iteration."""
     model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
     with Threads(model.n_jobs) as threads:
-        start = model.truncated(0)._lattice(sequences, None, threads)
-        stages = chain([start], model._staged_lattices(sequences, threads))
+        constraints, ends = model._constraints(sequences.offsets), range(model.n_iter_ + 1)
+        stages = model._staged_lattices(sequences, constraints, threads, ends)
         return np.array([_value(model, lattice, codes) for lattice in stages])
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.encoder import METHODS, Encoder
@@ -98,16 +101,15 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
+        self._check_training()
         partitions, validation, allocate = arguments.partitions, arguments.validation, None
         if partitions is None:
-            self._check_training()
             data = TrainingParts.of(self._prepare(arguments))
         else:
             if isinstance(validation, RawData):
                 arguments.check_init_scores()
                 is_given = has_validation(validation)
                 validation = LocalPartitions([validation]) if is_given else None
-            self._check_training()
             data = read_partitions(self, partitions, validation, arguments.allowed)
             allocate = partitions.allocate
         trained = train(self._spec(), data, arguments.callbacks, self._copy_of, allocate)
@@ -125,7 +127,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the settings of training."""
         names = {field.name for field in fields(BoostingSpec)}
         scoring, objective = scoring_of(self.scoring), getattr(self, "objective", "log")
-        predictor = None if scoring in OBJECTIVES else ScoringPredictor(self._fitted_copy({}))
+        is_objective = scoring in OBJECTIVES
         settings = {
             "name": type(self).__name__,
             "value_name": "log-likelihood" if objective == "log" else "objective",
@@ -134,7 +136,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "starts": self._starts(),
             "linear": {"window": self.window, "transitions": self.transitions},
             "scoring": scoring,
-            "predictor": predictor,
+            "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),
         }
         return BoostingSpec(
             **settings, **{name: getattr(self, name) for name in names - settings.keys()}
@@ -252,7 +254,8 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
         """Return the scores that the trees are added to; None stands for scores of 0."""
-        return starting_scores(self._start, sequences, self._trained_order, threads)
+        parts = starting_parts(self._start, sequences, threads)
+        return table_of_parts(*parts, sequences.offsets, self._trained_order)
 
     def _require_memory(self, sequences: Sequences) -> None:
         """Raise MemoryError if the scores of the sequences would not fit in memory."""
@@ -307,7 +310,9 @@ class BoostedSequenceClassifier(SequenceLearner):
                 yield segmentation.join([empty] * sequences.n_sequences, empty)
             return
         with Threads(self.n_jobs) as threads:
-            for lattice in self._staged_lattices(sequences.without_empty(), threads):
+            sequences = sequences.without_empty()
+            constraints, ends = self._constraints(sequences.offsets), range(1, self.n_iter_ + 1)
+            for lattice in self._staged_lattices(sequences, constraints, threads, ends):
                 found = self._as_read(split_sequences(lattice.marginals(), sequences.offsets))
                 yield segmentation.join(found, empty)
 
@@ -374,13 +379,15 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _require_iterations(self) -> None:
         """Raise AttributeError unless the fitted model has boosting iterations."""
 
-    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+    def _staged_lattices(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
+    ) -> Iterator[Lattice]:
+        """Yield a lattice of the scores after each of these numbers of iterations."""
         self._require_memory(sequences)
         encoded = self._encoder.encode(sequences, threads)
         scores = self._start_of(sequences, threads)
-        constraints = self._constraints(sequences.offsets)
-        for i in range(self._forest.n_iter):
-            scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)
+        for iterations in pairwise([0, *ends]):
+            scores = self._forest.scores(self._encoder, encoded, threads, iterations, scores)
             yield self._constrained(scores.copy(), sequences.offsets, constraints, threads)
 
     # Saved models
@@ -430,38 +437,32 @@ class BoostedSequenceClassifier(SequenceLearner):
         return self
 
 
-@dataclass(frozen=True)
-class ScoringPredictor:
-    """Predictions of validation sequences by the decoding of an estimator, for ``scoring``."""
+def predicted_by(
+    estimator: BoostedSequenceClassifier,  # parameters, not fitted
+    trained: Trained,
+    scores: Scores,
+    data: EncodedLabeled,
+    n_jobs: int | None,
+) -> np.ndarray:
+    """Return codes of labels by the decoding of an estimator, or all probabilities.
 
-    estimator: BoostedSequenceClassifier  # parameters, not fitted
-
-    def predictions(
-        self, trained: Trained, scores: Scores, data: EncodedLabeled, n_jobs: int | None
-    ) -> np.ndarray:
-        """Return the codes of labels, or with ``"neg_log_loss"`` all probabilities."""
-        model = self.estimator._fitted_copy(self.estimator._model_attributes(trained))
-        model.n_jobs = n_jobs
-        lattice = scores.lattice(model.order)
-        if scoring_of(model.scoring) == NEG_LOG_LOSS:
-            if lattice is not None:
-                return lattice.marginals()
-            found = model._in_runs(data.sequences, data.allowed, model._proba_in)
-            return np.concatenate(model._as_read(found))
+    ``"neg_log_loss"`` needs the latter.
+    """
+    model = estimator._fitted_copy(estimator._model_attributes(trained))
+    model.n_jobs = n_jobs
+    lattice = scores.lattice(model.order)
+    if scoring_of(model.scoring) == NEG_LOG_LOSS:
         if lattice is not None:
-            return model._best_codes(lattice)
-        labels = model._as_read(model._labels(data.sequences, data.allowed))
-        return np.searchsorted(trained.classes, np.concatenate(labels))
+            return lattice.marginals()
+        found = model._in_runs(data.sequences, data.allowed, model._proba_in)
+        return np.concatenate(model._as_read(found))
+    if lattice is not None:
+        return model._best_codes(lattice)
+    labels = model._as_read(model._labels(data.sequences, data.allowed))
+    return np.searchsorted(trained.classes, np.concatenate(labels))
 
 
 def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
     """Return the fraction of the total gain due to each feature; float64 array (n_features,)."""
     gains = encoder.by_feature(forest.gains(len(encoder.columns)))
     return gains / max(gains.sum(), np.finfo(float).tiny)
-
-
-def starting_scores(
-    start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
-) -> np.ndarray | None:
-    """Return the scores of all contexts that the trees are added to; None if they are 0."""
-    return table_of_parts(*starting_parts(start, sequences, threads), sequences.offsets, order)

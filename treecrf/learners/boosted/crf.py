@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.lattice import Lattice, PartsLattice
-from treecrf.chains.objectives import (
-    OBJECTIVES,
-)
+from treecrf.chains.contexts import check_order
+from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
+from treecrf.chains.objectives import OBJECTIVES
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.beam import (
-    Beam,
-    BeamLattice,
-)
+from treecrf.learners.boosted.beam import Beam, BeamLattice
 from treecrf.learners.boosted.kinds import BeamKind, ExactKind
 from treecrf.learners.boosted.spec import Trained
-from treecrf.learners.boosted.stages import BeamStages, FactoredStages
 from treecrf.learners.boosted.start import (
     PART,
     WHOLE,
     LinearStart,
     is_linear,
+    started,
+    starting_parts,
 )
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.evaluation import scoring_of
@@ -409,11 +408,6 @@ class TreeCRF(BoostedSequenceClassifier):
                 "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
                 "or 'pseudo_likelihood'"
             )
-        if self.constant_transitions:
-            self._check_constant_transitions()
-
-    def _check_constant_transitions(self) -> None:
-        """Raise ValueError if constant transitions are not supported in this combination."""
         for name, is_supported, expected in (
             ("order", self.order > 0, "1 or higher"),
             ("objective", self.objective == "log", "'log'"),
@@ -421,7 +415,7 @@ class TreeCRF(BoostedSequenceClassifier):
             ("beam_width", self.beam_width is None, "None"),
             ("sampling", self.sampling is not None, "'auto' or a number"),
         ):
-            if not is_supported:
+            if self.constant_transitions and not is_supported:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} with constant_transitions=True; expected "
                     f"{expected}"
@@ -447,8 +441,9 @@ class TreeCRF(BoostedSequenceClassifier):
             "has_curvature": is_newton,
             "bound_share": shares[self.curvature] if is_newton else None,
         }
-        if self.beam_width is not None:
-            return BeamKind(**settings, beam=self._beam())
+        beam = self._beam()
+        if beam is not None:
+            return BeamKind(**settings, beam=beam)
         is_log = scoring_of(self.scoring) == "log_likelihood"
         return ExactKind(
             **settings,
@@ -503,7 +498,10 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Beams
 
-    def _beam(self) -> Beam:
+    def _beam(self) -> Beam | None:
+        """Return the settings of the beam; None if all contexts are kept."""
+        if self.beam_width is None:
+            return None
         return Beam(self.beam_width, self.beam == "forward-only")
 
     def _check_init_score(self) -> None:
@@ -534,37 +532,51 @@ class TreeCRF(BoostedSequenceClassifier):
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
     ) -> Lattice | PartsLattice | BeamLattice:
-        stages = self._stages()
-        if stages is None:
+        if self.beam_width is None and not self._has_transitions:
             return super()._lattice_of(sequences, constraints, threads)
-        return next(stages.lattices(sequences, constraints, threads, [self._forest.n_iter]))
+        ends = [self._forest.n_iter]
+        return next(self._staged_lattices(sequences, constraints, threads, ends))
 
     def _n_scores(self) -> int:
-        return super()._n_scores() if self._stages() is None else 0
+        is_table = self.beam_width is None and not self._has_transitions
+        return super()._n_scores() if is_table else 0
 
     def _quick_lattice(self, X: list) -> Lattice | None:
         return super()._quick_lattice(X) if self.beam_width is None else None
 
     def _staged_lattices(
-        self, sequences: Sequences, threads: Threads
+        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
     ) -> Iterator[Lattice | PartsLattice | BeamLattice]:
-        stages = self._stages()
-        if stages is None:
-            yield from super()._staged_lattices(sequences, threads)
-            return
-        constraints, ends = self._constraints(sequences.offsets), range(1, self._forest.n_iter + 1)
-        yield from stages.lattices(sequences, constraints, threads, ends)
-
-    def _stages(self) -> BeamStages | FactoredStages | None:
-        """Return what makes lattices other than those of tables of all contexts."""
-        if self.beam_width is not None:
+        forest, encoder, beam = self._forest, self._encoder, self._beam()
+        if beam is None and not self._has_transitions:
+            yield from super()._staged_lattices(sequences, constraints, threads, ends)
+        elif beam is None:
+            yield from self._factored_lattices(sequences, constraints, threads, ends)
+        else:
             needs = "constant transitions" if self._has_transitions else "a linear start"
             if self._has_transitions or self.init_ is not None:
                 raise ValueError(f"a model with {needs} needs all contexts; expected no beam")
-            return BeamStages(self._forest, self._encoder, self._beam())
-        if self._has_transitions:
-            return FactoredStages(self._forest, self._encoder, self._start, self._alternative)
-        return None
+            encoded = encoder.encode(sequences, threads)
+            for n_iter in ends:
+                trees = forest if n_iter == forest.n_iter else forest.copy(n_iter)
+                yield BeamLattice(trees, encoder, encoded, beam, threads, constraints)
+
+    def _factored_lattices(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
+    ) -> Iterator[PartsLattice]:
+        """Yield the lattices of a model with constant transitions, without tables of contexts."""
+        forest, order, offsets = self._forest, self._forest.order, sequences.offsets
+        check_order(forest.n_labels, order, self._alternative)
+        require_memory(forest.n_labels, 0, sequences.n_positions)
+        parts = ScoreParts(forest.n_labels, order, offsets, constraints)
+        started(parts, *starting_parts(self._start, sequences, threads))
+        encoded = self._encoder.encode(sequences, threads)
+        for i, iterations in enumerate(pairwise([0, *ends])):
+            if i:
+                parts = parts.take(0, len(offsets) - 1)
+            state = forest.state_scores(self._encoder, encoded, threads, iterations)
+            parts.add(forest.sum_of_transitions(iterations), state)
+            yield PartsLattice(parts, offsets, order, threads)
 
     @property
     def _has_transitions(self) -> bool:

@@ -26,12 +26,17 @@ from treecrf.learners.boosted.sampled_booster import (
     Shards,
     scored_on_shards,
 )
-from treecrf.learners.boosted.shard import predicted, true_labels
+from treecrf.learners.boosted.shard import predictions_for, true_labels
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
 from treecrf.learners.iterations import History
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, count_labels
+from treecrf.learners.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    count_labels,
+    label_weights,
+)
 from treecrf.trees.forest import Forest
 from treecrf.utils.partitions import (
     LocalPartitions,
@@ -100,21 +105,30 @@ def engine_of(
     setup = ShardSettings(spec, data.classes, encoder, growth, sampling)
     weights, own_threads = np.ones(len(data.classes)), threads if data.in_memory else None
     if spec.class_weight is not None:
-        weights = _weights_of_labels(spec, data)
+        counts = data.training.partitions.map(count_labels, len(data.classes))
+        sums = [total(of_label) for of_label in zip(*counts, strict=True)]
+        weights = label_weights(spec.class_weight, data.classes, sums)
     encoding = Encoding(spec, encoder, start, weights, sampling is not None, own_threads)
     encoded = _encoded(data, encoding)
+    sets, validation = [], None
     if data.in_memory:
         parts = encoded.map(identity)
-        booster = _local_booster(setup, parts[0], forest, n_iter, threads)
         sets = [part and encoding.encode(part) for part in data.evaluated]
         held_out = parts[-1].held_out
         validation, *sets = [each and _scored(setup, each, threads) for each in (held_out, *sets)]
-        return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
-    setup = replace(setup, totals=total(encoded.map(Totals.of)))
-    data.release()
-    booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, n_iter)
-    validation = scored_on_shards(booster) if setup.totals.held_out.n_sequences else None
-    return Engine(setup, start, booster, Evaluations([], validation, spec.scoring))
+        encoded = LocalPartitions([replace(parts[0], held_out=None)])
+    if sampling is None:
+        part, kind = parts[0].training, spec.kind
+        objective = kind.objective(kind.chains(part, data.classes), threads)
+        arguments = part.position_weights, threads, kind.start_of(part)
+        booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
+    else:
+        setup = replace(setup, totals=Totals.of(encoded))
+        data.release()
+        booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, n_iter)
+        if setup.totals.held_out.n_sequences:
+            validation = scored_on_shards(booster)
+    return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
 
 
 def shards_of(
@@ -152,13 +166,6 @@ def _fit_start_joined(
 ) -> LinearStart:
     data = replace(data, training=joined(parts, described))
     return LinearStart.fit(init, data, spec.linear, spec.n_jobs)
-
-
-def _weights_of_labels(spec: BoostingSpec, data: TrainingParts) -> np.ndarray:
-    n_labels = len(data.classes)
-    counts = data.training.partitions.map(count_labels, n_labels)
-    sums = [total(of_label) for of_label in zip(*counts, strict=True)]
-    return spec.weights_of_labels(data.classes, sums)
 
 
 def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
@@ -266,31 +273,6 @@ def _encoded_keys(
     return [None if part is None else next(keys) for part in parts]
 
 
-# In this process
-
-
-def _local_booster(
-    setup: ShardSettings, part: EncodedPart, forest: Forest, n_iter: int, threads: Threads
-) -> Booster | SampledBooster:
-    """Return the booster that adds trees to the forest, for one partition."""
-    spec, data = setup.spec, part.training
-    if setup.sampling is not None:
-        part = replace(part, held_out=None)
-        setup = replace(setup, totals=Totals.of(part))
-        shards = LocalShards.of(LocalPartitions([part]), setup, n_threads=threads.n_threads)
-        return SampledBooster(forest, shards, setup, n_iter)
-    return spec.kind.booster_class(
-        forest,
-        setup.encoder,
-        data.encoded,
-        spec.kind.objective(spec.kind.chains(data, setup.classes), threads),
-        setup.growth,
-        data.position_weights,
-        threads,
-        spec.kind.start_of(data),
-    )
-
-
 def _scored(setup: ShardSettings, data: EncodedLabeled, threads: Threads) -> Scored:
     """Return validation data that are scored by ``scoring``."""
     spec = setup.spec
@@ -298,4 +280,4 @@ def _scored(setup: ShardSettings, data: EncodedLabeled, threads: Threads) -> Sco
     if spec.scoring in OBJECTIVES:
         return scores
     metric = metric_of(spec.scoring, true_labels(data), setup.classes, spec.kind.is_backward)
-    return LabelScore(scores, metric, partial(predicted, setup, scores, data))
+    return LabelScore(scores, metric, partial(predictions_for, setup, scores, data))

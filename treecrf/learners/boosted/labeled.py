@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -123,42 +123,13 @@ def label(
     return LabeledSequences(sequences, codes, masks, candidates, weights)
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """Effects of unknown labels on the sequences of a part, or of all parts."""
+class Unknown(NamedTuple):
+    """Effects of unknown labels, as numbers that can be added over parts."""
 
-    is_partial: bool  # whether some labels are unknown
-    n_kept: int  # number of sequences with weight and information
-    drops_information: bool  # whether sequences without information are left out
-    remains_partial: bool  # whether labels are unknown in the others
-
-    @classmethod
-    def of(cls, data: LabeledSequences) -> Unknown:
-        """Examine a part."""
-        has_weight, is_informative = data.have_weight(), data.are_informative()
-        kept = has_weight & is_informative
-        remains = (
-            data.candidates is not None
-            and unknown_labels(
-                data.candidates[np.repeat(kept, np.diff(data.sequences.offsets))]
-            ).any()
-        )
-        return cls(
-            data.candidates is not None,
-            int(kept.sum()),
-            bool((has_weight & ~is_informative).any()),
-            bool(remains),
-        )
-
-    @classmethod
-    def of_all(cls, parts: Sequence[Unknown]) -> Unknown:
-        """Merge parts."""
-        return cls(
-            any(part.is_partial for part in parts),
-            sum(part.n_kept for part in parts),
-            any(part.drops_information for part in parts),
-            any(part.remains_partial for part in parts),
-        )
+    n_partial: int  # parts in which some labels are unknown
+    n_kept: int  # sequences with weight and information
+    n_uninformative: int  # sequences that are left out for lack of information
+    n_left: int  # unknown labels in the sequences that are kept
 
 
 def select_useful(
@@ -169,13 +140,13 @@ def select_useful(
     ``unknown`` describes all parts, so that all parts are treated alike.
     """
     estimator = labeling.estimator
-    if unknown.is_partial and data.candidates is None:
+    if unknown.n_partial and data.candidates is None:
         known = np.eye(len(labeling.classes), dtype=bool)[data.codes]
         data = replace(data, candidates=known)
     data = take_some(data, data.have_weight() & data.are_informative())
     if data is None:
         return None
-    if unknown.drops_information and not unknown.remains_partial:
+    if unknown.n_uninformative and not unknown.n_left:
         data = replace(data, candidates=None)
     if estimator._is_backward():
         data = data.reversed()
@@ -236,10 +207,10 @@ class LabeledParts:
         labeled = raws.derive(label, PerPartition(is_empty), allowed, labeling).persisted()
         present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(_examined), strict=True)
-        unknown = Unknown.of_all(examined)
+        unknown = Unknown(*np.sum(examined, axis=0))
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
-        if unknown.is_partial:
+        if unknown.n_partial:
             # Not all examples of these sequences may be used.
             lengths = PartitionsView(present, select_useful, labeling, unknown).map(_lengths)
         chosen = [len(of_part) > 0 for of_part in lengths]
@@ -302,7 +273,12 @@ def _lengths(data: LabeledSequences | None) -> np.ndarray:
 
 def _examined(data: LabeledSequences) -> tuple[Unknown, np.ndarray]:
     """Examine the unknown labels of a part, and return the lengths of its sequences with weight."""
-    return Unknown.of(data), _lengths(data)[data.have_weight()]
+    has_weight, is_informative, lengths = data.have_weight(), data.are_informative(), _lengths(data)
+    kept, n_left = has_weight & is_informative, 0
+    if data.candidates is not None:
+        n_left = int(unknown_labels(data.candidates[np.repeat(kept, lengths)]).sum())
+    counts = int(kept.sum()), int((has_weight & ~is_informative).sum()), n_left
+    return Unknown(data.candidates is not None, *counts), lengths[has_weight]
 
 
 def _used_categories(data: LabeledSequences) -> dict[int, np.ndarray]:

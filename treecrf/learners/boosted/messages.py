@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
+from treecrf.utils.partitions import Partitions
 from treecrf.utils.threads import Threads
 
 
@@ -66,20 +67,20 @@ class LabeledTotals:
         )
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """Numbers that describe all parts of the data."""
 
     training: LabeledTotals
     held_out: LabeledTotals
 
     @classmethod
-    def of(cls, part: EncodedPart) -> Totals:
-        """Describe a part."""
-        return cls(LabeledTotals.of(part.training), LabeledTotals.of(part.held_out))
+    def of(cls, partitions: Partitions) -> Totals:
+        """Describe partitions of `EncodedPart`."""
+        return cls(*map(total, zip(*partitions.map(_totals_of), strict=True)))
 
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(self.training + other.training, self.held_out + other.held_out)
+
+def _totals_of(part: EncodedPart) -> tuple[LabeledTotals, LabeledTotals]:
+    return LabeledTotals.of(part.training), LabeledTotals.of(part.held_out)
 
 
 @dataclass(frozen=True)

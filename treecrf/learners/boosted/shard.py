@@ -148,7 +148,7 @@ class Shard:
         for number, part in self._held_out.items() if step.wants_validation else ():
             validation.append(part.sums(self.forest))
             if part.predicts:
-                found = predicted(self.setup, part.scores, part.data, self.forest)
+                found = predictions_for(self.setup, part.scores, part.data, self.forest)
                 if part.mean is not None:
                     scores.append(part.mean.sums(found))
                 else:
@@ -267,18 +267,13 @@ class ShardPart:
         return 2 * rows + scores + sum(array.nbytes for array in arrays)
 
 
-def predictions(self, forest: Forest) -> np.ndarray:
-    """Return the predictions that ``scoring`` needs; the scores must include all trees."""
-    return predictions(self.setup, self.scores, self.data, forest)
-
-
-def predicted(
+def predictions_for(
     setup: ShardSettings, scores: Scores, data: EncodedLabeled, forest: Forest
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""
     start = None  # lattices include it, and other models have none
     trained = Trained(setup.classes, setup.growth.seed, setup.encoder, forest, start, History())
-    return setup.spec.predictor.predictions(trained, scores, data, setup.spec.n_jobs)
+    return setup.spec.predict(trained, scores, data, setup.spec.n_jobs)
 
 
 def true_labels(data: EncodedLabeled) -> TrueLabels:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.encoded import EncodedLabeled
 from treecrf.learners.boosted.kinds import ChainKind, Sampling
-from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
-from treecrf.learners.training_data import label_weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
-from treecrf.utils.exact import ExactSum
 
 # Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
 MAX_NEWTON_STEP = 4.0
@@ -47,18 +44,6 @@ class Trained:
         return replace(self, forest=self.forest.copy(n_kept), history=self.history.until(n_kept))
 
 
-class Predictor(Protocol):
-    """Predictions of validation sequences by the decoding of an estimator."""
-
-    def predictions(
-        self, trained: Trained, scores: Scores, data: EncodedLabeled, n_jobs: int | None
-    ) -> np.ndarray:
-        """Return the codes of labels, or with ``"neg_log_loss"`` all probabilities.
-
-        ``scores`` are the present scores of the sequences.
-        """
-
-
 @dataclass(frozen=True)
 class BoostingSpec:
     """Settings of boosting; they never change, and can be sent to other processes.
@@ -73,7 +58,8 @@ class BoostingSpec:
     starts: list  # to choose from, see `treecrf.learners.boosted.start`
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `scoring_of`
-    predictor: Predictor | None  # None if ``scoring`` needs no predictions
+    # Predicts validation sequences as `base.predicted_by`; None if ``scoring`` does not need it.
+    predict: Callable[..., np.ndarray] | None
     max_iter: int
     max_leaf_nodes: int
     max_depth: int | None
@@ -135,7 +121,3 @@ class BoostingSpec:
             seed=seed,
             constraints=constraints,
         )
-
-    def weights_of_labels(self, classes: np.ndarray, counts: list[ExactSum]) -> np.ndarray:
-        """Return the weight of each label in tree fitting, given `count_labels`."""
-        return label_weights(self.class_weight, classes, counts)

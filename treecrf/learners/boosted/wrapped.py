@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.utils.validation import has_fit_parameter
 from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
-from treecrf.chains.lattice import Lattice
 from treecrf.encoding.categories import Vocabulary, one_hot
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
@@ -206,9 +204,6 @@ class WindowClassifier(LocalClassifier):
         if hasattr(self.estimator_, "predict_proba"):
             return self.estimator_.predict_proba(rows)
         return np.eye(len(self.classes_))[self.estimator_.predict(rows)]
-
-    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
-        return super()._staged_lattices(sequences, threads)
 
     def _require_iterations(self) -> None:
         if hasattr(self, "estimator_"):
