@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,21 +13,14 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import OBJECTIVES
-from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import Beam, BeamLattice
 from treecrf.learners.boosted.kinds import BeamKind, ExactKind
 from treecrf.learners.boosted.spec import Trained
-from treecrf.learners.boosted.start import (
-    PART,
-    WHOLE,
-    LinearStart,
-    is_linear,
-    started,
-    starting_parts,
-)
+from treecrf.learners.boosted.start import PART, WHOLE, LinearStart, is_linear, starting_parts
+from treecrf.learners.boosted.transitions import factored_lattices
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.evaluation import scoring_of
 from treecrf.learners.parameters import Needs
@@ -551,7 +543,13 @@ class TreeCRF(BoostedSequenceClassifier):
         if beam is None and not self._has_transitions:
             yield from super()._staged_lattices(sequences, constraints, threads, ends)
         elif beam is None:
-            yield from self._factored_lattices(sequences, constraints, threads, ends)
+            check_order(forest.n_labels, forest.order, self._alternative)
+            require_memory(forest.n_labels, 0, sequences.n_positions)
+            start = starting_parts(self._start, sequences, threads)
+            encoded = encoder.encode(sequences, threads)
+            yield from factored_lattices(
+                forest, encoder, encoded, start, constraints, threads, ends
+            )
         else:
             needs = "constant transitions" if self._has_transitions else "a linear start"
             if self._has_transitions or self.init_ is not None:
@@ -560,23 +558,6 @@ class TreeCRF(BoostedSequenceClassifier):
             for n_iter in ends:
                 trees = forest if n_iter == forest.n_iter else forest.copy(n_iter)
                 yield BeamLattice(trees, encoder, encoded, beam, threads, constraints)
-
-    def _factored_lattices(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
-    ) -> Iterator[PartsLattice]:
-        """Yield the lattices of a model with constant transitions, without tables of contexts."""
-        forest, order, offsets = self._forest, self._forest.order, sequences.offsets
-        check_order(forest.n_labels, order, self._alternative)
-        require_memory(forest.n_labels, 0, sequences.n_positions)
-        parts = ScoreParts(forest.n_labels, order, offsets, constraints)
-        started(parts, *starting_parts(self._start, sequences, threads))
-        encoded = self._encoder.encode(sequences, threads)
-        for i, iterations in enumerate(pairwise([0, *ends])):
-            if i:
-                parts = parts.take(0, len(offsets) - 1)
-            state = forest.state_scores(self._encoder, encoded, threads, iterations)
-            parts.add(forest.sum_of_transitions(iterations), state)
-            yield PartsLattice(parts, offsets, order, threads)
 
     @property
     def _has_transitions(self) -> bool:
