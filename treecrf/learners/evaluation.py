@@ -111,14 +111,20 @@ def metric_of(
 
 
 class PositionMean:
-    """One of `MEANS`: the accuracy, or the mean log-probability of a label."""
+    """One of `MEANS`: the accuracy, or the mean log-probability of a label.
+
+    The accuracy does not count positions whose label is unknown.
+    """
 
     def __init__(self, scoring: str, data: TrueLabels):
         self.scoring = scoring
         self.data = data
-        weights = _known_weights(data) if scoring == "accuracy" else data.weights
-        self.weights = np.broadcast_to(np.ones(1), data.codes.shape) if weights is None else weights
-        self._weight = ExactSum.of(self.weights)
+        ones = np.broadcast_to(np.ones(1), data.codes.shape)
+        weights = ones if data.weights is None else data.weights
+        if scoring == "accuracy" and data.candidates is not None:
+            weights = weights * (data.candidates.sum(axis=1) == 1)
+        self.weights = weights
+        self._weight = ExactSum.of(weights)
 
     def require_positions(self) -> None:
         """Raise ValueError if no label is known whose prediction could be scored."""
@@ -127,34 +133,22 @@ class PositionMean:
 
     def sums(self, predictions: np.ndarray) -> MeanSums:
         """Return sums whose quotient is the mean; the sums of several parts can be added."""
-        of_labels = self._log_probabilities if self.scoring == NEG_LOG_LOSS else self._are_correct
-        return MeanSums(ExactSum.of(of_labels(predictions) * self.weights), self._weight)
-
-    def _are_correct(self, codes: np.ndarray) -> np.ndarray:
-        return codes == self.data.codes
-
-    def _log_probabilities(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the log-probability of each true label, or of the set that contains it."""
         codes, candidates = self.data.codes, self.data.candidates
-        if candidates is None:
-            of_labels = probabilities[np.arange(len(codes)), codes]
+        if self.scoring == "accuracy":
+            of_labels = predictions == codes
         else:
-            of_labels = (probabilities * candidates).sum(axis=1)
-        return np.log(np.maximum(of_labels, np.finfo(np.float64).tiny))
+            # The probability of each true label, or of the set that contains it.
+            if candidates is None:
+                p = predictions[np.arange(len(codes)), codes]
+            else:
+                p = (predictions * candidates).sum(axis=1)
+            of_labels = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+        return MeanSums(ExactSum.of(of_labels * self.weights), self._weight)
 
 
 def no_known_labels() -> ValueError:
     """Return the error of a mean over no positions."""
     return ValueError("scoring='accuracy' needs known labels in the validation sequences")
-
-
-def _known_weights(data: TrueLabels) -> np.ndarray | None:
-    """Return the weight of each position, 0 where the label is unknown; None for ones."""
-    weights = data.weights
-    if data.candidates is not None:
-        known = data.candidates.sum(axis=1) == 1
-        weights = known.astype(np.float64) if weights is None else known * weights
-    return weights
 
 
 def _number(score: Any, scoring: Any) -> float:

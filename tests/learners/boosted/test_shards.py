@@ -255,7 +255,7 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
 
 @pytest.mark.parametrize("window", [(0, 0), (1 << 63, 1 << 63)])
 def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypatch):
-    target = "treecrf.learners.boosted.subsamples._quantile_window"
+    target = "treecrf.learners.boosted.sampled_booster._quantile_window"
     monkeypatch.setattr(target, lambda k, n: window)
     X, y = labeled()
     settings = {"subsample": 0.6, "second_order": False}

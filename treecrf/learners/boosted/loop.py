@@ -66,7 +66,9 @@ class Booster:
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
         # Whether fractions of a row can belong to several nodes.
-        self.in_parts = self.table.has_missing and not self.surrogates
+        self._in_parts = self.table.has_missing and not self.surrogates
+        # Logarithm of the number of units in exact sums over examples.
+        self._sum_bits = FRACTION_SUM_BITS if self._in_parts else MAX_UNITS_LOG2
         self.n_planes = int(objective.given is not None)
         # The scores to start from will change.
         self._ties = [] if start is None else [sums_of_labels(start[:, :, 0])]
@@ -170,7 +172,11 @@ class Booster:
         residuals, curvature, value = self._examples(iteration, weights)
         counts = self.objective.counts
         examples = ExampleTable(residuals, curvature, counts).weighted(weights)
-        if self.in_parts or weights is not None or not self._has_small_residuals():
+        # Without weights, residuals of one sign sum to at most 1 at a position, or in the
+        # pseudo-likelihood, where a label chooses among the contexts of the next labels too, to at
+        # most order + 1.
+        bound = self.encoded.n_positions * (self.forest.order + 1)
+        if self._in_parts or weights is not None or counts is not None or unit_of(bound) != UNIT:
             self._round(examples.residuals)
         if curvature is not None:
             self._round(examples.curvature)
@@ -185,11 +191,6 @@ class Booster:
         """Compute the residuals, curvature and value of the objective at the current scores."""
         return self.objective.examples(self.scores, iteration, weights)
 
-    @property
-    def _sum_bits(self) -> int:
-        """Logarithm of the number of units in exact sums over examples."""
-        return FRACTION_SUM_BITS if self.in_parts else MAX_UNITS_LOG2
-
     def _round(self, values: np.ndarray) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
         for of_class in values:
@@ -197,23 +198,10 @@ class Booster:
             if unit > UNIT:  # they are multiples of it
                 round_to(of_class, unit)
 
-    def _has_small_residuals(self) -> bool:
-        """Return whether sums of residuals without weights are exact in any case.
-
-        Residuals of one sign sum to at most 1 at a position, or in the pseudo-likelihood, where a
-        label chooses among the contexts of the next labels too, to at most order + 1.
-        """
-        bound = self.encoded.n_positions * (self.forest.order + 1)
-        return self.objective.counts is None and unit_of(bound) == UNIT
-
     def _round_weights(self, weights: np.ndarray) -> None:
         """Round the weights of positions up, in place, for exact sums over all contexts."""
-        unit = unit_for(weights, self._n_contexts() + 1, self._sum_bits)
-        round_to(weights, unit, np.ceil)
-
-    def _n_contexts(self) -> int:
-        """Return the maximum number of examples of a position."""
-        return self.scores[0].size // self.encoded.n_positions
+        n_contexts = self.scores[0].size // self.encoded.n_positions
+        round_to(weights, unit_for(weights, n_contexts + 1, self._sum_bits), np.ceil)
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
@@ -243,54 +231,32 @@ class Booster:
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
-        return self._weights.at(iteration)
-
-    @cached_property
-    def _weights(self) -> IterationWeights:
-        return IterationWeights(
-            self.position_weights if self.weighted else None,
-            self.encoded.offsets,
-            self.keys if self.growth.subsample < 1 else None,
-            self.growth,
-        )
+        keys = self.keys if self.growth.subsample < 1 else None
+        weights = self.position_weights if self.weighted else None
+        return weights_in(iteration, weights, self.encoded.offsets, keys, self.growth)
 
 
-class IterationWeights:
-    """Weights of the positions in each iteration; 0 in sequences outside its subsample."""
+def weights_in(
+    iteration: int,
+    positions: np.ndarray | None,  # weights of the positions; None if all are 1
+    offsets: np.ndarray,
+    keys: np.ndarray | None,  # may be None without subsamples
+    growth: Growth,
+    last_chosen: int | None = None,
+) -> np.ndarray | None:
+    """Return the weights of positions, 0 in sequences outside the subsample; None if all are 1.
 
-    def __init__(
-        self,
-        positions: np.ndarray | None,  # None if all are 1
-        offsets: np.ndarray,
-        keys: np.ndarray | None,  # None if there are no subsamples
-        growth: Growth,
-    ):
-        self.positions = positions
-        self.offsets = offsets
-        self.keys = keys
-        self.growth = growth
-
-    @classmethod
-    def of(
-        cls, weights: np.ndarray, offsets: np.ndarray, keys: np.ndarray, growth: Growth
-    ) -> IterationWeights:
-        """Return weights in each iteration from position weights, which may all be 1."""
-        return cls(weights if (weights != 1).any() else None, offsets, keys, growth)
-
-    def at(self, iteration: int, last_chosen: int | None = None) -> np.ndarray | None:
-        """Return the weights of an iteration; None if all are 1.
-
-        If these sequences are a part of the data, ``last_chosen`` is the largest hash of a sequence
-        in the subsample, see `subsample_hashes`.
-        """
-        if self.growth.subsample >= 1:
-            return self.positions
-        if last_chosen is None:
-            chosen = subsample(self.keys, self.growth, iteration)
-        else:
-            chosen = subsample_hashes(self.keys, self.growth, iteration) <= np.uint64(last_chosen)
-        weights = np.repeat(chosen, np.diff(self.offsets)).astype(np.float64)
-        return weights if self.positions is None else weights * self.positions
+    If these sequences are a part of the data, ``last_chosen`` is the largest hash of a sequence in
+    the subsample, see `subsample_hashes`.
+    """
+    if growth.subsample >= 1:
+        return positions
+    if last_chosen is None:
+        chosen = subsample(keys, growth, iteration)
+    else:
+        chosen = subsample_hashes(keys, growth, iteration) <= np.uint64(last_chosen)
+    weights = np.repeat(chosen, np.diff(offsets)).astype(np.float64)
+    return weights if positions is None else weights * positions
 
 
 def subsample(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from treecrf.chains.sampling import KEEP_NONE, PROBABLE_DECREASE, guess_for, probable_decrease
+from treecrf.chains.sampling import (
+    KEEP_NONE,
+    PROBABLE_DECREASE,
+    floor_for,
+    guess_for,
+    probable_decrease,
+)
 from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
 from treecrf.learners.boosted.messages import (
     IterationRequest,
     IterationResult,
@@ -19,7 +27,6 @@ from treecrf.learners.boosted.messages import (
 )
 from treecrf.learners.boosted.scores import SampleRequest
 from treecrf.learners.boosted.shard import Shard, true_labels
-from treecrf.learners.boosted.subsamples import Subsamples
 from treecrf.learners.evaluation import (
     MEANS,
     OBJECTIVES,
@@ -30,8 +37,14 @@ from treecrf.learners.evaluation import (
     no_known_labels,
 )
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import Growth
+from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import Partitions, identity
 from treecrf.utils.scratch import Allocate
+
+MAX_HASH = (1 << 64) - 1
+# Number of iterations whose subsamples are chosen at a time.
+ITERATIONS_AT_A_TIME = 64
 
 
 class Shards(Protocol):
@@ -101,7 +114,9 @@ class SampledBooster:
         self.forest = forest
         self.shards = shards
         self.setup = setup
-        self.choices = Subsamples(setup, self.query_shards)
+        # Of each iteration with a subsample: the largest hash of a sequence in it, and its weight.
+        self._last_chosen: dict[int, int] = {}
+        self._chosen_weights: dict[int, float] = {}
         self.max_iter = max_iter
         self._learning_rate = setup.growth.learning_rate
         self._size: int | None = None
@@ -148,14 +163,50 @@ class SampledBooster:
 
     def _request(self) -> SampleRequest:
         """Return the request of the examples of the next iteration."""
-        sampling, iteration = self.setup.sampling, self.forest.n_iter
-        mu, floor = sampling.threshold, self.choices.floor(iteration)
+        sampling, iteration, last_chosen = self.setup.sampling, self.forest.n_iter, None
+        if self.setup.growth.subsample < 1:
+            if iteration not in self._last_chosen:
+                self._choose_subsamples(iteration)
+            last_chosen = self._last_chosen[iteration]
+        mu, floor = sampling.threshold, self._floor()
         if sampling.max_examples is not None:
             if self._size is None:
                 mu, floor = KEEP_NONE, 0.0  # which only computes the size
             else:
                 mu = guess_for(mu, self._size, sampling.max_examples, self._decrease)
-        return SampleRequest(mu, floor, self.choices.last_chosen(iteration))
+        return SampleRequest(mu, floor, last_chosen)
+
+    def _floor(self) -> float:
+        """Return the probability that an example of weight 1 without a residual is kept."""
+        setup, sampling, kind = self.setup, self.setup.sampling, self.setup.spec.kind
+        if kind.has_curvature:
+            return 0.0
+        weight = float(setup.totals.training.weight)
+        if setup.growth.subsample < 1:
+            weight = self._chosen_weights[self.forest.n_iter]
+        n_examples = kind.n_scores(setup.n_labels)
+        return floor_for(sampling.threshold, sampling.max_examples, weight, n_examples)
+
+    def _choose_subsamples(self, first: int) -> None:
+        """Choose the subsamples of some iterations, which depend on all sequences."""
+        growth, n = self.setup.growth, self.setup.totals.training.n_sequences
+        iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
+        n_chosen = subsample_size(n, growth)
+        window = _quantile_window(n_chosen, n)
+        answers = self.query_shards(partial(_hashes_near, growth, iterations, *window))
+        for i, iteration in enumerate(iterations):
+            rank = n_chosen - 1 - sum(counts[i] for counts, _ in answers)
+            hashes = np.concatenate([hashes[i] for _, hashes in answers])
+            if not 0 <= rank < len(hashes):  # hardly ever
+                every = partial(_hashes_near, growth, [iteration], 0, MAX_HASH)
+                hashes = np.concatenate([hashes[0] for _, hashes in self.query_shards(every)])
+                rank = n_chosen - 1
+            self._last_chosen[iteration] = int(np.partition(hashes, rank)[rank])
+        if not self.setup.spec.kind.has_curvature:
+            chosen = {iteration: self._last_chosen[iteration] for iteration in iterations}
+            weights = self.query_shards(partial(_chosen_weights, growth, chosen))
+            sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]
+            self._chosen_weights |= dict(zip(iterations, map(float, sums), strict=True))
 
     def _run(self, request: SampleRequest | None = None, **wanted: Any) -> IterationResult:
         """Carry out a step, and another one if the threshold of the request is too large."""
@@ -167,8 +218,7 @@ class SampledBooster:
         self._size = grown.size
         if grown.trees is not None:
             return grown
-        floor = self.choices.floor(self.forest.n_iter)
-        again = self._exchange(replace(request, mu=grown.mu, floor=floor))
+        again = self._exchange(replace(request, mu=grown.mu, floor=self._floor()))
         return replace(grown, trees=again.trees)
 
     def _exchange(self, request: SampleRequest | None, **wanted: Any) -> IterationResult:
@@ -222,3 +272,40 @@ def _mean_score(score: float) -> float:
     if np.isnan(score):
         raise no_known_labels()
     return score
+
+
+# Subsamples
+
+
+def _quantile_window(k: int, n: int) -> tuple[int, int]:
+    """Return bounds between which the k-th smallest of n hashes almost certainly is."""
+    margin = 8 * (k * max(n - k, 1) / n) ** 0.5 + 8
+    low, high = max(0.0, (k - margin) / n), min(1.0, (k + margin) / n)
+    return int(low * 2.0**64), min(int(high * 2.0**64), MAX_HASH)
+
+
+def _hashes_near(
+    growth: Growth, iterations: list[int], low: int, high: int, shard: Shard
+) -> tuple[list[int], list[np.ndarray]]:
+    """Return the number of sequences with hashes below a window, and the hashes in it."""
+    keys = [np.zeros(0, dtype=np.uint64), *(data.keys for data in shard.training)]
+    keys, counts, near = np.concatenate(keys), [], []
+    for iteration in iterations:
+        hashes = subsample_hashes(keys, growth, iteration)
+        is_below = hashes < np.uint64(low)
+        counts.append(int(is_below.sum()))
+        near.append(hashes[~is_below & (hashes <= np.uint64(high))])
+    return counts, near
+
+
+def _chosen_weights(growth: Growth, last_chosen: dict[int, int], shard: Shard) -> list[ExactSum]:
+    """Return the weight of the positions in the subsample of each iteration."""
+    sums = []
+    for iteration, last in last_chosen.items():
+        total_here = ExactSum()
+        for data in shard.training:
+            chosen = subsample_hashes(data.keys, growth, iteration) <= np.uint64(last)
+            positions = np.repeat(chosen, np.diff(data.offsets))
+            total_here += ExactSum.of(data.position_weights[positions])
+        sums.append(total_here)
+    return sums

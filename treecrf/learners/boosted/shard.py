@@ -16,7 +16,7 @@ import numpy as np
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.loop import IterationWeights
+from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.messages import (
     IterationRequest,
     ResidentExamples,
@@ -222,22 +222,23 @@ class ShardPart:
         if allocate is not None:
             self.scores.keep_in(allocate)
         if not is_validation:
-            growth, offsets = setup.growth, data.offsets
             self.positions = kind.listed_positions(data, setup.n_labels)
-            self.weights = IterationWeights.of(data.position_weights, offsets, data.keys, growth)
+            weights = data.position_weights
+            self.weights = weights if (weights != 1).any() else None
             self.sampler = kind.sampler(data, threads)
             self.contexts = None
             if kind.constant_transitions and not kind.has_curvature:
                 labels = data.codes, setup.n_labels, kind.order, data.candidates
-                self.contexts = ContextWeights(offsets, *labels)
+                self.contexts = ContextWeights(data.offsets, *labels)
 
     def draw(
         self, iteration: int, request: SampleRequest
     ) -> tuple[list[Sample], MeanSums | WholeValue, np.ndarray | None]:
         """Draw examples, and compute the objective, and the sums that transitions need, if any."""
-        weights = self.weights.at(iteration, request.last_chosen)
-        seed = self.setup.growth.seed
-        samples, value = self.scores.sample(self.sampler, iteration, seed, request, weights)
+        data, growth = self.data, self.setup.growth
+        arguments = data.offsets, data.keys, growth, request.last_chosen
+        weights = weights_in(iteration, self.weights, *arguments)
+        samples, value = self.scores.sample(self.sampler, iteration, growth.seed, request, weights)
         self._forget_tables()
         return samples, value, None if self.contexts is None else self.contexts.sums(weights)
 
