@@ -33,7 +33,7 @@ COST = [[0, 1], [2, 0]]
 
 
 def messages(estimator, has_validation=False) -> list[str]:
-    needs = estimator._needs() if hasattr(estimator, "_needs") else estimator._needed
+    needs = estimator._needed
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         warn_without_effect(estimator, needs, has_validation)

@@ -152,7 +152,7 @@ class DaskMixin:
         """
         local = self.to_local()
         self._check_fit(local, X, unsupported)
-        warn_without_effect(local, local._needs(), X_val is not None)
+        warn_without_effect(local, local._needed, X_val is not None)
         if is_frame(X):
             others = {"y": y, "groups": groups}
             warn_of_columns_in_use(X._meta, {key: v for key, v in others.items() if is_frame(v)})

@@ -201,7 +201,7 @@ class SequenceLearner(SequenceClassifier):
         names = raw.segmentation.group_names
         sets = () if eval_set is None else read_eval_set(eval_set, names)
         eval_sets = tuple(in_memory(raw, categorical) for raw in sets)
-        warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
+        warn_without_effect(self, self._needed, X_val is not None or bool(eval_sets))
         arguments = FitArguments(
             raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions
         )
@@ -212,10 +212,6 @@ class SequenceLearner(SequenceClassifier):
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self
-
-    def _needs(self) -> dict[str, Needs]:
-        """Return what parameters need to have an effect."""
-        return self._needed
 
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""

@@ -150,10 +150,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the starts to choose from; without data to judge them by, several are None."""
         return [None]
 
-    def _is_newton(self) -> bool:
-        """Return whether training uses Newton steps."""
-        return bool(self.second_order)
-
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
         """Raise an error if training would not fit in memory or in the kernels' integers."""
         replace(self._kind(), order=order).check_size(n_labels, n_positions)

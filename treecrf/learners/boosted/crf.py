@@ -373,7 +373,8 @@ class TreeCRF(BoostedSequenceClassifier):
     def _check_training(self) -> None:
         """Raise an error that names both settings if two cannot be combined."""
         has_beam, init = self.beam_width is not None, self.init
-        if self._is_newton() and not OBJECTIVES[self.objective].has_curvature:
+        is_newton = self.second_order not in ("auto", False)
+        if is_newton and not OBJECTIVES[self.objective].has_curvature:
             raise ValueError(
                 f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
                 "for Newton steps"
@@ -425,7 +426,7 @@ class TreeCRF(BoostedSequenceClassifier):
     # Settings
 
     def _kind(self) -> ExactKind | BeamKind:
-        is_newton = self._is_newton()
+        is_newton = OBJECTIVES[self.objective].has_curvature and bool(self.second_order)
         shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
         settings = {
             "order": self.order,
@@ -445,11 +446,6 @@ class TreeCRF(BoostedSequenceClassifier):
             constant_transitions=self.constant_transitions,
             alternative=self._alternative,
         )
-
-    def _is_newton(self) -> bool:
-        if self.second_order == "auto":
-            return OBJECTIVES[self.objective].has_curvature
-        return bool(self.second_order)
 
     def _starts(self) -> list:
         if self.init == "linear":

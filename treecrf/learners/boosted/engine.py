@@ -28,7 +28,12 @@ from treecrf.learners.boosted.sampled_booster import (
 )
 from treecrf.learners.boosted.shard import predictions_for, true_labels
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
+from treecrf.learners.boosted.start import (
+    MAX_POSITIONS,
+    LinearStart,
+    starting_parts,
+    table_of_parts,
+)
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
 from treecrf.learners.iterations import History
 from treecrf.learners.training_data import (
@@ -101,7 +106,8 @@ def engine_of(
 ) -> Engine:
     """Encode the data, and return the engine that trains on them."""
     growth = spec.growth(encoder, data.classes, data.seed)
-    sampling = spec.sampling_of(len(data.classes), data.training.n_positions)
+    size = len(data.classes), data.training.n_positions
+    sampling = spec.kind.sampling(spec.sampling, spec.max_examples, *size)
     setup = ShardSettings(spec, data.classes, encoder, growth, sampling)
     weights, own_threads = np.ones(len(data.classes)), threads if data.in_memory else None
     if spec.class_weight is not None:
@@ -120,7 +126,8 @@ def engine_of(
     if sampling is None:
         part, kind = parts[0].training, spec.kind
         objective = kind.objective(kind.chains(part, data.classes), threads)
-        arguments = part.position_weights, threads, kind.start_of(part)
+        table = table_of_parts(part.start_state, part.start_transitions, part.offsets, kind.order)
+        arguments = part.position_weights, threads, table
         booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
     else:
         setup = replace(setup, totals=Totals.of(encoded))

@@ -184,8 +184,8 @@ class ListGrowing:
     ) -> dict[str, np.ndarray]:
         """Grow the trees of an iteration; return them as from `Forest.pack`."""
         forest = self.setup.new_forest()
-        lists = self._lists(examples, n_threads)
-        raw = RawSample(_samples(examples, forest.order), step.request.mu, step.request.floor)
+        lists, samples = self._growth(examples, n_threads)
+        raw = RawSample(samples, step.request.mu, step.request.floor)
         with nullcontext() if lists is self._resident else lists.threads:
             weighted = raw.lists(mu, lists.threads, counted=lists.with_counts, release=True)
             draw = WeightedSample(weighted, mu, size)
@@ -198,17 +198,25 @@ class ListGrowing:
             transitions.grow(draw, lists.positions.depth, of_contexts)
         return forest.pack()
 
-    def _lists(
+    def _growth(
         self, examples: list[SampledExamples | ResidentExamples], n_threads: int
-    ) -> ListGrowth:
-        """Return the growers of an iteration, which last where the examples stay in one place."""
-        if not isinstance(examples[0], ResidentExamples):
-            positions = _joined([part.positions for part in examples])
-            return ListGrowth(self.setup, self._table, positions, Threads(n_threads))
-        if self._resident is None or self._resident.positions is not examples[0].positions:
-            positions = examples[0].positions
-            self._resident = ListGrowth(self.setup, self._table, positions, Threads(n_threads))
-        return self._resident
+    ) -> tuple[ListGrowth, list[Sample]]:
+        """Return the growers of an iteration, and the samples of all parts.
+
+        The growers last where the examples stay in one place.
+        """
+        setup, table, first = self.setup, self._table, examples[0]
+        if isinstance(first, ResidentExamples):
+            if self._resident is None or self._resident.positions is not first.positions:
+                self._resident = ListGrowth(setup, table, first.positions, Threads(n_threads))
+            return self._resident, first.drawn
+        n_lags = 0 if first.positions.given is not None else setup.spec.kind.order
+        samples, n_before = [], 0
+        for part in examples:
+            samples.append(Sample.unpack(part.examples, part.starts, n_lags, part.size, n_before))
+            n_before += len(part.positions.depth)
+        positions = _joined([part.positions for part in examples])
+        return ListGrowth(setup, table, positions, Threads(n_threads)), samples
 
 
 def _mean(sums: Iterable) -> float:
@@ -224,12 +232,3 @@ def _joined(parts: list[ListedPositions]) -> ListedPositions:
         np.concatenate([part.depth for part in parts]),
         np.concatenate([part.given for part in parts], axis=1) if has_given else None,
     )
-
-
-def _samples(examples: list[SampledExamples | ResidentExamples], order: int) -> list[Sample]:
-    """Return the samples of all parts; their positions are as in `_joined`."""
-    samples, first = [], 0
-    for part in examples:
-        samples += part.samples(order, first)
-        first += len(part.positions.depth)
-    return samples

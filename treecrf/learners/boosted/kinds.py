@@ -115,11 +115,9 @@ class ChainKind(ABC):
     ) -> Scores:
         """Return the scores that trees are added to, with their objective."""
         objective = self.objective(chains, threads, is_validation)
-        return TableScores(encoder, data.encoded, objective, threads, self.start_of(data))
-
-    def start_of(self, data: EncodedLabeled) -> np.ndarray | None:
-        """Return the scores of all contexts before the first tree; None stands for 0."""
-        return table_of_parts(data.start_state, data.start_transitions, data.offsets, self.order)
+        parts = data.start_state, data.start_transitions
+        start = table_of_parts(*parts, data.offsets, self.order)
+        return TableScores(encoder, data.encoded, objective, threads, start)
 
     # Samples of the examples
 

@@ -59,7 +59,7 @@ class LocalClassifier(BoostedSequenceClassifier):
             name=type(self).__name__,
             order=self.order,
             transitions=self.transitions,
-            has_curvature=self._is_newton(),
+            has_curvature=bool(self.second_order),
             is_backward=self._is_backward(),
         )
 

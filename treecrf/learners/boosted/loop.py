@@ -122,19 +122,17 @@ class Booster:
             )
             for _ in range(min(self.threads.n_threads, forest.n_labels))
         ]
-        if self.objective.given is not None:
-            for grower in growers:
-                self._set_examples(grower)
-        return growers
-
-    def _set_examples(self, grower: TreeGrower) -> None:
-        """Give the grower one example per position, in the position's row."""
         given, rows = self.objective.given, self.encoded.rows_from_first
-        labels = np.zeros((len(given), grower.n_rows), dtype=np.uint8)
-        labels[:, rows] = given
-        exists = np.zeros(grower.n_rows, dtype=bool)
-        exists[rows] = True
-        grower.set_examples(labels, exists)
+        if given is not None:
+            # They have one example per position, in the position's row.
+            n_rows = growers[0].n_rows
+            labels = np.zeros((len(given), n_rows), dtype=np.uint8)
+            labels[:, rows] = given
+            exists = np.zeros(n_rows, dtype=bool)
+            exists[rows] = True
+            for grower in growers:
+                grower.set_examples(labels, exists)
+        return growers
 
     @property
     def learning_rate(self) -> float:
@@ -156,11 +154,22 @@ class Booster:
             idle.put(grower)
 
         def grow(k: int) -> dict:
+            """Grow the tree of one label and add its values to the scores."""
+            tables, scores = examples.of_label(k), self.scores[k]
+            seed = tree_seed(self.growth.seed, iteration, k)
+            chosen = features_of_tree(self.growth, seed, self.table.n_features)
             grower = idle.get()
             try:
-                return self._grow(grower, examples, iteration, k)
+                if self.objective.given is None:
+                    return grower.grow(*tables, seed, scores, chosen, k)
+                # It has one example per position, in the position's row (see `_make_growers`).
+                tables = [None if table is None else self._in_rows(table) for table in tables]
+                added = np.zeros((grower.n_rows, 1))
+                tree = grower.grow(*tables, seed, added, chosen, k)
             finally:
                 idle.put(grower)
+            scores += added[self.encoded.rows_from_first]
+            return tree
 
         for tree in self.threads.map(grow, range(self.forest.n_labels)):
             self.forest.append(tree, self._meanings)
@@ -207,27 +216,11 @@ class Booster:
         """Compute the value of the objective at the current scores."""
         return self.objective.value(self.scores)
 
-    def _grow(self, grower: TreeGrower, examples: ExampleTable, iteration: int, k: int) -> dict:
-        """Grow the tree of one label and add its values to the scores."""
-        tables = examples.of_label(k)
-        seed, scores = tree_seed(self.growth.seed, iteration, k), self.scores[k]
-        chosen = features_of_tree(self.growth, seed, self.table.n_features)
-        if self.objective.given is None:
-            return grower.grow(*tables, seed, scores, chosen, k)
-        # This grower has one example per position, in the position's row (see `_set_examples`).
-        rows = self.encoded.rows_from_first
-
-        def spread(values: np.ndarray | None) -> np.ndarray | None:
-            if values is None:
-                return None
-            out = np.zeros((grower.n_rows, *values.shape[1:]))
-            out[rows] = values
-            return out
-
-        added = np.zeros((grower.n_rows, 1))
-        tree = grower.grow(*map(spread, tables), seed, added, chosen, k)
-        scores += added[rows]
-        return tree
+    def _in_rows(self, values: np.ndarray) -> np.ndarray:
+        """Return values of positions in the rows of the positions."""
+        out = np.zeros((self._growers[0].n_rows, *values.shape[1:]))
+        out[self.encoded.rows_from_first] = values
+        return out
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""

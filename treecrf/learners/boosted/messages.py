@@ -162,11 +162,6 @@ class SampledExamples:
         size = sum(sample.size for samples in drawn for sample in samples)
         return cls(_at(positions, kept, window), examples, starts, size)
 
-    def samples(self, order: int, first: int) -> list[Sample]:
-        """Unpack the examples; ``first`` is the number of positions of the shards before."""
-        n_lags = 0 if self.positions.given is not None else order
-        return [Sample.unpack(self.examples, self.starts, n_lags, self.size, first)]
-
 
 @dataclass(frozen=True)
 class ResidentExamples:
@@ -179,10 +174,6 @@ class ResidentExamples:
     def size(self) -> int:
         """Size of all samples."""
         return sum(sample.size for sample in self.drawn)
-
-    def samples(self, order: int, first: int) -> list[Sample]:
-        """Return the samples."""
-        return self.drawn
 
 
 def _at(

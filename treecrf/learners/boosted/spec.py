@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.kinds import ChainKind, Sampling
+from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
@@ -93,10 +93,6 @@ class BoostingSpec:
     def stopping(self) -> Stopping | None:
         """Return the rule of early stopping, if it is enabled."""
         return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
-
-    def sampling_of(self, n_labels: int, n_positions: int) -> Sampling | None:
-        """Return the sampling of the examples that trees are fitted to; None for all of them."""
-        return self.kind.sampling(self.sampling, self.max_examples, n_labels, n_positions)
 
     def encoder(self) -> Encoder:
         """Return an encoder that has not learned from data yet."""

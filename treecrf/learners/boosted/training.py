@@ -59,7 +59,8 @@ def train(
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
     """Return whether partitions need not be joined; errors if samples are not supported."""
-    sampling = spec.sampling_of(len(data.classes), data.training.n_positions)
+    size = len(data.classes), data.training.n_positions
+    sampling = spec.kind.sampling(spec.sampling, spec.max_examples, *size)
     return sampling is not None and spec.kind.samples_partitions
 
 
@@ -80,7 +81,10 @@ def _boosted(
     with shown as progress:
         validation = evaluations.validation
         value = None if validation is None else validation.value(forest)
-        history = _history_before(data.earlier, value)
+        history = History([], [] if value is None else [value])
+        if data.earlier:
+            scores = data.earlier["train_score_"], data.earlier["validation_score_"]
+            history = History.resumed(*scores, value)
         if evaluations.sets:
             evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
 
@@ -101,26 +105,14 @@ def _boosted(
         if callbacks.callbacks:
             callbacks.start(info(forest.n_iter))
         history = boost(booster, n_iter, validation, spec.stopping(), report, history)
-    warn_of_end(spec, history)
-    history = replace(history, validation=choice.scores or history.validation)
-    return engine.trained(forest, history)
-
-
-def _history_before(earlier: dict, value: float | None) -> History:
-    """Return the scores before training: of the earlier fit, and of the start."""
-    if earlier:
-        return History.resumed(earlier["train_score_"], earlier["validation_score_"], value)
-    return History([], [] if value is None else [value])
-
-
-def warn_of_end(spec: BoostingSpec, history: History) -> None:
-    """Warn if the score was still improving in the last iteration, with early stopping."""
     if spec.holds_out and history.is_at_best() and len(history.train) > spec.max_iter:
         warn(
             "early stopping did not end training: the score of the validation sequences was "
             f"still improving at max_iter={spec.max_iter}; raise max_iter",
             ConvergenceWarning,
         )
+    history = replace(history, validation=choice.scores or history.validation)
+    return engine.trained(forest, history)
 
 
 # In one place

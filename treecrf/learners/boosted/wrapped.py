@@ -58,11 +58,10 @@ class WindowClassifier(LocalClassifier):
             tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
         return tags
 
-    def _needs(self) -> dict[str, Needs]:
-        if self.estimator is None:
-            return super()._needs()
-        every = dict.fromkeys(OF_TREES, Needs("estimator", (None,)))
-        return super()._needs() | every
+    @property
+    def _needed(self) -> dict[str, Needs]:
+        without_trees = dict.fromkeys(OF_TREES, Needs("estimator", (None,)))
+        return super()._needed | ({} if self.estimator is None else without_trees)
 
     def _supports_parts(self) -> bool:
         return self.estimator is None
