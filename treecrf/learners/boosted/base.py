@@ -150,10 +150,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the starts to choose from; without data to judge them by, several are None."""
         return [None]
 
-    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
-        """Raise an error if training would not fit in memory or in the kernels' integers."""
-        replace(self._kind(), order=order).check_size(n_labels, n_positions)
-
     # Warm start
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
@@ -419,7 +415,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
         checks.check_counts(self.n_iter_, self._seed, order)
         checks.check_classes(self.classes_)
-        self._check_size(len(self.classes_), order, 1)
+        replace(self._kind(), order=order).check_size(len(self.classes_), 1)
         check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
         self.train_score_ = arrays["train_score"]

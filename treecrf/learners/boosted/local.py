@@ -28,6 +28,8 @@ from treecrf.utils.validation import Interval, StrOptions
 # A function of positions and the labels before each: scores of the labels, label-major.
 Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
+# Values of ``decoding`` that follow predictions.
+SEARCHES = ("greedy", "beam")
 # Maximum number of contexts for greedy decoding and beam search to score all of them: the fastest
 # evaluators of trees take no more.
 MAX_CONTEXTS = 64
@@ -109,10 +111,10 @@ class LocalClassifier(BoostedSequenceClassifier):
         return log_p
 
     def _quick_lattice(self, X: list) -> Lattice | None:
-        return None if self._uses_search() else super()._quick_lattice(X)
+        return None if self.decoding in SEARCHES else super()._quick_lattice(X)
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        if self._uses_search():
+        if self.decoding in SEARCHES:
             return self._decoded(sequences, masks)[0]
         return super()._labels(sequences, masks)
 
@@ -125,7 +127,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         log-probabilities are as from `predict_log_likelihood`, which ``allowed`` and ``known`` do
         not change.
         """
-        if not self._uses_search():
+        if self.decoding not in SEARCHES:
             return super()._decoded(sequences, masks)
         constraints = self._constraints(sequences.offsets, masks)
         n_contexts = len(self.classes_) ** self._trained_order
@@ -173,9 +175,6 @@ class LocalClassifier(BoostedSequenceClassifier):
             threads.parts(offsets),
         )
         return codes, values
-
-    def _uses_search(self) -> bool:
-        return self.decoding in ("greedy", "beam")
 
     def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
         """Return the scores of the labels as a function of positions and their previous labels."""

@@ -72,7 +72,7 @@ class WindowClassifier(LocalClassifier):
         self._check_unused(arguments)
         data = self._prepare(arguments)
         training, classes = data.training, data.classes
-        self._check_size(len(classes), self.order, len(training.codes))
+        self._kind().check_size(len(classes), len(training.codes))
         encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(training.sequences)
         is_weighted = arguments.raw.sample_weight is not None
@@ -97,19 +97,21 @@ class WindowClassifier(LocalClassifier):
             rows, codes, weights = rows[known], codes[known], weights[known]
         options = {}
         if is_weighted:
-            self._check_weights()
+            if not has_fit_parameter(self.estimator, "sample_weight"):
+                raise ValueError(
+                    f"sample_weight is given, but {type(self.estimator).__name__}.fit does not "
+                    "support it; expected an estimator that does, or no weights"
+                )
             options = {"sample_weight": weights}
         # An estimator that has not seen a label has no column for its probability.
-        _check_occurrence(codes, classes)
-        return clone(self.estimator).fit(rows, codes, **options)
-
-    def _check_weights(self) -> None:
-        """Raise ValueError unless the estimator supports weights."""
-        if not has_fit_parameter(self.estimator, "sample_weight"):
+        absent = np.setdiff1d(np.arange(len(classes)), codes)
+        if len(absent):
             raise ValueError(
-                f"sample_weight is given, but {type(self.estimator).__name__}.fit does not support "
-                "it; expected an estimator that does, or no weights"
+                f"the label {classes[absent[0]].item()!r} occurs at no position whose label and "
+                "previous labels are known and whose weight is above 0; an estimator needs an "
+                "example of each label"
             )
+        return clone(self.estimator).fit(rows, codes, **options)
 
     def _check_unused(self, arguments: FitArguments) -> None:
         """Raise ValueError for arguments and settings that have no effect with ``estimator``."""
@@ -169,7 +171,10 @@ class WindowClassifier(LocalClassifier):
 
         def scores(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
             rows = table.rows(windows[positions], previous)
-            p = self._probabilities(rows).astype(np.float64)
+            if hasattr(self.estimator_, "predict_proba"):
+                p = self.estimator_.predict_proba(rows).astype(np.float64)
+            else:
+                p = np.eye(len(self.classes_))[self.estimator_.predict(rows)]
             log_p = np.log(np.maximum(p, MIN_PROBABILITY))
             return np.ascontiguousarray(log_p.T)[:, :, None]
 
@@ -198,12 +203,6 @@ class WindowClassifier(LocalClassifier):
         order = self._trained_order
         return beam_search(step, sequences.offsets, len(self.classes_), order, width)
 
-    def _probabilities(self, rows: Any) -> np.ndarray:
-        """Predict all probabilities; 0 and 1 for estimators without ``predict_proba``."""
-        if hasattr(self.estimator_, "predict_proba"):
-            return self.estimator_.predict_proba(rows)
-        return np.eye(len(self.classes_))[self.estimator_.predict(rows)]
-
     def _require_iterations(self) -> None:
         if hasattr(self, "estimator_"):
             raise AttributeError(
@@ -219,17 +218,6 @@ class WindowClassifier(LocalClassifier):
                 "files only from sources you trust"
             )
         return super()._state()
-
-
-def _check_occurrence(codes: np.ndarray, classes: np.ndarray) -> None:
-    """Raise ValueError if a label does not occur among the codes."""
-    absent = np.setdiff1d(np.arange(len(classes)), codes)
-    if len(absent):
-        raise ValueError(
-            f"the label {classes[absent[0]].item()!r} occurs at no position whose label and "
-            "previous labels are known and whose weight is above 0; an estimator needs an example "
-            "of each label"
-        )
 
 
 class WindowTable:
