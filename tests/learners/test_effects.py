@@ -136,7 +136,7 @@ def test_defaults_cause_no_warning(kind):
 @pytest.mark.parametrize("kind", LEARNERS.values())
 def test_what_parameters_need_are_parameters(kind):
     names = set(kind()._get_param_names())
-    for name, needs in kind._needed.items():
+    for name, needs in kind()._needed.items():
         assert name not in names or needs.name in names
         assert name not in names or bool(needs.values) != bool(needs.unless)
 

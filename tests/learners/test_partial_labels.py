@@ -255,10 +255,11 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
         for mask, labels in zip(masks, y, strict=True):
             for row, label in zip(mask, labels, strict=True):
                 row["xyz".index(min(label or "x"))] = True
-    sequences, labels = RawData(X, y, Segmentation()).read()
+    raw = RawData(X, y, Segmentation())
+    sequences, labels = raw.read()
     classes = find_classes(labels)
     masks = as_allowed(masks, None, classes, sequences.offsets)
-    training = model._labeled(sequences, labels, classes, masks)
+    training = model._label(classes, raw, sequences, labels, masks)
     attributes = copy.copy(model._source()).fit(training.sequences)
     with Threads(None) as threads:
         data = model._training_data(attributes, training, classes, threads)

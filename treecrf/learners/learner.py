@@ -6,6 +6,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -69,6 +70,8 @@ class SequenceLearner(SequenceClassifier):
     # Attributes that fit sets in addition to those that end with an underscore. The first one
     # holds what training has learned.
     _fitted: ClassVar[tuple[str, ...]]
+    # Whether positions have weight 0 if their label, or a previous one that matters, is unknown.
+    _trains_on_known_examples = False
 
     # Not every estimator has all of these parameters; where the constructor does not take one of
     # them, this is its value.
@@ -251,15 +254,7 @@ class SequenceLearner(SequenceClassifier):
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
 
-        def label(
-            raw: RawData, sequences: Sequences, labels: Labels, masks: np.ndarray | None = None
-        ) -> LabeledSequences:
-            weights = raw.weights(sequences.offsets)
-            sequences = self._with_init_score(
-                sequences, raw.init_score, len(classes), raw.segmentation
-            )
-            return self._labeled(sequences, labels, classes, masks, weights)
-
+        label = partial(self._label, classes)
         training = label(raw, sequences, labels, masks)
         schema = schema or training.sequences.schema
         held_out = read_validation(validation, schema, label)
@@ -282,25 +277,30 @@ class SequenceLearner(SequenceClassifier):
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         """Return the schema that the training sequences must match, if it is fixed in advance."""
 
-    def _labeled(
+    def _label(
         self,
+        classes: np.ndarray,
+        raw: RawData,
         sequences: Sequences,
         labels: Labels,
-        classes: np.ndarray,
         masks: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
     ) -> LabeledSequences:
         """Check labeled sequences against the parameters; return them in the chain's direction.
 
         Sequences of weight 0 and those without information are left out.
         """
+        weights = raw.weights(sequences.offsets)
+        sequences = self._with_init_score(sequences, raw.init_score, len(classes), raw.segmentation)
         codes, candidates = self._checked_codes(labels, classes, sequences.offsets, masks)
         labeled = LabeledSequences(sequences, codes, masks, candidates, weights)
         if weights is not None:
             labeled = labeled.weighted()
         if candidates is not None:
             labeled = labeled.informative()
-        return labeled.reversed() if self._is_backward() else labeled
+        labeled = labeled.reversed() if self._is_backward() else labeled
+        if self._trains_on_known_examples:
+            labeled = labeled.of_known_examples(self.order)
+        return labeled
 
     def _is_backward(self) -> bool:
         """Return whether training begins at the end of the sequences."""

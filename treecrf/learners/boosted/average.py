@@ -76,7 +76,9 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     forest = Forest(len(first.classes_), first._trained_order, has_transitions)
     for iteration in range(max(model._forest.n_iter for model in models)):
         for model in models:
-            for tree in _trees_of(model._forest, iteration):
+            n_labels = model._forest.n_labels
+            trees = slice(iteration * n_labels, (iteration + 1) * n_labels)  # none after the last
+            for tree in model._forest.trees[trees]:
                 forest.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
             if has_transitions and iteration < model._forest.n_iter:
                 units = np.rint(model._forest.transitions[iteration] / n)
@@ -96,11 +98,6 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     return mean
 
 
-def _trees_of(forest: Forest, iteration: int) -> list[dict[str, np.ndarray]]:
-    """Return the trees of an iteration; none after the last."""
-    return forest.trees[iteration * forest.n_labels : (iteration + 1) * forest.n_labels]
-
-
 def _check_model(i: int, model: Any, first: Any) -> None:
     """Raise an error unless a model can be averaged with the first one."""
     if not isinstance(model, BoostedSequenceClassifier):
@@ -112,39 +109,34 @@ def _check_model(i: int, model: Any, first: Any) -> None:
         raise TypeError(
             f"model {i} is a {type(model).__name__}; expected a {type(first).__name__}, as model 0"
         )
-    shared = {
-        "labels": lambda m: m.classes_.tolist(),
-        "order": lambda m: m._trained_order,
-        "direction": lambda m: m._trained_backward,
-        "objective": lambda m: getattr(m, "_trained_objective", None),
-        "columns": lambda m: _Comparable(m._encoder),
-        "linear start": lambda m: m._start is None,
-        "constant transitions": lambda m: m._forest.transitions is None,
+    is_shared = {
+        "labels": model.classes_.tolist() == first.classes_.tolist(),
+        "order": model._trained_order == first._trained_order,
+        "direction": model._trained_backward == first._trained_backward,
+        "objective": model._trained_objective == first._trained_objective,
+        "columns": _have_equal_columns(model._encoder, first._encoder),
+        "linear start": (model._start is None) == (first._start is None),
+        "constant transitions": (
+            (model._forest.transitions is None) == (first._forest.transitions is None)
+        ),
     }
-    for name, value in shared.items():
-        if value(model) != value(first):
+    for name, is_equal in is_shared.items():
+        if not is_equal:
             raise ValueError(
                 f"models 0 and {i} differ in {name}; expected models trained on the same sequences "
                 "with the same settings"
             )
 
 
-class _Comparable:
-    """An encoder that equals others with the same state, however their windows are cut."""
-
-    def __init__(self, encoder: Encoder):
-        self.values, self.arrays = encoder.state()
-        del self.values["window"]
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Comparable)
-            and self.values == other.values
-            and self.arrays.keys() == other.arrays.keys()
-            and all(_equal(array, other.arrays[name]) for name, array in self.arrays.items())
-        )
-
-    __hash__ = None
+def _have_equal_columns(one: Encoder, other: Encoder) -> bool:
+    """Return whether encoders have the same state, however their windows are cut."""
+    (values, arrays), (other_values, other_arrays) = one.state(), other.state()
+    del values["window"], other_values["window"]
+    return (
+        values == other_values
+        and arrays.keys() == other_arrays.keys()
+        and all(_equal(array, other_arrays[name]) for name, array in arrays.items())
+    )
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:

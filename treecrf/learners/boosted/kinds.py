@@ -152,10 +152,6 @@ class ChainKind(ABC):
 
     # Weights
 
-    def of_known_examples(self, data: LabeledSequences) -> LabeledSequences:
-        """Return data with weights of 0 at positions whose labels training does not use."""
-        return data
-
     def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
         """Return the weight of each position in tree fitting, given the weights of the labels."""
         return multiplied_weights(of_labels, data)
@@ -287,10 +283,6 @@ class LocalKind(ChainKind):
         depth = data.encoded.depth_of(self.order)
         given = previous_labels(data.codes, data.offsets, n_labels, self.order)
         return ListedPositions(data.encoded, depth, given)
-
-    def of_known_examples(self, data: LabeledSequences) -> LabeledSequences:
-        """Return data with weights of 0 where the label or a previous label is unknown."""
-        return data.with_known_examples(self.order)
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
         """Raise ValueError if labels or lags do not fit in the kernels' integers."""

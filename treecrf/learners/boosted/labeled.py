@@ -95,8 +95,8 @@ class Labeling:
     """How the parts of the data are read and labeled."""
 
     estimator: Any  # BoostedSequenceClassifier
-    described: Description
     classes: np.ndarray
+    described: Description
     is_weighted: bool  # whether any part has sample weights other than 1
 
 
@@ -150,7 +150,8 @@ def select_useful(
         data = replace(data, candidates=None)
     if estimator._is_backward():
         data = data.reversed()
-    data = estimator._kind().of_known_examples(data)
+    if estimator._trains_on_known_examples:
+        data = data.with_known_examples(estimator.order)
     return take_some(data, data.have_weight())
 
 
@@ -222,10 +223,6 @@ class LabeledParts:
             return selected
         return selected.with_used_categories()
 
-    def keys(self) -> list[np.ndarray]:
-        """Return a key for each sequence of each part, see `LabeledSequences.hashes`."""
-        return self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)
-
     def take(self, chosen: list[np.ndarray]) -> LabeledParts:
         """Return the marked sequences of each part."""
         lengths = [n[marks] for n, marks in zip(self.lengths, chosen, strict=True)]
@@ -238,7 +235,8 @@ class LabeledParts:
         schema = self.described.schema
         if not schema.categories:
             return self
-        categories = _united(self.partitions.map(_used_categories))
+        parts = self.partitions.map(_used_categories)
+        categories = {j: np.unique(np.concatenate([part[j] for part in parts])) for j in parts[0]}
         if schema.form == "symbols" and not len(categories[0]):
             raise ValueError("all symbols of X are missing, except in sequences that are left out")
         described = replace(self.described, schema=replace(schema, categories=categories))
@@ -248,17 +246,9 @@ class LabeledParts:
 
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
-        keys = self.keys()
+        keys = self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)
         marks = smallest(mix(seed, np.concatenate(keys)), n)
         return np.split(marks, np.cumsum([len(of_part) for of_part in keys])[:-1])
-
-    def parted(self, held_out: list[np.ndarray]) -> tuple[LabeledParts, LabeledParts]:
-        """Return the sequences for training, and those marked as held out.
-
-        Categories that only occur in the latter are unseen in training.
-        """
-        training = self.take([~marks for marks in held_out]).with_used_categories()
-        return training, self.take(held_out)
 
     def at_random(self, n_positions: int, seed: int, min_sequences: int = 1) -> LabeledParts:
         """Choose sequences as `treecrf.learners.training_data.at_random` does."""
@@ -286,10 +276,6 @@ def _used_categories(data: LabeledSequences) -> dict[int, np.ndarray]:
     if data.sequences.form == "symbols":
         return {0: data.sequences.symbols()}
     return data.sequences.with_used_categories().categories
-
-
-def _united(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
-    return {j: np.unique(np.concatenate([part[j] for part in parts])) for j in parts[0]}
 
 
 # Training data
@@ -358,36 +344,29 @@ def read_partitions(
     n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
     estimator._note_unlabeled(n_unlabeled, described.n_positions)
     classes = earlier["classes_"] if earlier else merged_labels(parts)
-    labeling = Labeling(estimator._fitted_copy({}), described, classes, _are_weighted(parts))
-    masks = None if allowed is None else [allowed]
+    settings, masks = (estimator._fitted_copy({}), classes), None if allowed is None else [allowed]
+    labeling = Labeling(*settings, described, _are_weighted(parts))
     labeled = training = LabeledParts.read(raws, parts, labeling, masks)
     held_out, marks = None, None
     if validation is not None:
-        held_out = _read_validation(validation, labeling, schema or labeled.described.schema)
+        of_training = schema or labeled.described.schema
+        try:
+            parts = describe(validation, None, of_training)
+            labeling = Labeling(*settings, merged(parts, of_training), _are_weighted(parts))
+            held_out = LabeledParts.read(validation, parts, labeling)
+        except (ValueError, TypeError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"validation data: {error}") from error
     elif estimator.early_stopping not in (False, "auto"):
         n_sequences = labeled.described.n_sequences
         marks = labeled.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
-        training, _ = labeled.parted(marks)
+        # Categories that only occur in held-out sequences are unseen in training.
+        training = labeled.take([~of_part for of_part in marks]).with_used_categories()
     return TrainingParts(classes, labeled, marks, training, held_out, seed, earlier)
 
 
 def _are_weighted(parts: list[PartDescription | None]) -> bool:
     return any(part is not None and part.is_weighted for part in parts)
-
-
-def _read_validation(
-    partitions: Partitions, training: Labeling, schema: InputSchema
-) -> LabeledParts:
-    """Read the user's validation data; error messages name them as such."""
-    try:
-        parts = describe(partitions, None, schema)
-        labeling = replace(
-            training, described=merged(parts, schema), is_weighted=_are_weighted(parts)
-        )
-        return LabeledParts.read(partitions, parts, labeling)
-    except (ValueError, TypeError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"validation data: {error}") from error
 
 
 # Joining

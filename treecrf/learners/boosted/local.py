@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.kinds import LocalKind
 from treecrf.learners.parameters import Needs
-from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.context_scores import tree_scores
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
@@ -65,11 +64,10 @@ class LocalClassifier(BoostedSequenceClassifier):
             is_backward=self._is_backward(),
         )
 
+    _trains_on_known_examples = True
+
     def _check_unknown(self, labels: Labels) -> None:
         pass
-
-    def _labeled(self, *arguments: Any, **options: Any) -> LabeledSequences:
-        return super()._labeled(*arguments, **options).of_known_examples(self.order)
 
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads

@@ -37,7 +37,6 @@ class LabeledTotals:
     """Numbers that describe labeled sequences; the numbers of several parts can be added."""
 
     n_sequences: int = 0
-    n_positions: int = 0
     # Sum of the position weights.
     weight: ExactSum = ExactSum()  # noqa: RUF009
     largest_weight: float | None = None  # of the sample weights; None if all are 1
@@ -50,7 +49,6 @@ class LabeledTotals:
             return cls()
         return cls(
             len(data.offsets) - 1,
-            len(data.codes),
             ExactSum.of(data.position_weights),
             None if data.weights is None else float(data.weights.max()),
             data.candidates is not None,
@@ -60,7 +58,6 @@ class LabeledTotals:
         weights = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
         return LabeledTotals(
             self.n_sequences + other.n_sequences,
-            self.n_positions + other.n_positions,
             self.weight + other.weight,
             max(weights, default=None),
             self.is_partial or other.is_partial,
