@@ -404,7 +404,7 @@ def rebuilding_seconds(fit: Fit) -> float:
 def catching_up(fit: Fit) -> float:
     """Return the CPU seconds to add the trees to the scores of new shards."""
     forest = fit.model._forest
-    step = IterationRequest(0, forest.n_iter, forest.pack(), None, 1.0)
+    step = IterationRequest(0, forest.n_iter, forest, None, 1.0)
     with without_collections():
         return sum(
             timed(lambda part=part, i=i: Shard(fit.shards.setup, {i: part}).run(step))[1]

@@ -796,7 +796,7 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
 
     The samples were drawn with the same or a smaller mu, in proportion to which ``floor`` may have
     been smaller. Returns the positions, contexts and labels at each lag, the residuals and
-    curvatures as multiples of ``unit``, and 1 / q if ``counted``. ``forget`` removes the
+    curvatures, and 1 / q if ``counted``, all as multiples of ``unit``. ``forget`` removes the
     examples from the samples.
     """
     cdef Sample sample = samples[0]
@@ -856,7 +856,7 @@ cdef Py_ssize_t weight_examples(Sample sample, Py_ssize_t v, const Weighting *we
         values[n, 0] = (example.residual * factor + rounding) - rounding
         values[n, 1] = (example.curvature * factor + rounding) - rounding
         if counts is not None:
-            counts[n] = factor
+            counts[n] = (factor + rounding) - rounding
         # In second order, an example without a residual has no effect.
         n += values[n, 0] != 0.0 or (weighting.floor > 0.0 and values[n, 1] != 0.0)
     return n

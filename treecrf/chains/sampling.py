@@ -123,8 +123,8 @@ class RawSample:
     ) -> list[ExampleList]:
         """Return the weighted examples of each label, as if they were drawn with ``mu``.
 
-        Their residuals and curvatures are rounded to multiples of ``unit``. ``release`` removes
-        them from the samples, label by label, to save memory.
+        Their values and counts are rounded to multiples of ``unit``. ``release`` removes them from
+        the samples, label by label, to save memory.
         """
         if mu < self.mu:
             raise ValueError(f"mu={mu}; expected at least {self.mu}, that of the draw")

@@ -55,7 +55,12 @@ class Forest:
         self._scorers: dict = {}
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_scorers": {}}
+        return {**vars(self), "trees": self.pack(), "transitions": None, "_scorers": {}}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)
+        unpacked = Forest.unpack(self.n_labels, self.order, state["trees"])
+        self.trees, self.transitions = unpacked.trees, unpacked.transitions
 
     @property
     def n_iter(self) -> int:
@@ -72,12 +77,11 @@ class Forest:
         forest.transitions = None if self.transitions is None else self.transitions[first:last]
         return forest
 
-    def extend(self, packed: dict[str, np.ndarray]) -> None:
-        """Add iterations, as `pack` returns them."""
-        added = Forest.unpack(self.n_labels, self.order, packed)
-        self.trees += added.trees
+    def extend(self, forest: Forest) -> None:
+        """Add the iterations of another forest."""
+        self.trees += forest.trees
         if self.transitions is not None:
-            self.transitions += added.transitions
+            self.transitions += forest.transitions
 
     def some(self, first: int, last: int) -> Forest:
         """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""

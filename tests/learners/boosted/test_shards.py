@@ -164,7 +164,7 @@ class Forgetful:
         elif event == 2:
             self.shard.run(step)
         elif event == 3 and step.n_iter > 1:
-            self.shard.run(replace(step, first=0, n_iter=0, trees=self.shard.forest.copy(0).pack()))
+            self.shard.run(replace(step, first=0, n_iter=0, trees=self.shard.forest.copy(0)))
         answer = self.shard.run(step)
         if isinstance(answer, Stale):
             assert answer.n_iter < step.first

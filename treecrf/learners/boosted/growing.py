@@ -89,14 +89,15 @@ class ListGrowth:
             # The contexts of a position together have its weight.
             depth = self.positions.depth[examples.positions]
             weights /= self.n_labels ** depth.astype(float)
-        for values in (examples.residuals, weights, examples.counts):
-            if values is not None:
-                self._round(values)
-
-    def _round(self, values: np.ndarray) -> None:
         in_parts = self.table.has_missing and not self.surrogates
         bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
-        round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
+        for values in (examples.residuals, weights, examples.counts):
+            # Sums of the examples, multiples of `EXAMPLE_UNIT`, are exact as far as this.
+            is_exact = not self._joins_contexts and (
+                values is None or np.abs(values).sum() < EXAMPLE_UNIT * 2.0 ** (bits - 1)
+            )
+            if values is not None and not is_exact:
+                round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
     def grow(
         self, draw: WeightedSample, forest: Forest, iteration: int, learning_rate: float
@@ -181,8 +182,8 @@ class ListGrowing:
         of_contexts: np.ndarray | None,
         step: IterationRequest,
         n_threads: int,
-    ) -> dict[str, np.ndarray]:
-        """Grow the trees of an iteration; return them as from `Forest.pack`."""
+    ) -> Forest:
+        """Grow the trees of an iteration."""
         forest = self.setup.new_forest()
         lists, samples = self._growth(examples, n_threads)
         raw = RawSample(samples, step.request.mu, step.request.floor)
@@ -196,7 +197,7 @@ class ListGrowing:
             growth = replace(self.setup.growth, learning_rate=step.learning_rate)
             transitions = TransitionGrowth(forest, growth, kind.has_curvature)
             transitions.grow(draw, lists.positions.depth, of_contexts)
-        return forest.pack()
+        return forest
 
     def _growth(
         self, examples: list[SampledExamples | ResidentExamples], n_threads: int

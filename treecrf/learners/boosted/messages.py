@@ -117,7 +117,7 @@ class IterationRequest:
     # ``n_iter``.
     first: int
     n_iter: int
-    trees: dict[str, np.ndarray]  # iterations ``first`` to ``n_iter - 1``, from `Forest.pack`
+    trees: Forest  # iterations ``first`` to ``n_iter - 1``
     request: SampleRequest | None  # examples to grow on; None if no trees grow
     learning_rate: float  # factor of the leaf values of the trees that grow
     wants_value: bool = False  # compute the objective, as a request does anyway
@@ -217,9 +217,9 @@ class ShardAnswer:
 class IterationResult:
     """Result of a step, from the answers of all shards."""
 
-    # Trees of iteration ``n_iter`` of the step, as from `Forest.pack`; None if there was no
-    # request, or the step must be repeated with this smaller ``mu``.
-    trees: dict[str, np.ndarray] | None
+    # Trees of iteration ``n_iter`` of the step; None if there was no request, or the step must be
+    # repeated with this smaller ``mu``.
+    trees: Forest | None
     mu: float  # threshold that keeps no more examples than wanted
     size: int  # sum of the absolute residuals of all examples, in units of 2**-30
     value: float  # objective on the training data; NaN if not computed

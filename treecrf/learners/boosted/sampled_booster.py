@@ -225,7 +225,7 @@ class SampledBooster:
         n_iter, rate = self.forest.n_iter, self._learning_rate
 
         def step(first: int) -> IterationRequest:
-            trees = self.forest.iterations(first, n_iter).pack()
+            trees = self.forest.iterations(first, n_iter)
             return IterationRequest(first, n_iter, trees, request, rate, **wanted)
 
         return self.shards.iterate(step(max(n_iter - 1, 0)), step)

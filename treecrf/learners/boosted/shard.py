@@ -126,9 +126,7 @@ class Shard:
         self._lock = lock
 
     def _add_trees(self, step: IterationRequest) -> None:
-        forest = self.setup.new_forest()
-        forest.extend(step.trees)
-        self.forest.extend(forest.iterations(self.n_iter - step.first, forest.n_iter).pack())
+        self.forest.extend(step.trees.iterations(self.n_iter - step.first, step.trees.n_iter))
         for part in self._training:
             part.scores.add_trees(self.forest)
 
