@@ -1,8 +1,8 @@
 """One process with two threads against a Dask cluster of two workers with one thread each.
 
 Both fit the same files, in alternation, and the models are compared. The time lost to Dask is the
-part of its elapsed time by which it exceeds that of one process. ``--profile`` shows what the
-workers do during the iterations, ``--scheduler`` the CPU time of the scheduler by number of shards.
+part of its elapsed time by which it exceeds that of one process. ``--scheduler`` shows the CPU time
+of the scheduler by number of shards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,7 +42,6 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=1_000_000)
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--scheduler", action="store_true")
     arguments = parser.parse_args()
     if arguments.scheduler:
@@ -53,13 +51,9 @@ def main() -> None:
         rows = []
         for name in arguments.cases:
             files = write(CASES[name], arguments.positions, Path(folder, name.partition(",")[0]))
-            if arguments.profile:
-                print(f"### {name}\n\n{profile(CASES[name], files, client, arguments)}\n")
-            else:
-                rows.append(compare(name, files, client, arguments))
-                print(markdown(HEADER, rows[-1:]), flush=True)
-    if rows:
-        print(f"\n{markdown(HEADER, rows)}")
+            rows.append(compare(name, files, client, arguments))
+            print(markdown(HEADER, rows[-1:]), flush=True)
+    print(f"\n{markdown(HEADER, rows)}")
 
 
 @contextmanager
@@ -97,19 +91,10 @@ class Run:
     elapsed: float
     iteration: float
     iteration_cpu: float
-    spans: list[tuple[float, float]]
 
 
 class Clock:
-    """Callback that measures the iterations of a fit after the first ones.
-
-    Parameters
-    ----------
-    cpu : callable
-        Returns CPU seconds.
-    n_iter : int
-        Number of iterations of the fit.
-    """
+    """Callback that measures the iterations of a fit after the first ones."""
 
     def __init__(self, cpu: Callable[[], float], n_iter: int):
         self._cpu = cpu
@@ -140,7 +125,7 @@ def run(fit: Callable[[Clock], TreeCRF], cpu: Callable[[], float], n_iter: int) 
     start = time.perf_counter()
     model = fit(clock)
     elapsed = time.perf_counter() - start
-    return Run(model, elapsed, clock.iteration(), clock.iteration_cpu(), clock.spans)
+    return Run(model, elapsed, clock.iteration(), clock.iteration_cpu())
 
 
 def run_local(case: Case, files: list[Path], n_iter: int) -> Run:
@@ -154,9 +139,7 @@ def run_local(case: Case, files: list[Path], n_iter: int) -> Run:
     return run(fit, time.process_time, n_iter)
 
 
-def run_dask(
-    case: Case, files: list[Path], client: Client, n_iter: int, cpu: Callable | None = None
-) -> Run:
+def run_dask(case: Case, files: list[Path], client: Client, n_iter: int) -> Run:
     """Fit on the workers; the scheduler is in this process."""
 
     def fit(clock: Clock) -> TreeCRF:
@@ -164,7 +147,7 @@ def run_dask(
         parts = [delayed(read)(file) for file in files]
         return model.fit(parts, callbacks=[clock]).to_local()
 
-    return run(fit, cpu or partial(cpu_of_all, client), n_iter)
+    return run(fit, partial(cpu_of_all, client), n_iter)
 
 
 def cpu_of_all(client: Client) -> float:
@@ -196,33 +179,6 @@ def compare(name: str, files: list[Path], client: Client, arguments: argparse.Na
     return [name, f"{n_positions:,}", one.show(1e3, 0), many.show(1e3, 0), lost.show(1, 0),
             many_cpu.over(one_cpu).show(), fit_one.show(1, 1), fit_many.show(1, 1),
             fit_many.over(fit_one).show()]  # fmt: skip
-
-
-# Where the time goes
-
-
-def profile(case: Case, files: list[Path], client: Client, arguments: argparse.Namespace) -> str:
-    """Table of the seconds of an iteration, by what the workers do."""
-    one = run_local(case, files, arguments.iterations)
-    client.get_task_stream()  # from now on, tasks are noted
-    many = run_dask(case, files, client, arguments.iterations, time.process_time)
-    begin, end = many.spans[SETTLED - 1][1], many.spans[-1][0]
-    n_iter = arguments.iterations - SETTLED
-    spent: Counter = Counter()
-    for task in client.get_task_stream(start=begin, stop=end):
-        for part in task["startstops"]:
-            name = task["key"].split("-")[1] if part["action"] == "compute" else "all tasks"
-            spent[f"{name}: {part['action']}"] += part["stop"] - part["start"]
-    elapsed = (end - begin) / n_iter
-    busy = sum(spent.values()) / n_iter
-    rows = [
-        ["one process, elapsed", f"{1e3 * one.iteration:.1f}"],
-        ["Dask, elapsed", f"{1e3 * elapsed:.1f}"],
-        *([name, f"{1e3 * seconds / n_iter:.1f}"] for name, seconds in spent.most_common()),
-        ["workers idle", f"{1e3 * (N_WORKERS * elapsed - busy):.1f}"],
-        ["CPU of client and scheduler", f"{1e3 * many.iteration_cpu:.1f}"],
-    ]
-    return markdown(("of an iteration", "ms"), rows)
 
 
 # The scheduler

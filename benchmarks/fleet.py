@@ -1,13 +1,12 @@
 """Distributed training in one process: real shards and trees, with a simulated clock and network.
 
 The data are cut into parts, one for each shard. Every step of every shard, every answer and every
-tree is that of training on a cluster, and the model is compared with that of one process. Measured
-are CPU seconds of one core, bytes, and the number of exchanges. Elapsed seconds are simulated, from
-the assumptions in `simulated_cluster.Cluster`.
+tree is that of training on a cluster. Measured are CPU seconds of one core, bytes, and the number
+of exchanges. Elapsed seconds are simulated, from the assumptions in `simulated_cluster.Cluster`.
 
-``exchanges`` shows the cost of an iteration for more and more data, ``shards`` for more and more
-shards. ``costs`` measures the unit costs of each case, and stores them in ``fleet.json``.
-``predict`` extrapolates them to large data and many workers, and draws the curves.
+``exchanges`` shows the cost of an iteration for more and more data, and checks that the model is
+that of one process. ``costs`` measures the unit costs of each case, and stores them in
+``fleet.json``. ``predict`` extrapolates them to large data and many workers, and draws the curves.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from unittest.mock import patch
 import numpy as np
 from measure import markdown
 from settings import papers_model
-from simulated_cluster import Cluster, Exchange, elapsed, elapsed_on_one, mean_elapsed
+from simulated_cluster import Cluster, Exchange, elapsed_on_one, mean_elapsed
 from suite.synthetic import sequences
 from words import plain_sentences
 
@@ -47,7 +46,6 @@ from treecrf.learners.boosted.messages import (
     ShardSettings,
     Stale,
 )
-from treecrf.learners.boosted.sampled_booster import SampledBooster
 from treecrf.learners.boosted.shard import Shard
 from treecrf.learners.boosted.training import train
 from treecrf.utils.partitions import LocalPartitions, identity
@@ -71,15 +69,9 @@ SETTLED = 2
 
 @dataclass(frozen=True)
 class Case:
-    """Data of any number of positions, and the settings to fit them.
+    """Data of any number of positions, and the settings to fit them."""
 
-    Attributes
-    ----------
-    read : callable
-        Returns sequences and labels of at least so many positions, or of all that there are.
-    settings : dict
-    """
-
+    # Returns sequences and labels of at least so many positions, or of all that there are.
     read: Callable[[int], tuple[list, list]]
     settings: dict[str, Any]
 
@@ -144,54 +136,22 @@ CASES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One exchange: CPU seconds of one core, and bytes.
+    """One exchange: CPU seconds of one core, and bytes."""
 
-    Attributes
-    ----------
-    n_iter : int
-        Number of iterations before.
-    has_request : bool
-        Whether trees were to grow.
-    shards, answers : float arrays (n_shards,)
-        Seconds of each step, and bytes of each answer.
-    joining, growth : float
-        Seconds to unpickle the answers, and to join them and grow trees.
-    trees : int or None
-        Bytes of the trees; None if none grew.
-    """
-
-    n_iter: int
-    has_request: bool
-    shards: np.ndarray
-    answers: np.ndarray
-    joining: float
-    growth: float
-    trees: int | None
-
-    def exchange(self) -> Exchange:
-        """Return the exchange for the simulated clock."""
-        return Exchange(self.shards, self.answers, self.joining, self.growth, self.trees or 0)
+    n_iter: int  # number of iterations before
+    shards: np.ndarray  # seconds of the step of each shard
+    answers: np.ndarray  # bytes of each answer
+    growth: float  # seconds to unpickle and join the answers, and to grow trees
+    trees: int | None  # bytes of the trees; None if none grew
 
 
 class MeasuredShards:
-    """Shards in this process whose answers are pickled as if they were sent.
-
-    Parameters
-    ----------
-    parts : list of EncodedPart
-    setup : ShardSettings
-    preparing : float
-        CPU seconds to read and encode the parts.
-
-    Attributes
-    ----------
-    measured : list of Measured
-    """
+    """Shards in this process whose answers are pickled as if they were sent."""
 
     def __init__(self, parts: list[EncodedPart], setup: ShardSettings, preparing: float):
         self.parts = parts
         self.setup = setup
-        self.preparing = preparing
+        self.preparing = preparing  # CPU seconds to read and encode the parts
         self.shards = [Shard(setup, {i: part}) for i, part in enumerate(parts)]
         self.growing = ListGrowing(setup)
         self.measured: list[Measured] = []
@@ -207,17 +167,9 @@ class MeasuredShards:
         drawn, joining = timed(lambda: [pickle.loads(data) for data in sent])
         grown, growth = timed(self.growing.grow, drawn, step)
         trees = None if grown.trees is None else len(pickle.dumps(grown.trees, protocol=5))
-        self.measured.append(
-            Measured(
-                step.n_iter,
-                step.request is not None,
-                np.array(seconds),
-                np.array([len(data) for data in sent]),
-                joining,
-                growth,
-                trees,
-            )
-        )
+        sizes = np.array([len(data) for data in sent])
+        of_step = Measured(step.n_iter, np.array(seconds), sizes, joining + growth, trees)
+        self.measured.append(of_step)
         return grown
 
 
@@ -241,37 +193,18 @@ def without_collections() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit on shards.
-
-    Attributes
-    ----------
-    model : TreeCRF
-    shards : MeasuredShards
-    """
+    """A fit on shards."""
 
     model: TreeCRF
     shards: MeasuredShards
 
-    def settled(self) -> list[Measured]:
-        """Return the exchanges in which trees grew, without the first iterations."""
-        return [m for m in self.shards.measured if m.trees and m.n_iter >= SETTLED]
-
     def middle(self, value: Callable[[Measured], float]) -> float:
-        """Return the median of a value of the settled exchanges."""
-        return median(map(value, self.settled()))
+        """Return the median of a value of the exchanges in which trees grew, after the first."""
+        return median(value(m) for m in self.shards.measured if m.trees and m.n_iter >= SETTLED)
 
 
 class MeasuredPartitions(LocalPartitions):
-    """Parts of the data, one for each shard.
-
-    Parameters
-    ----------
-    parts : sequence
-    begun : float
-        CPU seconds of the process when training began.
-    made : list of MeasuredShards
-        Receives the shards.
-    """
+    """Parts of the data, one for each shard, which note the shards and when training began."""
 
     def __init__(self, parts: Sequence[Any], begun: float, made: list[MeasuredShards]):
         super().__init__(parts)
@@ -308,21 +241,6 @@ def assert_equal(one: TreeCRF, other: TreeCRF) -> None:
     np.testing.assert_array_equal(one.train_score_, other.train_score_)
 
 
-def fit_local(model: TreeCRF, X: list, y: list) -> tuple[TreeCRF, float]:
-    """Fit in one process; return the median CPU seconds of an iteration too."""
-    seconds = []
-    step = SampledBooster.step
-
-    def timed_step(booster: SampledBooster) -> float:
-        value, spent = timed(step, booster)
-        seconds.append(spent)
-        return value
-
-    with patch.object(SampledBooster, "step", timed_step), without_collections():
-        model.fit(X, y)
-    return model, median(seconds[SETTLED:])
-
-
 # Tables
 
 
@@ -332,84 +250,18 @@ def exchanges(name: str, arguments: argparse.Namespace) -> str:
     for n_positions in arguments.positions:
         X, y = case.data(n_positions)
         settings = {"max_iter": arguments.iterations, "max_examples": arguments.max_examples}
-        one, _ = fit_local(case.model(**settings), X, y)
         fit = fit_on_shards(case.model(**settings), X, y, arguments.shards[0])
-        assert_equal(one, fit.model)
+        assert_equal(case.model(**settings).fit(X, y), fit.model)
         rows.append([
             f"{sum(map(len, y)):,}",
-            f"{n_exchanges(fit)}",
+            f"{len(fit.shards.measured)}",
             f"{fit.middle(lambda m: m.answers.sum()) / 1e6:.2f}",
             f"{fit.middle(lambda m: m.trees) / 1e3:.0f}",
-            f"{1e3 * fit.middle(lambda m: m.joining + m.growth):.0f}",
+            f"{1e3 * fit.middle(lambda m: m.growth):.0f}",
             f"{1e3 * fit.middle(lambda m: m.shards.sum()):.0f}",
         ])  # fmt: skip
     header = ("positions", "exchanges", "MB of answers", "kB of trees", "growth ms", "shards ms")
     return markdown(header, rows)
-
-
-def n_exchanges(fit: Fit) -> int:
-    return len(fit.shards.measured)
-
-
-def shards(name: str, arguments: argparse.Namespace) -> str:
-    """Table of fleets by number of shards, with the simulated clock."""
-    case, rows = CASES[name], []
-    X, y = case.data(arguments.positions[-1])
-    settings = {"max_iter": arguments.iterations, "max_examples": arguments.max_examples}
-    one, local = fit_local(case.model(**settings), X, y)
-    for n_shards in arguments.shards:
-        fit = fit_on_shards(case.model(**settings), X, y, n_shards)
-        assert_equal(one, fit.model)
-        clocks = {
-            "quiet": replace(WORKERS_OF_ONE_CORE, straggling=0.0, loss=0.0),
-            "stragglers": replace(WORKERS_OF_ONE_CORE, straggling=0.5, loss=0.0),
-            "losses": replace(WORKERS_OF_ONE_CORE, straggling=0.5, loss=arguments.loss),
-        }
-        rebuilding = rebuilding_seconds(fit) / n_shards
-        rows.append([
-            f"{n_shards}",
-            f"{n_exchanges(fit)}",
-            f"{fit.middle(lambda m: m.answers.sum()) / 1e6:.2f}",
-            f"{fit.middle(lambda m: m.shards.sum() + m.joining + m.growth) / local:.2f}",
-            f"{1e3 * fit.middle(lambda m: np.median(m.shards)):.2f}",
-            f"{1e3 * fit.middle(lambda m: m.joining):.1f}",
-            f"{1e3 * fit.middle(lambda m: m.growth):.0f}",
-            *(f"{simulated(fit, clock, rebuilding):.2f}" for clock in clocks.values()),
-        ])  # fmt: skip
-        del fit
-    header = ("shards", "exchanges", "MB of answers", "CPU / one process", "ms of a shard",
-              "unpickling ms", "growth ms", "quiet s", "stragglers s", "and losses s")  # fmt: skip
-    n = f"{sum(map(len, y)):,} positions, {arguments.iterations} iterations"
-    return f"{n}; one process: {1e3 * local:.0f} ms an iteration\n\n{markdown(header, rows)}"
-
-
-# The shards of a measured fleet are far too small to use several cores.
-WORKERS_OF_ONE_CORE = Cluster(cores=1, efficiency=1.0, growth_speedup=1.0)
-
-
-def simulated(fit: Fit, cluster: Cluster, rebuilding: float) -> float:
-    """Return the seconds of the whole fit by the simulated clock."""
-    random = np.random.default_rng(0)
-    return sum(
-        elapsed(replace(m.exchange(), rebuilding=rebuilding), cluster, random)
-        for m in fit.shards.measured
-    )
-
-
-def rebuilding_seconds(fit: Fit) -> float:
-    """Return the CPU seconds to encode all parts, and to add the trees to their scores again."""
-    return fit.shards.preparing + catching_up(fit)
-
-
-def catching_up(fit: Fit) -> float:
-    """Return the CPU seconds to add the trees to the scores of new shards."""
-    forest = fit.model._forest
-    step = IterationRequest(0, forest.n_iter, forest, None, 1.0)
-    with without_collections():
-        return sum(
-            timed(lambda part=part, i=i: Shard(fit.shards.setup, {i: part}).run(step))[1]
-            for i, part in enumerate(fit.shards.parts)
-        )
 
 
 # Unit costs
@@ -417,38 +269,21 @@ def catching_up(fit: Fit) -> float:
 
 @dataclass(frozen=True)
 class Costs:
-    """Measured costs of a case; seconds are CPU seconds of one core.
+    """Measured costs of a case; seconds are CPU seconds of one core."""
 
-    Attributes
-    ----------
-    step, step_examples : float
-        Seconds of the steps of all shards: for each position, and for all examples together.
-    step_of_shard : float
-        Seconds of the step of a shard, whatever its size.
-    growth : float
-        Seconds of the growth of the trees of an iteration.
-    joining : float
-        Seconds to unpickle and join the answers, for each byte.
-    joining_of_shard : float
-        The same, for each shard.
-    answers, answer_of_shard : float
-        Bytes of the answers of all shards, and those of each shard without examples.
-    trees : float
-        Bytes of the trees of an iteration.
-    preparing, catching_up : float
-        Seconds to read and encode the data, for each position, and to add the trees of an
-        iteration to new scores, for each position.
-    """
-
+    # Seconds of the steps of all shards: for each position, and for all examples together.
     step: float
     step_examples: float
-    step_of_shard: float
-    growth: float
+    step_of_shard: float  # seconds of the step of a shard, whatever its size
+    growth: float  # seconds of the growth of the trees of an iteration
+    # Seconds to unpickle and join the answers: for each byte, and for each shard.
     joining: float
     joining_of_shard: float
+    # Bytes of the answers of all shards, and of the answer of each shard without examples.
     answers: float
     answer_of_shard: float
-    trees: float
+    trees: float  # bytes of the trees of an iteration
+    # Seconds to read and encode a position, and to add the trees of an iteration to its new scores.
     preparing: float
     catching_up: float
 
@@ -469,7 +304,7 @@ def measure_costs(name: str, arguments: argparse.Namespace) -> Costs:
     step = more / n_more
     growth = growth_in_one(case.model(**settings), X, y)
     # The rest of the growth on shards puts their answers together.
-    joined = fit.middle(lambda m: m.joining + m.growth) - growth
+    joined = fit.middle(lambda m: m.growth) - growth
     joining = max(0.0, joined) / fit.middle(lambda m: m.answers.sum())
     trees, preparing = fit.middle(lambda m: m.trees), fit.shards.preparing / n
     routing = catching_up(fit) / (n * arguments.iterations)
@@ -497,7 +332,7 @@ def costs_of_shards(case: Case, settings: dict[str, int], n_many: int) -> dict[s
     few, many = (fit_on_shards(case.model(**settings), X, y, n) for n in (2, n_many))
     return {
         "step_of_shard": difference_by_shard(few, many, lambda m: m.shards.sum()),
-        "joining_of_shard": difference_by_shard(few, many, lambda m: m.joining + m.growth),
+        "joining_of_shard": difference_by_shard(few, many, lambda m: m.growth),
         "answer_of_shard": difference_by_shard(few, many, lambda m: m.answers.sum()),
     }
 
@@ -513,6 +348,17 @@ def difference_by_shard(few: Fit, many: Fit, value: Callable[[Measured], float])
     return max(0.0, more / (len(many.shards.parts) - len(few.shards.parts)))
 
 
+def catching_up(fit: Fit) -> float:
+    """Return the CPU seconds to add the trees to the scores of new shards."""
+    forest = fit.model._forest
+    step = IterationRequest(0, forest.n_iter, forest, None, 1.0)
+    with without_collections():
+        return sum(
+            timed(lambda part=part, i=i: Shard(fit.shards.setup, {i: part}).run(step))[1]
+            for i, part in enumerate(fit.shards.parts)
+        )
+
+
 def growth_in_one(model: TreeCRF, X: list, y: list) -> float:
     """Return the CPU seconds of the growth of an iteration in one process."""
     seconds = []
@@ -523,8 +369,8 @@ def growth_in_one(model: TreeCRF, X: list, y: list) -> float:
         seconds.append(spent)
         return value
 
-    with patch.object(ListGrowing, "grow", timed_growth):
-        fit_local(model, X, y)
+    with patch.object(ListGrowing, "grow", timed_growth), without_collections():
+        model.fit(X, y)
     return median(seconds[SETTLED:])
 
 
@@ -694,13 +540,12 @@ PANELS = ("symbols, 3 labels", "20 numbers, 5 labels", "text, 22 labels")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("exchanges", "shards", "costs", "predict"))
+    parser.add_argument("table", choices=("exchanges", "costs", "predict"))
     parser.add_argument("--cases", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--positions", nargs="+", type=int, default=[1_000_000])
     parser.add_argument("--shards", nargs="+", type=int, default=[64])
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--max-examples", type=int, default=300_000)
-    parser.add_argument("--loss", type=float, default=0.0001)
     arguments = parser.parse_args()
     if arguments.table == "predict":
         print(f"{Cluster()}\n\n{predict(Cluster())}")
@@ -709,9 +554,8 @@ def main() -> None:
         costs(arguments.cases, arguments)
         print(table_of_costs())
     else:
-        table = {"exchanges": exchanges, "shards": shards}[arguments.table]
         for name in arguments.cases:
-            print(f"### {name}\n\n{table(name, arguments)}\n", flush=True)
+            print(f"### {name}\n\n{exchanges(name, arguments)}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from measure import markdown
 from papers_data import folder
 from settings import papers_model
 
-from treecrf import FutureFeatureMEMM, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf import FutureFeatureMEMM, TreeMEMM
 from treecrf.datasets import make_future_bags
 from treecrf.learners.future.features import Bags
 
@@ -36,9 +36,6 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=DATA, default=["bags"])
     parser.add_argument("--kinds", nargs="+", default=["xor", "or", "extra"])
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument(
-        "--others", action="store_true", help="include learners that do not discover features"
-    )
     parser.add_argument("--labels", type=int, choices=(2, 5), default=2)
     parser.add_argument("--orders", nargs="+", type=int, default=list(ORDERS))
     arguments = parser.parse_args()
@@ -46,8 +43,6 @@ def main() -> None:
         header = ("problem", "seed", "test %", "instances %", "bags %", "features", "size", "s")
         rows = [found for kind in arguments.kinds for found in discoveries(kind, arguments.seeds)]
         print(markdown(header, rows))
-        if arguments.others:
-            print(markdown(("problem", *others()), [without(kind) for kind in arguments.kinds]))
     if "nettalk" in arguments.data:
         header = ("order", "bag", "marginal %", "viterbi %", "greedy %", "features", "s")
         header = (*header, "control: marginal %", "viterbi %", "greedy %", "plain: marginal %")
@@ -90,22 +85,6 @@ def fractions_correct(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
         float((np.any(scores, axis=0) == positive).mean()),
         float((np.any(values, axis=0) == in_bags).mean()),
     )
-
-
-def others() -> dict:
-    """Learners under the names of table 5.4."""
-    return {
-        "FF-MEMM": FutureFeatureMEMM(order=0, random_state=0),
-        "SW": papers_model(SlidingWindowClassifier, **STOPPING),
-        "MEMM-1": papers_model(TreeMEMM, **STOPPING),
-        **{f"CRF-{order}": papers_model(TreeCRF, order=order, **STOPPING) for order in ORDERS},
-    }
-
-
-def without(kind: str) -> list[str]:
-    """Row with their accuracies, for the first seed."""
-    training, test = bags(kind, 0)
-    return [kind, *(percent(model.fit(*training).score(*test)) for model in others().values())]
 
 
 def discovery_times() -> Iterator[list[str]]:

@@ -13,94 +13,44 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Cluster:
-    """Assumptions about machines and the network between them.
+    """Assumptions about machines and the network between them. Times are in seconds."""
 
-    Attributes
-    ----------
-    cores : int
-        Number of cores of a worker, and of the one machine that it is compared with.
-    efficiency : float
-        Speed-up of the work on a shard by the cores, relative to their number. `threads.py`
-        computes 0.6 to 0.8.
-    growth_speedup : float
-        Speed-up of the growth of trees by the cores of a worker. `threads.py` computes 5 to 6.
-    latency : float
-        Seconds that a message takes, whatever its size.
-    bandwidth : float
-        Bytes per second of the link of the worker that grows the trees. All answers arrive through
-        this link, one after another, and the trees leave through it, a copy for each worker.
-    overhead : float
-        Seconds of the client and the scheduler for an iteration.
-    task : float
-        Seconds of the scheduler for the task of a shard; tasks follow one another.
-    straggling : float
-        Standard deviation of the logarithm of a random factor, with median 1, of the time that a
-        shard takes.
-    loss : float
-        Probability that a worker is lost, for each worker and iteration.
-    detection : float
-        Seconds until a loss is noticed and another worker takes over.
-    reading : float
-        Bytes per second at which a worker reads its part of the data again.
-    """
-
-    cores: int = 16
-    efficiency: float = 0.75
-    growth_speedup: float = 6.0
-    latency: float = 0.0005
+    cores: int = 16  # of a worker, and of the one machine that it is compared with
+    efficiency: float = (
+        0.75  # speed-up of the work on a shard by the cores, relative to their number
+    )
+    growth_speedup: float = 6.0  # of the growth of trees by the cores of a worker
+    latency: float = 0.0005  # of a message, whatever its size
+    # Bytes per second of the link of the worker that grows the trees. All answers arrive through
+    # this link, one after another, and the trees leave through it, a copy for each worker.
     bandwidth: float = 1.25e9
-    overhead: float = 0.01
-    task: float = 0.0005
+    overhead: float = 0.01  # of the client and the scheduler in an iteration
+    task: float = 0.0005  # of the scheduler for the task of a shard; tasks follow one another
+    # Standard deviation of the logarithm of a random factor, with median 1, of a shard's time.
     straggling: float = 0.1
-    loss: float = 1e-5
-    detection: float = 10.0
-    reading: float = 2e8
+    loss: float = 1e-5  # probability that a worker is lost, for each worker and iteration
+    detection: float = 10.0  # until a loss is noticed and another worker takes over
+    reading: float = 2e8  # bytes per second at which a worker reads its part of the data again
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """An iteration, as measured or extrapolated: seconds are those of one core.
+    """An iteration, as measured or extrapolated. Times are seconds of one core."""
 
-    Attributes
-    ----------
-    shards : float array (n_shards,)
-        Seconds of the step of each shard.
-    answers : float array (n_shards,)
-        Bytes of their answers.
-    joining : float
-        Seconds to unpickle and join the answers, which one core does.
-    growth : float
-        Seconds of the growth of the trees, which several cores share.
-    trees : float
-        Bytes of the trees.
-    reading : float
-        Bytes of the data of a shard, which are read again after a loss.
-    rebuilding : float
-        Seconds to encode the data of a shard, and to add the trees so far to its scores.
-    """
-
-    shards: np.ndarray
-    answers: np.ndarray
-    joining: float
-    growth: float
-    trees: float
-    reading: float = 0.0
-    rebuilding: float = 0.0
+    shards: np.ndarray  # the step of each shard
+    answers: np.ndarray  # bytes of their answers
+    joining: float  # unpickling and joining of the answers, which one core does
+    growth: float  # growth of the trees, which several cores share
+    trees: float  # bytes of the trees
+    reading: float = 0.0  # bytes of the data of a shard, which are read again after a loss
+    rebuilding: float = 0.0  # encoding of a shard's data, and additions of the trees so far
 
 
 def elapsed(
-    exchange: Exchange,
-    cluster: Cluster,
-    random: np.random.Generator,
-    lost: np.ndarray | bool | None = None,
+    exchange: Exchange, cluster: Cluster, random: np.random.Generator, lost: np.ndarray | bool
 ) -> float:
-    """Return the seconds of an iteration by the simulated clock.
-
-    ``lost`` are the shards that are lost in the iteration; by default, they are drawn.
-    """
+    """Return the seconds of an iteration by the simulated clock, in which shards may be lost."""
     n = len(exchange.shards)
-    if lost is None:
-        lost = random.random(n) < cluster.loss
     sent = cluster.overhead + n * exchange.trees / cluster.bandwidth + 2 * cluster.latency
     begun = sent + cluster.task * np.arange(1, n + 1)
     steps = exchange.shards / (cluster.cores * cluster.efficiency)

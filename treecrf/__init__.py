@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from treecrf._version import __version__
+from treecrf._version import __version__ as __version__
 
 try:
     import treecrf._cyutility  # noqa: F401
@@ -20,62 +20,40 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from treecrf import callbacks, datasets, inspection, metrics, papers, plotting
-    from treecrf.inputs.dataset import split
-    from treecrf.learners.boosted.average import average
-    from treecrf.learners.boosted.crf import TreeCRF
-    from treecrf.learners.boosted.memm import TreeMEMM
-    from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
-    from treecrf.learners.boosted.window import SlidingWindowClassifier
-    from treecrf.learners.flat.forest import Pruned
-    from treecrf.learners.flat.model import FlatModel, flatten
-    from treecrf.learners.future.features import FutureFeature
-    from treecrf.learners.future.memm import FutureFeatureMEMM
-    from treecrf.learners.future.transformer import FutureFeatures
-    from treecrf.learners.hmm import HMMClassifier
-    from treecrf.learners.linear.crf import LinearCRF
-    from treecrf.learners.per_sequence import PerSequence
-    from treecrf.learners.registry import load
-    from treecrf.learners.stream import Stream
-    from treecrf.learners.structured.max_margin.classifier import StructuredSVM
-    from treecrf.learners.structured.perceptron import StructuredPerceptron
-    from treecrf.learners.structured.sequence_boosting.classifier import (
-        ChosenFeature,
-        SequenceBoostingClassifier,
+    from treecrf import callbacks as callbacks
+    from treecrf import datasets as datasets
+    from treecrf import inspection as inspection
+    from treecrf import metrics as metrics
+    from treecrf import papers as papers
+    from treecrf import plotting as plotting
+    from treecrf.inputs.dataset import split as split
+    from treecrf.learners.boosted.average import average as average
+    from treecrf.learners.boosted.crf import TreeCRF as TreeCRF
+    from treecrf.learners.boosted.memm import TreeMEMM as TreeMEMM
+    from treecrf.learners.boosted.recurrent import (
+        RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
     )
-    from treecrf.utils.model_file import ModelFileError
-
-__all__ = [
-    "ChosenFeature",
-    "FlatModel",
-    "FutureFeature",
-    "FutureFeatureMEMM",
-    "FutureFeatures",
-    "HMMClassifier",
-    "LinearCRF",
-    "ModelFileError",
-    "PerSequence",
-    "Pruned",
-    "RecurrentSlidingWindowClassifier",
-    "SequenceBoostingClassifier",
-    "SlidingWindowClassifier",
-    "Stream",
-    "StructuredPerceptron",
-    "StructuredSVM",
-    "TreeCRF",
-    "TreeMEMM",
-    "__version__",
-    "average",
-    "callbacks",
-    "datasets",
-    "flatten",
-    "inspection",
-    "load",
-    "metrics",
-    "papers",
-    "plotting",
-    "split",
-]
+    from treecrf.learners.boosted.window import SlidingWindowClassifier as SlidingWindowClassifier
+    from treecrf.learners.flat.forest import Pruned as Pruned
+    from treecrf.learners.flat.model import FlatModel as FlatModel
+    from treecrf.learners.flat.model import flatten as flatten
+    from treecrf.learners.future.features import FutureFeature as FutureFeature
+    from treecrf.learners.future.memm import FutureFeatureMEMM as FutureFeatureMEMM
+    from treecrf.learners.future.transformer import FutureFeatures as FutureFeatures
+    from treecrf.learners.hmm import HMMClassifier as HMMClassifier
+    from treecrf.learners.linear.crf import LinearCRF as LinearCRF
+    from treecrf.learners.per_sequence import PerSequence as PerSequence
+    from treecrf.learners.registry import load as load
+    from treecrf.learners.stream import Stream as Stream
+    from treecrf.learners.structured.max_margin.classifier import StructuredSVM as StructuredSVM
+    from treecrf.learners.structured.perceptron import StructuredPerceptron as StructuredPerceptron
+    from treecrf.learners.structured.sequence_boosting.classifier import (
+        ChosenFeature as ChosenFeature,
+    )
+    from treecrf.learners.structured.sequence_boosting.classifier import (
+        SequenceBoostingClassifier as SequenceBoostingClassifier,
+    )
+    from treecrf.utils.model_file import ModelFileError as ModelFileError
 
 _SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "papers", "plotting")
 # The modules of all other names. They are imported when a name is first used, so that the command
@@ -104,6 +82,7 @@ _HOMES = {
     "load": "treecrf.learners.registry",
     "split": "treecrf.inputs.dataset",
 }
+__all__ = sorted([*_SUB_PACKAGES, *_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

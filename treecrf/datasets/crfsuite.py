@@ -118,7 +118,9 @@ def _parse(line: str, lines: Lines) -> tuple[str, Attributes]:
     attributes: Attributes = {}
     for field in fields[1:]:
         name, value = _split(field, lines)
-        attributes[name] = attributes.get(name, 0.0) + _number(value, name, lines)
+        if value and not _NUMBER.fullmatch(value):
+            raise lines.error(f"the value {value!r} of {name!r} is not a number")
+        attributes[name] = attributes.get(name, 0.0) + (float(value) if value else 1.0)
     return label, attributes
 
 
@@ -133,11 +135,3 @@ def _split(field: str, lines: Lines) -> tuple[str, str | None]:
     if ":" in value:
         raise lines.error(rf"too many colons in {field!r}; escape a colon in a name as \:")
     return name, value if colon else None
-
-
-def _number(value: str | None, name: str, lines: Lines) -> float:
-    if not value:
-        return 1.0
-    if not _NUMBER.fullmatch(value):
-        raise lines.error(f"the value {value!r} of {name!r} is not a number")
-    return float(value)

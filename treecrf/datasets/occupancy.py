@@ -6,7 +6,6 @@ import csv
 import math
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -74,7 +73,14 @@ def fetch_occupancy(
     paths = [locate(f"occupancy/{name}", data_home) for name in FILES[subset]]
     dates, data, target = zip(*map(_read, paths), strict=True)
     if as_frame:
-        data = map(_frame, data, dates)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("as_frame=True needs pandas: pip install pandas") from error
+        data = [
+            pd.DataFrame(table, columns=FEATURES, index=pd.DatetimeIndex(times, name="date"))
+            for table, times in zip(data, dates, strict=True)
+        ]
     return labeled(
         list(data),
         list(target),
@@ -109,11 +115,3 @@ def _parse(row: list[str], lines: Lines) -> tuple[np.datetime64, list[float], in
     if row[-1] not in ("0", "1") or not all(map(math.isfinite, features)):
         raise lines.error("expected numbers, and 0 or 1 last")
     return date, features, int(row[-1])
-
-
-def _frame(table: np.ndarray, dates: np.ndarray) -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install pandas") from error
-    return pd.DataFrame(table, columns=FEATURES, index=pd.DatetimeIndex(dates, name="date"))

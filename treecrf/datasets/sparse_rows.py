@@ -99,7 +99,9 @@ def iter_sparse(file: TextSource) -> Iterator[tuple[sparse.csr_array, np.ndarray
                 + (f" or {[number + 1, 1]}" if labels else "")
             )
         features.append(_features(row, n_features, lines))
-        labels.append(_label(row, n_labels, lines))
+        if row[-1] >= n_labels:
+            raise lines.error(f"label {row[-1]}; the first line declares {n_labels} labels")
+        labels.append(row[-1])
     if labels:
         yield _matrix(features, n_features), np.array(labels)
     n_read = number if labels else 0
@@ -133,12 +135,6 @@ def _features(row: list[int], n_features: int, lines: Lines) -> list[int]:
     if len(set(features)) < len(features):
         raise lines.error("a feature occurs twice")
     return features
-
-
-def _label(row: list[int], n_labels: int, lines: Lines) -> int:
-    if row[-1] >= n_labels:
-        raise lines.error(f"label {row[-1]}; the first line declares {n_labels} labels")
-    return row[-1]
 
 
 def _matrix(features: list[list[int]], n_features: int) -> sparse.csr_array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,14 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted import CheckedData, check_model, feature_index, has_trees, window_of
+from treecrf.inspection.fitted import (
+    CheckedData,
+    check_model,
+    feature_index,
+    has_trees,
+    integer_between,
+    window_of,
+)
 from treecrf.inspection.replaced import ReplacedSequences, column_values
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.learners.classifier import SequenceClassifier
@@ -139,133 +146,77 @@ def partial_dependence(
     codes = data.chain_codes() if response == "score" else None
     if isinstance(model, FlatModel):
         model = model._predictor()
-    grid, at = _Grid.of(model._schema, sequences, feature), ""
+    schema, at = model._schema, ""
+    sequences = sequences.for_model(schema)
+    names = feature_names(schema)
+    j = feature_index(feature, names, "feature=")
     if offset is not None:
         left, right = window_of(model)
-        offset = _checked(offset, left, right)
+        what = ", the window of the model, or None"
+        offset = integer_between("offset", offset, -left, right, what)
         at = bracketed(offset) if left or right else ""
         offset = -offset if model._trained_backward else offset
     if values is not None:
-        points = grid.checked(values)
+        items = as_list(values, "values", "values of the feature")
+        values = [_checked_value(schema, j, names[j], value) for value in items]
     else:
         check_positive("n_values", n_values)
-        points = grid.chosen(int(n_values), _thresholds(model, grid.feature, offset))
-    if offset is None:
-        scores = [_everywhere(model, grid.feature, point) for point in points]
-    else:
-        scores = [_at_offset(model, grid.feature, offset, point) for point in points]
+        if schema.kinds[j] == BOOLEAN:
+            values = [False, True]
+        elif schema.kinds[j] == CATEGORY:
+            values = _most_frequent(sequences, j, schema.categories[j], int(n_values))
+        else:
+            values = _spread(sequences, j, int(n_values), _thresholds(model, j, offset))
+        if not values:
+            raise ValueError(f"no value of {names[j]} in X occurs in the training data")
+    scores = [_scores_with(model, j, offset, value) for value in values]
     return Bunch(
-        grid_values=np.array([point.value for point in points]),
-        average=_means(model, (grid.sequences, codes), offset, scores),
+        grid_values=np.array(values),
+        average=_means(model, (sequences, codes), offset, scores),
         labels=model.classes_,
-        feature_name=grid.name + at,
-        is_number=grid.is_number,
+        feature_name=names[j] + at,
+        is_number=bool(schema.kinds[j] == NUMBER),
         response=response,
     )
 
 
-def _checked(offset: Any, left: int, right: int) -> int:
-    is_integer = isinstance(offset, numbers.Integral) and not isinstance(offset, bool)
-    if not is_integer or not -left <= offset <= right:
-        raise ValueError(
-            f"offset={offset!r}; expected an integer from {-left} to {right}, the window of the "
-            "model, or None"
-        )
-    return int(offset)
+def _checked_value(schema: InputSchema, j: int, name: str, value: Any) -> Any:
+    """Check a value that the user passed."""
+    if schema.kinds[j] == CATEGORY:
+        categories = schema.categories[j].tolist()
+        if value not in categories:
+            raise ValueError(
+                f"values: {value!r}; expected one of the {len(categories)} categories of "
+                f"{name} in the training data"
+            )
+        return categories[categories.index(value)]
+    is_boolean = schema.kinds[j] == BOOLEAN
+    is_number = isinstance(value, (numbers.Real, np.bool_)) and np.isfinite(value)
+    if not is_number or (is_boolean and value not in (0, 1)):
+        kind = "booleans" if is_boolean else "finite numbers"
+        raise ValueError(f"values: {value!r}; expected {kind}")
+    return bool(value) if is_boolean else value
 
 
-@dataclass(frozen=True)
-class _Point:
-    """A value of the feature."""
-
-    value: Any
-    cell: Any  # the value in a column of the sequences
-    row: np.ndarray  # input with this value: one symbol, or one row with zeros elsewhere
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """The values of a feature."""
-
-    schema: InputSchema
-    sequences: Sequences  # with the model's codes of categories
-    feature: int
-    name: str
-
-    @classmethod
-    def of(cls, schema: InputSchema, sequences: Sequences, feature: Any) -> _Grid:
-        """Find the feature."""
-        names = feature_names(schema)
-        j = feature_index(feature, names, "feature=")
-        return cls(schema, sequences.for_model(schema), j, names[j])
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the feature is a number, not a category or a boolean."""
-        return self._kind == NUMBER
-
-    @property
-    def _kind(self) -> int:
-        return int(self.schema.kinds[self.feature])
-
-    def checked(self, values: Any) -> list[_Point]:
-        """Check the values that the user passed."""
-        items = as_list(values, "values", "values of the feature")
-        return [self._point(self._checked_value(value)) for value in items]
-
-    def chosen(self, n_values: int, thresholds: np.ndarray) -> list[_Point]:
-        """Choose values of the sequences; for numbers, also values next to thresholds."""
-        if self._kind == BOOLEAN:
-            return [self._point(value) for value in (False, True)]
-        column = column_values(self.sequences, self.feature)
-        if self.sequences.form != "symbols":
-            column = column[~np.isnan(column.astype(np.float64))]
-            # Categories are counted from 1; 0 stands for unknown ones.
-            column = column[column > 0] if self._kind == CATEGORY else column
-        distinct, counts = np.unique(column, return_counts=True)
-        if self._kind == CATEGORY:
-            categories = self.schema.categories[self.feature]
-            if self.sequences.form != "symbols":
-                distinct = categories[distinct.astype(np.intp) - 1]
-            in_training = np.isin(distinct, categories)
-            distinct, counts = distinct[in_training], counts[in_training]
-            distinct = np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]])
-        elif len(distinct):
-            distinct = _spread(column, distinct, n_values, thresholds)
-        if not len(distinct):
-            raise ValueError(f"no value of {self.name} in X occurs in the training data")
-        return [self._point(value.item()) for value in distinct]
-
-    def _checked_value(self, value: Any) -> Any:
-        if self._kind == CATEGORY:
-            categories = self.schema.categories[self.feature].tolist()
-            if value not in categories:
-                raise ValueError(
-                    f"values: {value!r}; expected one of the {len(categories)} categories of "
-                    f"{self.name} in the training data"
-                )
-            return categories[categories.index(value)]
-        is_number = isinstance(value, (numbers.Real, np.bool_)) and np.isfinite(value)
-        if not is_number or (self._kind == BOOLEAN and value not in (0, 1)):
-            kind = "booleans" if self._kind == BOOLEAN else "finite numbers"
-            raise ValueError(f"values: {value!r}; expected {kind}")
-        return bool(value) if self._kind == BOOLEAN else value
-
-    def _point(self, value: Any) -> _Point:
-        if self.schema.form == "symbols":
-            return _Point(value, value, np.array([value]))
-        code = value
-        if self._kind == CATEGORY:
-            code = self.schema.categories[self.feature].tolist().index(value) + 1.0
-        row = np.zeros((1, self.schema.n_features))
-        row[0, self.feature] = code
-        return _Point(value, code, row)
+def _most_frequent(sequences: Sequences, j: int, categories: np.ndarray, n_values: int) -> list:
+    """Choose the most frequent values of a category, in sorted order."""
+    distinct, counts = np.unique(column_values(sequences, j), return_counts=True)
+    if sequences.form != "symbols":
+        # Categories are counted from 1; 0 stands for unknown ones.
+        known = distinct > 0
+        distinct, counts = categories[distinct[known].astype(np.intp) - 1], counts[known]
+    in_training = np.isin(distinct, categories)
+    distinct, counts = distinct[in_training], counts[in_training]
+    return np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]]).tolist()
 
 
-def _spread(
-    column: np.ndarray, distinct: np.ndarray, n_values: int, thresholds: np.ndarray
-) -> np.ndarray:
+def _spread(sequences: Sequences, j: int, n_values: int, thresholds: np.ndarray) -> list:
     """Choose values of a number so that lines between them follow a function with jumps."""
+    column = column_values(sequences, j)
+    column = column[~np.isnan(column.astype(np.float64))]
+    distinct = np.unique(column)
+    if not len(distinct):
+        return []
     ends = distinct[[0, -1]]
     if len(distinct) > n_values:
         quantiles = np.quantile(column, QUANTILES)
@@ -281,7 +232,7 @@ def _spread(
     n_others = n_values - 2 * len(jumps)
     others = np.linspace(*ends, n_others) if len(distinct) > n_others else distinct
     # A test is true above its threshold.
-    return np.unique(np.concatenate([others, jumps, np.nextafter(jumps, np.inf)]))
+    return np.unique(np.concatenate([others, jumps, np.nextafter(jumps, np.inf)])).tolist()
 
 
 def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> np.ndarray:
@@ -312,33 +263,40 @@ def _columns_of(encoder: Encoder, feature: int) -> list[tuple[int, bool]]:
     ]
 
 
-def _everywhere(model: SequenceClassifier, feature: int, point: _Point) -> Scores:
-    """Return the scores if the feature has the value at all positions."""
+def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, value: Any) -> Scores:
+    """Return the scores if the feature has a value at an offset in the window, or everywhere."""
+    schema = model._schema
+    if schema.form == "symbols":
+        code, row = value, np.array([value])
+    else:
+        code = value
+        if schema.kinds[feature] == CATEGORY:
+            code = schema.categories[feature].tolist().index(value) + 1.0
+        row = np.zeros((1, schema.n_features))
+        row[0, feature] = code
 
-    def scores(part: Sequences, threads: Threads) -> np.ndarray:
-        column = np.array([point.cell] * part.n_positions)
+    def everywhere(part: Sequences, threads: Threads) -> np.ndarray:
+        column = np.array([code] * part.n_positions)
         if part.form != "symbols" and part.kinds is not None:
             column = column.astype(np.float64)
-        changed = ReplacedSequences.of(part, feature, column)
-        return model._scores_of(replace(changed, dtype=np.result_type(part.dtype, column)), threads)
+        replaced = ReplacedSequences.of(part, feature, column)
+        dtype = np.result_type(part.dtype, column)
+        return model._scores_of(replace(replaced, dtype=dtype), threads)
 
-    return scores
-
-
-def _at_offset(model: SequenceClassifier, feature: int, offset: int, point: _Point) -> Scores:
-    """Return the scores if the feature has the value at an offset in the window."""
+    if offset is None:
+        return everywhere
     labels = pairs = None
     if isinstance(model, LinearSequenceClassifier):
-        changed, labels, pairs = without_feature(model, feature, offset, point.row)
+        changed, labels, pairs = without_feature(model, feature, offset, row)
     else:
         changed = copy.copy(model)
-        outcomes = _outcomes(model._encoder, feature, offset, point.value)
+        outcomes = _outcomes(model._encoder, feature, offset, value)
         changed._forest = resolved(model._forest, outcomes)
         if model._start is not None:
             start = model._start.estimator
-            changed.init_, labels, pairs = without_feature(start, feature, offset, point.row)
+            changed.init_, labels, pairs = without_feature(start, feature, offset, row)
 
-    def scores(part: Sequences, threads: Threads) -> np.ndarray:
+    def at_offset(part: Sequences, threads: Threads) -> np.ndarray:
         result = changed._scores_of(part, threads)
         inside, is_first = _inside(part.offsets, offset), positions_in_sequences(part.offsets) == 0
         if pairs is not None:
@@ -349,7 +307,7 @@ def _at_offset(model: SequenceClassifier, feature: int, offset: int, point: _Poi
             result[:, ~inside] = model._scores_of(part, threads)[:, ~inside]
         return result
 
-    return scores
+    return at_offset
 
 
 def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcomes:
@@ -360,21 +318,19 @@ def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcom
         result = np.full(len(columns), -1)
         for column, is_indicator in own:
             i = np.flatnonzero((columns == column) & (offsets == offset))
-            # The indicator of missing values is false.
-            result[i] = 0 if is_indicator else _holds(encoder, column, tests[i], value)
+            learned, here = encoder.columns[column], tests[i].astype(np.intp)
+            if is_indicator:
+                result[i] = 0  # no value is missing
+            elif learned.kind == "boolean":
+                result[i] = bool(value)
+            elif learned.kind == "category":
+                result[i] = learned.values[here] == value
+            else:
+                down = points_down(encoder, column, here)
+                result[i] = (value > learned.values[here]) != down
         return result
 
     return outcomes
-
-
-def _holds(encoder: Encoder, column: int, tests: np.ndarray, value: Any) -> np.ndarray:
-    """Return the outcomes of tests of a column."""
-    learned, tests = encoder.columns[column], tests.astype(np.intp)
-    if learned.kind == "boolean":
-        return np.full(len(tests), bool(value))
-    if learned.kind == "category":
-        return learned.values[tests] == value
-    return (value > learned.values[tests]) != points_down(encoder, column, tests)
 
 
 def _inside(offsets: np.ndarray, offset: int | None) -> np.ndarray:
@@ -406,16 +362,10 @@ def _means(
                     lattice = model._constrained(table, part.offsets, constraints, threads)
                     rows = lattice.marginals()
                 else:
-                    rows = _after_labels(table, part.offsets, codes[positions], order)
+                    # Scores after the labels before each position.
+                    contexts = true_contexts(part.offsets, codes[positions], n_labels, order)[1]
+                    rows = np.take_along_axis(table, contexts[None, :, None], axis=2)[:, :, 0].T
                 total += rows[inside].sum(axis=0)
     if not n:
         raise ValueError(f"no sequence of X reaches to offset {offset} from any of its positions")
     return totals / n
-
-
-def _after_labels(
-    scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, order: int
-) -> np.ndarray:
-    """Return the scores after the labels before each position, (n_positions, n_labels)."""
-    _, contexts = true_contexts(offsets, codes, len(scores), order)
-    return np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0].T

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from treecrf.inputs.frames import label_column
 from treecrf.inputs.schema import BOOLEAN, CATEGORY
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import is_frame
-from treecrf.inspection.fitted import CheckedData, code_of
+from treecrf.inspection.fitted import CheckedData, code_of, integer_between
 from treecrf.inspection.score_contributions import ScoreExplainer
 from treecrf.trees.forest import LABEL
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
@@ -188,7 +187,9 @@ def explain(
             x, y = label_column(x, y, is_long=True)
         x, y = [x], None if y is None else [y]
     data = CheckedData.of(model, x, y, lengths, groups)
-    row = _checked(position, data.sequences.n_positions)
+    n = data.sequences.n_positions
+    what = f": the sequence has {n} positions"
+    row = integer_between("position", position, -n, n - 1, what) % n
     i = int(np.searchsorted(data.sequences.offsets, row, side="right")) - 1
     first, last = data.sequences.offsets[i : i + 2].tolist()
     t = last - 1 - row if model._trained_backward else row - first
@@ -196,62 +197,55 @@ def explain(
     sequences, codes = data.chain_sequences(), data.chain_codes()
     previous = explainer.labels_before(sequences, codes)
     values = explainer.values(sequences, previous, t)[0]
-    describe = _Descriptions(explainer, sequences, sequences.rows(0, 1), previous[:, t].tolist(), t)
+    rows, before = sequences.rows(0, 1), previous[:, t].tolist()
+    described = [
+        _described(explainer, feature, offset, sequences, rows, before, t)
+        for feature, offset in explainer.players.pairs
+    ]
     return Explanation(
         base_values=explainer.base_values,
         values=values,
         feature_names=explainer.names,
-        descriptions=np.array([describe(*pair) for pair in explainer.players.pairs], dtype=object),
+        descriptions=np.array(described, dtype=object),
         labels=model.classes_[explainer.codes],
         label=model.classes_[codes[t]].item() if label is None else label,
         position=row,
     )
 
 
-def _checked(position: Any, n_positions: int) -> int:
-    """Return a position counted from the start."""
-    is_integer = isinstance(position, numbers.Integral) and not isinstance(position, bool)
-    if not is_integer or not -n_positions <= position < n_positions:
-        raise ValueError(
-            f"position={position!r}; expected an integer from {-n_positions} to "
-            f"{n_positions - 1}: the sequence has {n_positions} positions"
-        )
-    return int(position) % n_positions
+def _described(
+    explainer: ScoreExplainer,
+    feature: int,
+    offset: int,
+    sequences: Sequences,
+    rows: Any,
+    before: list[int],
+    position: int,
+) -> str:
+    """Name a player with its value at a position of one sequence, in the direction of the chain.
 
-
-@dataclass(frozen=True)
-class _Descriptions:
-    """Descriptions of players with their values at a position."""
-
-    explainer: ScoreExplainer
-    sequences: Sequences  # one, in the direction of the chain
-    rows: Any  # its values
-    previous: list[int]  # codes of the label at each lag before the position
-    position: int
-
-    def __call__(self, feature: int, offset: int) -> str:
-        name, classes = self.explainer.name_of(feature, offset), self.explainer.model.classes_
-        if feature == LABEL:
-            return f"{name} = {label_or_none(classes, self.previous[offset - 1])}"
-        row = self.position + offset
-        is_outside = not 0 <= row < self.sequences.n_positions
-        if feature == BOUNDARY:
-            return name if is_outside else f"not {name}"
-        if feature >= self.sequences.n_features:
-            return name
-        if is_outside:
-            return f"{name} is outside"
-        return f"{name} {self._value(row, feature)}"
-
-    def _value(self, row: int, j: int) -> str:
-        """Describe the value of a feature."""
-        sequences, rows = self.sequences, self.rows
-        if sequences.form == "symbols":
-            return f"= {rows[row].item()!r}"
-        value = rows[[row]].toarray()[0, j] if sparse.issparse(rows) else rows[row, j]
-        if value != value:
-            return "is missing"
-        if sequences.column_kinds[j] == CATEGORY:
-            # Categories are counted from 1; 0 stands for unknown ones.
-            return f"= {sequences.categories[j][int(value) - 1].item()!r}" if value else "is new"
-        return f"= {bool(value)}" if sequences.column_kinds[j] == BOOLEAN else f"= {value:.4g}"
+    ``rows`` are the values of the sequence, ``before`` the codes of the labels at each lag.
+    """
+    name = explainer.name_of(feature, offset)
+    if feature == LABEL:
+        return f"{name} = {label_or_none(explainer.model.classes_, before[offset - 1])}"
+    t = position + offset
+    is_outside = not 0 <= t < sequences.n_positions
+    if feature == BOUNDARY:
+        return name if is_outside else f"not {name}"
+    if feature >= sequences.n_features:
+        return name
+    if is_outside:
+        return f"{name} is outside"
+    if sequences.form == "symbols":
+        return f"{name} = {rows[t].item()!r}"
+    value = rows[[t]].toarray()[0, feature] if sparse.issparse(rows) else rows[t, feature]
+    if value != value:
+        return f"{name} is missing"
+    kind = sequences.column_kinds[feature]
+    if kind == CATEGORY and not value:
+        return f"{name} is new"
+    if kind == CATEGORY:
+        # Categories are counted from 1; 0 stands for unknown ones.
+        return f"{name} = {sequences.categories[feature][int(value) - 1].item()!r}"
+    return f"{name} = {bool(value)}" if kind == BOOLEAN else f"{name} = {value:.4g}"

@@ -63,10 +63,18 @@ def feature_index(feature: Any, names: np.ndarray, argument: str) -> int:
     is_index = isinstance(feature, numbers.Integral) and not isinstance(feature, bool)
     if is_index and 0 <= feature < len(names):
         return int(feature)
+    last = len(names) - 1
     raise ValueError(
-        f"{argument}{feature!r}; expected the name of a feature or an index from 0 to "
-        f"{len(names) - 1}"
+        f"{argument}{feature!r}; expected the name of a feature or an index from 0 to {last}"
     )
+
+
+def integer_between(name: str, value: Any, low: int, high: int, what: str) -> int:
+    """Return an argument that is an integer from low to high; raises ValueError."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or not low <= value <= high:
+        raise ValueError(f"{name}={value!r}; expected an integer from {low} to {high}{what}")
+    return int(value)
 
 
 def window_of(model: SequenceClassifier) -> tuple[int, int]:

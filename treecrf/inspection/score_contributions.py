@@ -180,6 +180,7 @@ class ScoreExplainer:
     codes: list[int]  # the labels whose scores to explain
     trees: ForestExplainer | None
     linear: LinearExplainer | None
+    transitions: np.ndarray | None = None  # scores by number of labels before, label and context
 
     @classmethod
     def of(cls, model: Any, label: Any = None) -> ScoreExplainer:
@@ -195,13 +196,17 @@ class ScoreExplainer:
             return cls(model, codes, None, LinearExplainer(model, codes))
         start = model._start
         linear = None if start is None else LinearExplainer(start.estimator, codes)
-        return cls(model, codes, ForestExplainer(model._forest, model._encoder, codes), linear)
+        forest, transitions = model._forest, None
+        if forest.transitions is not None:
+            transitions = forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
+        trees = ForestExplainer(forest, model._encoder, codes)
+        return cls(model, codes, trees, linear, transitions)
 
     @property
     def players(self) -> Players:
         """The players of the trees, of the linear model, and of constant transitions."""
         parts = [part.players for part in (self.trees, self.linear) if part is not None]
-        if self._has_transitions:
+        if self.transitions is not None:
             order = self.model._trained_order
             parts.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
         return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
@@ -210,9 +215,9 @@ class ScoreExplainer:
     def base_values(self) -> np.ndarray:
         """Expected scores (n_codes,)."""
         parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
-        if self._has_transitions:
+        if self.transitions is not None:
             none = np.zeros((self.model._trained_order, 0), dtype=np.uint8)
-            parts.append(context_contributions(self._transitions(), none)[0][self.codes])
+            parts.append(context_contributions(self.transitions, none)[0][self.codes])
         return np.sum(parts, axis=0)
 
     @property
@@ -229,14 +234,6 @@ class ScoreExplainer:
             return f"future{feature - schema.n_features}"
         at = bracketed(sign * offset) if any(window_of(self.model)) else ""
         return f"outside{at}" if feature == BOUNDARY else feature_name(schema, feature) + at
-
-    @property
-    def _has_transitions(self) -> bool:
-        return self.trees is not None and self.trees.forest.transitions is not None
-
-    def _transitions(self) -> np.ndarray:
-        forest = self.trees.forest
-        return forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
 
     def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
         """Return the label at each lag before each position; uint8 array (order, n_positions)."""
@@ -264,10 +261,10 @@ class ScoreExplainer:
                     rows = encoded.row_of_position[[position]]
                     encoded = replace(encoded, row_of_position=rows)
                 self.trees.add_contributions(encoded, previous, players, values, threads)
-        if self._has_transitions:
+        if self.transitions is not None:
             lags = np.arange(1, len(previous) + 1)
             columns = players.index_of(np.full(len(lags), LABEL), lags)
-            of_lags = context_contributions(self._transitions(), previous)[1]
+            of_lags = context_contributions(self.transitions, previous)[1]
             values[:, :, columns] += of_lags[:, self.codes]
         return values
 

@@ -195,19 +195,16 @@ def likelihood_curve(
 
 
 def _objective_on(data: CheckedData) -> np.ndarray:
-    """Compute the objective before and after each iteration."""
+    """Compute the objective per position before and after each iteration."""
     model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
+    objective, values = model._trained_objective, []
     with Threads(model.n_jobs) as threads:
         constraints, ends = model._constraints(sequences.offsets), range(model.n_iter_ + 1)
-        stages = model._staged_lattices(sequences, constraints, threads, ends)
-        return np.array([_value(model, lattice, codes) for lattice in stages])
-
-
-def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> float:
-    """Compute the objective of training per position."""
-    objective = model._trained_objective
-    if objective == "log":
-        return float(lattice.log_likelihoods(codes).sum() / len(codes))
-    free = model._constraints(lattice.offsets)  # the scores are already constrained
-    data = ChainLabels(lattice.offsets, codes, lattice.n_labels, lattice.order, free)
-    return make_objective(objective, data, lattice.threads).value(lattice.scores)
+        for lattice in model._staged_lattices(sequences, constraints, threads, ends):
+            if objective == "log":
+                values.append(lattice.log_likelihoods(codes).sum() / len(codes))
+                continue
+            free = model._constraints(lattice.offsets)  # the scores are already constrained
+            labels = ChainLabels(lattice.offsets, codes, lattice.n_labels, lattice.order, free)
+            values.append(make_objective(objective, labels, threads).value(lattice.scores))
+    return np.array(values)

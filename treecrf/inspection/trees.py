@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from treecrf.inspection.fitted import FittedTrees, code_of
+from treecrf.inspection.fitted import FittedTrees, code_of, integer_between
 from treecrf.trees.forest import TEST
 from treecrf.trees.shapley import relative_covers
 
@@ -207,8 +206,20 @@ def titled_tree(grown: FittedTrees, iteration: int, label: Any) -> tuple[str, li
     label = grown.classes[0].item() if label is None else label
     iteration = _from_start(iteration, grown.forest.n_iter)
     tree = grown.forest.trees[iteration * len(grown.classes) + code_of(grown.classes, label)]
-    counted = enumerate(zip(*_leaves_and_fractions(tree), strict=True))
-    nodes = [_node(grown, tree, i, *counts) for i, counts in counted]
+    nodes = []
+    for i, (n_leaves, fraction) in enumerate(zip(*_leaves_and_fractions(tree), strict=True)):
+        is_leaf = tree["true_child"][i] < 0
+        nodes.append(Node(
+            test="" if is_leaf else grown.name_of_test(*(int(tree[name][i]) for name in TEST)),
+            value=float(tree["leaf"][i]),
+            weight=float(tree["weight"][i]),
+            fraction=fraction,
+            gain=float(tree["gain"][i]),
+            missing=("", "") if is_leaf else _of_missing(grown, tree, i),
+            passed=int(tree["true_child"][i]),
+            failed=int(tree["false_child"][i]),
+            n_leaves=n_leaves,
+        ))  # fmt: skip
     return f"{label!r}, iteration {iteration}", nodes
 
 
@@ -219,12 +230,8 @@ def _from_start(iteration: int, n_iter: int) -> int:
             "the model has no trees: it has 0 iterations; "
             "strongest_weights(model.init_) lists the weights of a linear start"
         )
-    if not isinstance(iteration, numbers.Integral) or not -n_iter <= iteration < n_iter:
-        raise ValueError(
-            f"iteration={iteration!r}; expected an integer from {-n_iter} to {n_iter - 1}: the "
-            f"model has {n_iter} iterations"
-        )
-    return int(iteration) % n_iter
+    of_model = f": the model has {n_iter} iterations"
+    return integer_between("iteration", iteration, -n_iter, n_iter - 1, of_model) % n_iter
 
 
 def _leaves_and_fractions(tree: dict) -> tuple[list[int], list[float]]:
@@ -239,21 +246,6 @@ def _leaves_and_fractions(tree: dict) -> tuple[list[int], list[float]]:
     for i in reversed(inner):
         n_leaves[i] = n_leaves[passed[i]] + n_leaves[failed[i]]
     return n_leaves, fractions
-
-
-def _node(grown: FittedTrees, tree: dict, i: int, n_leaves: int, fraction: float) -> Node:
-    is_leaf = tree["true_child"][i] < 0
-    return Node(
-        test="" if is_leaf else grown.name_of_test(*(int(tree[name][i]) for name in TEST)),
-        value=float(tree["leaf"][i]),
-        weight=float(tree["weight"][i]),
-        fraction=fraction,
-        gain=float(tree["gain"][i]),
-        missing=("", "") if is_leaf else _of_missing(grown, tree, i),
-        passed=int(tree["true_child"][i]),
-        failed=int(tree["false_child"][i]),
-        n_leaves=n_leaves,
-    )
 
 
 def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:

@@ -118,14 +118,9 @@ class SpanScore(Protocol):
     ) -> NDArray[np.float64]: ...
 
 
-def token_score(function: Callable[..., Any]) -> TokenScore:
-    """Declare the types and complete the docstring of a function."""
-    return documented(TOKENS)(function)
-
-
-def span_score(function: Callable[..., Any]) -> SpanScore:
-    """Declare the types and complete the docstring of a function."""
-    return documented(SPANS)(function)
+# Declare the types and complete the docstring of a function.
+token_score: Callable[[Callable], TokenScore] = documented(TOKENS)
+span_score: Callable[[Callable], SpanScore] = documented(SPANS)
 
 
 def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:
@@ -198,20 +193,21 @@ def _forms(labels: Any, name: str) -> set[str]:
         kinds = {labels.dtype.type} if labels.size else set()
     else:
         kinds = set(map(type, as_list(labels, name)))
-    return {_form(kind) for kind in kinds}
-
-
-def _form(kind: type) -> str:
-    if issubclass(kind, str):
-        return "string"
-    return "sequence" if hasattr(kind, "__len__") and not issubclass(kind, bytes) else "label"
+    forms = set()
+    for kind in kinds:
+        is_sized = hasattr(kind, "__len__") and not issubclass(kind, bytes)
+        forms.add("string" if issubclass(kind, str) else "sequence" if is_sized else "label")
+    return forms
 
 
 # Checks
 
 
 def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    true, pred = _label_arrays(y_true, "y_true"), _label_arrays(y_pred, "y_pred")
+    true, pred = (
+        [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(as_list(y, name))]
+        for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    )
     hint = ""
     if all(isinstance(item, str) for item in y_true):
         hint = "; each string in y_true counts as a sequence of one-character labels"
@@ -229,11 +225,6 @@ def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.
         if labels.size
     )
     return true, pred
-
-
-def _label_arrays(labels: Any, name: str) -> list[np.ndarray]:
-    items = as_list(labels, name)
-    return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
 
 
 def _flat_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -15,29 +15,6 @@ from treecrf.metrics.common import check_average, sequences, span_score
 from treecrf.utils.typing import LabelsLike
 
 
-def _span_options(
-    scheme: str | None, mode: str | None, zero_division: float
-) -> tuple[ModuleType, dict[str, Any]]:
-    """Return seqeval's metrics, and its keyword arguments for the given options."""
-    if mode not in (None, "strict"):
-        raise ValueError(f"mode={mode!r}; expected None or 'strict'")
-    if scheme is None and mode is not None:
-        raise ValueError(f"mode={mode!r} without a scheme; expected one of {SCHEME_NAMES}")
-    # seqeval would treat any other value, such as nan, as 1.
-    if zero_division not in (0, 1):
-        raise ValueError(f"zero_division={zero_division!r}; expected 0 or 1")
-    try:
-        from seqeval import metrics
-        from seqeval import scheme as schemes
-    except ImportError as error:
-        raise ImportError('span metrics need seqeval: pip install "treecrf[spans]"') from error
-    if scheme is None:
-        return metrics, {"zero_division": zero_division}
-    # seqeval ignores a scheme without the mode.
-    token_class = getattr(schemes, scheme_named(scheme).upper())
-    return metrics, {"scheme": token_class, "mode": "strict", "zero_division": zero_division}
-
-
 def _span_labels(arrays: list[np.ndarray], name: str, scheme: str | None) -> list[list[str]]:
     """Return lists of labels, none of which seqeval would misread."""
     if any(labels.size and label_kind(labels) != "str" for labels in arrays):
@@ -58,10 +35,31 @@ def _span_labels(arrays: list[np.ndarray], name: str, scheme: str | None) -> lis
 
 
 def _arguments(
-    y_true: Any, y_pred: Any, cuts: Segmentation, scheme: str | None, *options: Any
+    y_true: Any,
+    y_pred: Any,
+    cuts: Segmentation,
+    scheme: str | None,
+    mode: str | None,
+    zero_division: float,
 ) -> tuple[ModuleType, list[list[list[str]]], dict[str, Any]]:
     """Return seqeval's metrics, its checked true and predicted labels, and keyword arguments."""
-    metrics, keywords = _span_options(scheme, *options)
+    if mode not in (None, "strict"):
+        raise ValueError(f"mode={mode!r}; expected None or 'strict'")
+    if scheme is None and mode is not None:
+        raise ValueError(f"mode={mode!r} without a scheme; expected one of {SCHEME_NAMES}")
+    # seqeval would treat any other value, such as nan, as 1.
+    if zero_division not in (0, 1):
+        raise ValueError(f"zero_division={zero_division!r}; expected 0 or 1")
+    try:
+        from seqeval import metrics
+        from seqeval import scheme as schemes
+    except ImportError as error:
+        raise ImportError('span metrics need seqeval: pip install "treecrf[spans]"') from error
+    keywords: dict[str, Any] = {"zero_division": zero_division}
+    if scheme is not None:
+        # seqeval ignores a scheme without the mode.
+        token_class = getattr(schemes, scheme_named(scheme).upper())
+        keywords |= {"scheme": token_class, "mode": "strict"}
     pair = zip(sequences(y_true, y_pred, cuts), ("y_true", "y_pred"), strict=True)
     return metrics, [_span_labels(arrays, name, scheme) for arrays, name in pair], keywords
 

@@ -89,7 +89,11 @@ def plot_partial_dependence(
         )
     data = {"values": values, "lengths": lengths, "groups": groups}
     result = result_of(partial_dependence, "grid_values", dependence, X, feature, offset, **data)
-    codes = _codes(result, labels, max_labels)
+    if labels is None:
+        changes = np.ptp(result.average, axis=0)
+        codes = sorted(np.argsort(-changes, kind="stable")[:max_labels].tolist())
+    else:
+        codes = [code_of(result.labels, label) for label in as_list(labels, "labels", "labels")]
     values = result.grid_values
     n_ticks = 0 if result.is_number else len(values)
     ax = axes_of(ax, (max(6.4, 3.0 + 0.2 * n_ticks), max(3.8, 1 + legend_inches(len(codes)))))
@@ -104,13 +108,6 @@ def plot_partial_dependence(
     ax.legend(title="label", **LEGEND_STYLE)
     finish(ax, f"mean {result.response} of labels by {result.feature_name}")
     return ax
-
-
-def _codes(result: Bunch, labels: Any, max_labels: int) -> list[int]:
-    if labels is None:
-        changes = np.ptp(result.average, axis=0)
-        return sorted(np.argsort(-changes, kind="stable")[:max_labels].tolist())
-    return [code_of(result.labels, label) for label in as_list(labels, "labels", "labels")]
 
 
 def _style(k: int, is_number: bool) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -80,71 +79,50 @@ def plot_explanation(
             )
         explanation = explain(explanation, x, position, y, lengths=lengths, groups=groups)
     label = explanation.label if label is None else label
-    fall = _Waterfall.of(explanation, label, against, max_features)
-    n_rows = len(fall.values) + 2
+    base, values, names, title = _strongest(explanation, label, against, max_features)
+    n_rows = len(values) + 2
     ax = axes_of(ax, (7.5, 0.8 + BAR_INCHES * n_rows))
-    rows = np.arange(1, n_rows - 1)
-    colors = [RAISES if value >= 0 else LOWERS for value in fall.values]
-    ax.barh(rows, fall.values, left=fall.starts, height=0.7, color=colors)
+    # Each bar starts where the one above it ends.
+    sums = base + np.append(0.0, np.cumsum(values))
+    colors = [RAISES if value >= 0 else LOWERS for value in values]
+    ax.barh(np.arange(1, n_rows - 1), values, left=sums[:-1], height=0.7, color=colors)
     # Between rows, a line shows the sum so far.
-    sums = np.append(fall.base, fall.ends)
     style = {"color": COLORS[-1], "linewidth": 0.8}
     ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
     ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=COLORS[-1], markersize=5)
-    _annotate(ax, fall)
-    name_rows(ax, ["base value", *fall.names, "score"])
-    margin = MARGIN * max(np.ptp(sums), abs(sums[0]), np.finfo(float).tiny)
+    write_at_end(ax, f"{base:.2f}", (base, 0), 6, 8)
+    for row, (end, value) in enumerate(zip(sums[1:], values, strict=True), 1):
+        write_at_end(ax, f"{value:+.2f}", (end, row), 6 if value >= 0 else -6, 8)
+    write_at_end(ax, f"{sums[-1]:.2f}", (sums[-1], n_rows - 1), 6, 8)
+    name_rows(ax, ["base value", *names, "score"])
+    margin = MARGIN * max(np.ptp(sums), abs(base), np.finfo(float).tiny)
     ax.set_xlim(sums.min() - margin, sums.max() + margin)
     ax.set_xlabel("score")
     ax.tick_params(axis="y", length=0)
-    finish(ax, fall.title, "left")
+    finish(ax, title, "left")
     return ax
 
 
-@dataclass(frozen=True)
-class _Waterfall:
-    """Bars, each of which starts where the one above it ends."""
+def _strongest(
+    explanation: Explanation, label: Any, against: Any, n: int
+) -> tuple[float, np.ndarray, list[str], str]:
+    """Return the base value, the strongest contributions with their names, and the title.
 
-    base: float  # where the first bar starts
-    values: np.ndarray
-    names: list[str]
-    title: str
-
-    @classmethod
-    def of(cls, explanation: Explanation, label: Any, against: Any, n_bars: int) -> _Waterfall:
-        """Choose the strongest contributions to a score, or to a difference of scores."""
-        k = code_of(explanation.labels, label)
-        base, values = explanation.base_values[k], explanation.values[k]
-        what = f"score of {label!r}"
-        if against is not None:
-            j = code_of(explanation.labels, against)
-            if j == k:
-                raise ValueError(f"against={against!r} is the label itself; expected another one")
-            base, values = base - explanation.base_values[j], values - explanation.values[j]
-            what += f" minus {against!r}"
-        order = np.argsort(-np.abs(values), kind="stable")
-        order = order[values[order] != 0]
-        shown, others = order[:n_bars], order[n_bars:]
-        names, bars = explanation.descriptions[shown].tolist(), values[shown]
-        if len(others):
-            names, bars = [*names, f"{len(others)} others"], np.append(bars, values[others].sum())
-        return cls(float(base), bars, names, f"{what} at position {explanation.position}")
-
-    @property
-    def ends(self) -> np.ndarray:
-        """Where each bar ends."""
-        return self.base + np.cumsum(self.values)
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Where each bar starts."""
-        return self.ends - self.values
-
-
-def _annotate(ax: Any, fall: _Waterfall) -> None:
-    """Write the contributions next to the ends of the bars, and the base value and the score."""
-    total = float(fall.ends[-1]) if len(fall.values) else fall.base
-    write_at_end(ax, f"{fall.base:.2f}", (fall.base, 0), 6, 8)
-    for row, (end, value) in enumerate(zip(fall.ends, fall.values, strict=True), 1):
-        write_at_end(ax, f"{value:+.2f}", (end, row), 6 if value >= 0 else -6, 8)
-    write_at_end(ax, f"{total:.2f}", (total, len(fall.values) + 1), 6, 8)
+    They are those to a score, or to a difference of scores. The last one sums up the others.
+    """
+    k = code_of(explanation.labels, label)
+    base, values = explanation.base_values[k], explanation.values[k]
+    title = f"score of {label!r}"
+    if against is not None:
+        j = code_of(explanation.labels, against)
+        if j == k:
+            raise ValueError(f"against={against!r} is the label itself; expected another one")
+        base, values = base - explanation.base_values[j], values - explanation.values[j]
+        title += f" minus {against!r}"
+    order = np.argsort(-np.abs(values), kind="stable")
+    order = order[values[order] != 0]
+    shown, others = order[:n], order[n:]
+    names, bars = explanation.descriptions[shown].tolist(), values[shown]
+    if len(others):
+        names, bars = [*names, f"{len(others)} others"], np.append(bars, values[others].sum())
+    return float(base), bars, names, f"{title} at position {explanation.position}"

@@ -75,9 +75,13 @@ def plot_importances(
     result = result_of(gain_importance, "importances", importances)
     is_permuted = "importances_mean" in result
     names = result.feature_names.tolist()
-    table = result.importances_mean[None] if is_permuted else _by_label(result)
-    others, other_names = ([], []) if is_permuted else _beyond_features(result)
-    table = np.concatenate([table, *others], axis=1)
+    if is_permuted:
+        table = result.importances_mean[None]
+    else:
+        # A row for each label, or one for all.
+        table = np.atleast_2d(result.importances.sum(axis=-1) + result.in_bags)
+        others, other_names = _beyond_features(result)
+        table, names = np.concatenate([table, *others], axis=1), names + other_names
     total = table.sum(axis=0)
     chosen = np.argsort(-total, kind="stable")[:max_features]
     height = 1.2 + BAR_INCHES * len(chosen)
@@ -89,22 +93,17 @@ def plot_importances(
         ax.barh(rows, total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
         ax.axvline(0, color=COLORS[-1], linewidth=0.8)
     elif len(table) == 1:
-        colors = np.where(chosen >= len(names), BEYOND, COLORS[0])
+        colors = np.where(chosen >= len(result.feature_names), BEYOND, COLORS[0])
         ax.barh(rows, total[chosen], color=colors, linewidth=0)
     else:
         _stack(ax, table[:, chosen], result.labels, max_labels)
-    name_rows(ax, [(names + other_names)[j] for j in chosen])
+    name_rows(ax, [names[j] for j in chosen])
     if not is_permuted:
         ax.set_xlim(0, None if total.any() else 1)
     label = "gain, relative to the sum of all features"
     ax.set_xlabel("drop of score when shuffled" if is_permuted else label)
     finish(ax, "importance by permutation" if is_permuted else _title_of_gain(result))
     return ax
-
-
-def _by_label(gains: Bunch) -> np.ndarray:
-    """Return gains of features, with one row per label or one for all."""
-    return np.atleast_2d(gains.importances.sum(axis=-1) + gains.in_bags)
 
 
 def _beyond_features(gains: Bunch) -> tuple[list[np.ndarray], list[str]]:
@@ -195,8 +194,8 @@ def plot_importance_map(
         )
     table, rows, columns = _map_of(gains, label, feature, max_features)
     ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
-    colors = f"fraction of {'row maximum' if scale == 'row' else 'gain'}"
-    draw_table(ax, _scaled(table, scale), colors, **_colors(table, scale))
+    table, style = _colored(table, scale)
+    draw_table(ax, table, f"fraction of {'row maximum' if scale == 'row' else 'gain'}", **style)
     ax.set_yticks(range(len(rows)), [plain(abbreviated(row)) for row in rows])
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
@@ -206,23 +205,22 @@ def plot_importance_map(
     return ax
 
 
-def _scaled(table: np.ndarray, scale: str) -> np.ndarray:
-    if scale == "row":
-        return table / np.maximum(table.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    return np.ma.masked_less_equal(table, 0.0) if scale == "log" else table
-
-
-def _colors(table: np.ndarray, scale: str) -> dict[str, Any]:
-    """Return the colors; on the logarithmic scale, cells without gain are white."""
+def _colored(table: np.ndarray, scale: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """Scale the gains; return them and the colors. Logarithms leave cells without gain white."""
     from matplotlib.colors import LogNorm
 
     highest = table.max()
-    if scale == "row" or highest <= 0:
-        return {"cmap": "cividis", "vmin": 0, "vmax": 1}
-    if scale == "linear":
-        return {"cmap": "cividis", "vmin": 0}
-    lowest = max(table[table > 0].min(), highest / SPAN)
-    return {"cmap": "cividis", "norm": LogNorm(min(lowest, highest / 10), highest)}
+    bounds: dict[str, Any] = {"vmin": 0, "vmax": 1}
+    if scale == "row":
+        table = table / np.maximum(table.max(axis=1, keepdims=True), np.finfo(float).tiny)
+    elif highest > 0 and scale == "linear":
+        bounds = {"vmin": 0}
+    elif highest > 0:
+        lowest = max(table[table > 0].min(), highest / SPAN)
+        bounds = {"norm": LogNorm(min(lowest, highest / 10), highest)}
+    if scale == "log":
+        table = np.ma.masked_less_equal(table, 0.0)
+    return table, {"cmap": "cividis"} | bounds
 
 
 def _map_of(

@@ -56,12 +56,19 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     title = "strongest rules"
     if not _is_list_of(Rule, rules):
         model, rules = rules, strongest_rules(rules, n_rules=n_rules)
-        title += f", {_of_model(model)}"
+        n_iter = model._forest.n_iter
+        title += f", {n_iter} iteration{'s' * (n_iter != 1)}"
+        title += " without the linear start" if model._start is not None else ""
     rules = rules[:n_rules]
     if not rules:
         raise ValueError("there are no rules to show: no tree has a leaf other than 0")
-    ax, centers = _draw(rules, ax, _with_label(title, rules))
-    _annotate_fractions(ax, rules, centers)
+    ax, centers = _draw(rules, ax, title)
+    for rule, center in zip(rules, centers, strict=True):
+        if rule.share is not None:
+            distance = 4 if rule.value >= 0 else -4
+            write_at_end(ax, f"{rule.share:.1%}", (rule.value, center), distance, 7)
+    if any(rule.share is not None for rule in rules):
+        ax.margins(x=0.12)
     ax.set_xlabel("added to the score of the label")
     return ax
 
@@ -100,7 +107,7 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
         weights = strongest_weights(weights, n_weights, label=label)
     if not weights:
         raise ValueError("there are no weights other than 0 to show")
-    ax, _ = _draw(weights[:n_weights], ax, _with_label("strongest weights", weights[:n_weights]))
+    ax, _ = _draw(weights[:n_weights], ax, "strongest weights")
     ax.set_xlabel("weight for the label")
     return ax
 
@@ -109,31 +116,22 @@ def _is_list_of(kind: type, items: Any) -> bool:
     return isinstance(items, list) and all(isinstance(item, kind) for item in items)
 
 
-def _of_model(model: Any) -> str:
-    n_iter = model._forest.n_iter
-    start = " without the linear start" if model._start is not None else ""
-    return f"{n_iter} iteration{'s' * (n_iter != 1)}{start}"
-
-
-def _with_label(title: str, effects: list[Rule] | list[Weight]) -> str:
-    labels = {effect.label for effect in effects}
-    return f"{title}, label {labels.pop()!r}" if len(labels) == 1 else title
-
-
-def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, list[float]]:
+def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, np.ndarray]:
     """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
     lines = [_lines(effect.condition) for effect in effects]
+    rooms = np.array(list(map(len, lines))) + 0.6
+    ends = np.cumsum(rooms)
+    centers = ends - rooms / 2
     labels = sorted({effect.label for effect in effects})
-    centers, end = _centers([len(of_effect) for of_effect in lines])
-    ax = axes_of(ax, (9, max(1 + LINE_INCHES * end, legend_inches(len(labels)))))
+    ax = axes_of(ax, (9, max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))))
     styles = {label: style_of(k) for k, label in enumerate(labels)}
     for effect, center in zip(effects, centers, strict=True):
         ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])
     ax.axvline(0, color=COLORS[-1], linewidth=0.8)
     ax.set_yticks(centers, ["\n".join(map(plain, of_effect)) for of_effect in lines], fontsize=8)
-    ax.set_ylim(end, 0)
+    ax.set_ylim(ends[-1], 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
-    finish(ax, title)
+    finish(ax, f"{title}, label {labels[0]!r}" if len(labels) == 1 else title)
     return ax, centers
 
 
@@ -148,19 +146,3 @@ def _lines(condition: str) -> list[str]:
         test = piece.removesuffix(" and ")
         lines[-1] += abbreviated(test, CHARACTERS) + piece[len(test) :]
     return [line.strip() for line in lines]
-
-
-def _centers(heights: list[int]) -> tuple[list[float], float]:
-    """Return the centers of bars with names of these heights in lines, and the end of the last."""
-    rooms = np.array(heights) + 0.6
-    ends = np.cumsum(rooms)
-    return (ends - rooms / 2).tolist(), float(ends[-1])
-
-
-def _annotate_fractions(ax: Any, rules: list[Rule], centers: list[float]) -> None:
-    for rule, center in zip(rules, centers, strict=True):
-        if rule.share is not None:
-            distance = 4 if rule.value >= 0 else -4
-            write_at_end(ax, f"{rule.share:.1%}", (rule.value, center), distance, 7)
-    if any(rule.share is not None for rule in rules):
-        ax.margins(x=0.12)

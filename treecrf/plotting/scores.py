@@ -64,15 +64,24 @@ def plot_transition_scores(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['start', 'x', 'y']
     """
+    from matplotlib.patches import Rectangle
+
     if isinstance(scores, Bunch) or X is not None:
         result = result_of(transition_scores, "scores", scores, X, lengths=lengths, groups=groups)
     else:
-        result = _weights_of(scores)
+        check_model(scores)
+        if not has_transition_weights(scores):
+            raise ValueError(
+                "X is missing; pass sequences over which to average the scores of the model"
+            )
+        result = transition_weights(scores)
     names = [abbreviated(label) for label in result.labels]
     table, rows = _rows(result, names)
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
     image = draw_table(ax, np.ma.masked_invalid(table), "score", **_colors(table))
-    _hatch(ax, ~np.isfinite(table))
+    for row, column in np.argwhere(~np.isfinite(table)):
+        style = {"facecolor": "#EEEEEE", "edgecolor": "#AAAAAA", "hatch": "////", "linewidth": 0}
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **style))
     if len(names) <= MAX_NUMBERS:
         _write(ax, table, image)
     long = max(map(len, names)) > 3
@@ -83,15 +92,6 @@ def plot_transition_scores(
     n_before = max(result.scores.ndim - 1, 0)
     set_title(ax, f"score of a label {AFTER.get(n_before, SEVERAL)}")
     return ax
-
-
-def _weights_of(model: Any) -> Bunch:
-    check_model(model)
-    if not has_transition_weights(model):
-        raise ValueError(
-            "X is missing; pass sequences over which to average the scores of the model"
-        )
-    return transition_weights(model)
 
 
 def _rows(result: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
@@ -114,14 +114,6 @@ def _colors(table: np.ndarray) -> dict:
         return {"cmap": "cividis", "vmin": finite.min(), "vmax": finite.max()}
     limit = np.abs(finite).max()
     return {"cmap": "PuOr_r", "vmin": -limit, "vmax": limit}
-
-
-def _hatch(ax: Any, impossible: np.ndarray) -> None:
-    from matplotlib.patches import Rectangle
-
-    for row, column in np.argwhere(impossible):
-        style = {"facecolor": "#EEEEEE", "edgecolor": "#AAAAAA", "hatch": "////", "linewidth": 0}
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **style))
 
 
 def _write(ax: Any, table: np.ndarray, image: Any) -> None:

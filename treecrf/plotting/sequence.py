@@ -132,7 +132,10 @@ def plot_sequence(
     named = {str(model.classes_[code]): style for code, style in styles.items()}
     n_others = len(model.classes_) - len(styles)
     add_legend(ax, named | ({"others": OTHER_STYLE} if n_others else {}))
-    finish(ax, _title(model, one, predicted, true))
+    title = f"labels predicted by {type(model).__name__}"
+    if true is not None:
+        title = f"{np.sum(predicted != true):,} of {len(true):,} predicted labels wrong"
+    finish(ax, f"{one.name}: {title}" if one.name else title)
     _write_symbols(ax, axis, written)
     return ax
 
@@ -142,14 +145,6 @@ def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
     legend = 0.6 + 0.08 * max(len(abbreviated(label)) for label in ["others", *labels.tolist()])
     height = max(3.6 + 0.6 * has_symbols, 1.3 + legend_inches(len(labels) + 2))
     return min(18.0, legend + max(3.2, 1.2 + 0.15 * n)), height
-
-
-def _title(model: Any, one: OneSequence, predicted: np.ndarray, true: np.ndarray | None) -> str:
-    n = len(predicted)
-    what = f"labels predicted by {type(model).__name__}"
-    if true is not None:
-        what = f"{np.sum(predicted != true):,} of {n:,} predicted labels wrong"
-    return f"{one.name}: {what}" if one.name else what
 
 
 def _styles(

@@ -93,8 +93,11 @@ def plot_tree(
     for item in placed:
         _draw_branch(ax, item, placed, starts)
         _draw_node(ax, item, starts[item.depth], size, limit)
-    if not placed[0].is_end:
-        _name_branches(ax, placed, starts, size)
+    for item in placed:
+        if item.parent == 0:
+            x, word = starts[1] - GAP / 2 - 0.4, "yes" if item.passes else "no"
+            side = {"ha": "right", "va": "bottom" if item.passes else "top"}
+            ax.text(x, item.row, word, fontsize=0.8 * size, color="#4D4D4D", **side)
     ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
     ax.set_axis_off()
     set_title(ax, f"label {title}")
@@ -107,7 +110,10 @@ def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Pla
 
     def place(node: Node, depth: int, parent: int, passes: bool) -> float:
         is_end, k = node.is_leaf or depth == max_depth, len(placed)
-        text = _text(node, is_end, decimals)
+        text = f"... {node.n_leaves} leaves" if is_end else node.test
+        if node.is_leaf:
+            weight = np.format_float_positional(node.weight, 1, trim="-")
+            text = f"{node.format_value(decimals)} ({weight})"
         placed.append(PlacedNode(node, text, is_end, depth, parent, passes))
         if is_end:
             placed[k].row = float(sum(item.is_end for item in placed) - 1)
@@ -118,13 +124,6 @@ def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Pla
 
     place(nodes[0], 0, -1, True)
     return placed
-
-
-def _text(node: Node, is_end: bool, decimals: int) -> str:
-    if node.is_leaf:
-        weight = np.format_float_positional(node.weight, 1, trim="-")
-        return f"{node.format_value(decimals)} ({weight})"
-    return f"... {node.n_leaves} leaves" if is_end else node.test
 
 
 def _columns(placed: list[PlacedNode]) -> tuple[np.ndarray, float]:
@@ -165,12 +164,3 @@ def _draw_node(ax: Any, item: PlacedNode, x: float, size: float, limit: float) -
         box["facecolor"] = colors(0.5 + 0.25 * item.node.value / max(limit, 1e-300))
     font = {"fontsize": size, "family": "monospace", "va": "center", "zorder": 2}
     ax.text(x, item.row, plain(item.text), bbox=box, **font)
-
-
-def _name_branches(ax: Any, placed: list[PlacedNode], starts: np.ndarray, size: float) -> None:
-    """Label the branches of the root with yes and no."""
-    for item in placed:
-        if item.parent == 0:
-            x, word = starts[1] - GAP / 2 - 0.4, "yes" if item.passes else "no"
-            side = {"ha": "right", "va": "bottom" if item.passes else "top"}
-            ax.text(x, item.row, word, fontsize=0.8 * size, color="#4D4D4D", **side)
