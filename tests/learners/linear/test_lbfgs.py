@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -24,8 +26,10 @@ def logistic(rng, n=80, d=30, scale=1.0):
     return function, d
 
 
-def never(weights, value):
-    return False
+def found_by(function, start, max_iter, penalties):
+    """The weights and values of all iterations, and whether it ended by itself."""
+    states = list(islice(minimize(function, start, penalties), max_iter + 1))
+    return states, len(states) <= max_iter
 
 
 def by_bounds(function, penalties, d):
@@ -51,13 +55,8 @@ def test_the_sparse_optimum_is_found(seed, penalty):
     function, d = logistic(rng, scale=rng.choice([0.5, 1.0, 2.0], 30))
     penalties = penalty * rng.choice([0.5, 1.0], d)
     start = rng.normal(size=d)
-    values = []
-
-    def monitor(weights, value):
-        values.append(value)
-        return False
-
-    weights, ended = minimize(function, start, 1000, monitor, penalties)
+    states, ended = found_by(function, start, 1000, penalties)
+    weights, values = states[-1][0], [value for _, value in states]
     assert ended
     value = function(weights)[0] + penalties @ np.abs(weights)
     assert value == pytest.approx(by_bounds(function, penalties, d), rel=1e-9)
@@ -74,7 +73,8 @@ def test_without_penalty_the_optimum_is_that_of_scipy(penalties):
     function, d = logistic(np.random.default_rng(0))
     if penalties is not None:
         penalties = np.full(d, penalties)
-    weights, ended = minimize(function, np.zeros(d), 1000, never, penalties)
+    states, ended = found_by(function, np.zeros(d), 1000, penalties)
+    weights = states[-1][0]
     expected = optimize.minimize(function, np.zeros(d), jac=True, method="L-BFGS-B", tol=1e-14)
     assert ended
     assert function(weights)[0] == pytest.approx(expected.fun, rel=1e-10)
@@ -82,30 +82,20 @@ def test_without_penalty_the_optimum_is_that_of_scipy(penalties):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_solvers_stop_when_the_monitor_returns_true(sparse):
+def test_every_iteration_lowers_the_value(sparse):
     function, d = logistic(np.random.default_rng(0))
-    seen = []
-
-    def monitor(weights, value):
-        seen.append((weights.copy(), value))
-        return len(seen) == 4
-
-    def run(max_iter):
-        penalties = np.full(d, 0.5) if sparse else None
-        return minimize(function, np.zeros(d), max_iter, monitor, penalties)
-
-    weights, ended = run(100)
-    assert ended
-    assert len(seen) == 4
-    np.testing.assert_array_equal(weights, seen[-1][0])
-    assert seen[-1][1] < seen[0][1]
-    seen[:] = []
-    assert not run(2)[1]
-    assert len(seen) == 3
+    penalties = np.full(d, 0.5) if sparse else None
+    states, ended = found_by(function, np.zeros(d), 3, penalties)
+    assert not ended
+    for weights, value in states:
+        penalty = penalties @ np.abs(weights) if sparse else 0.0
+        assert value == pytest.approx(function(weights)[0] + penalty)
+    assert (np.diff([value for _, value in states]) < 0).all()
 
 
 def test_a_start_at_the_optimum_is_kept():
     function, d = logistic(np.random.default_rng(0))
-    weights, ended = minimize(function, np.zeros(d), 10, never, np.full(d, 1e5))
+    states, ended = found_by(function, np.zeros(d), 10, np.full(d, 1e5))
     assert ended
-    assert not weights.any()
+    assert len(states) == 1
+    assert not states[-1][0].any()

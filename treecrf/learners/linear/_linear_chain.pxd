@@ -1,6 +1,6 @@
 """Inference in one chain of labels whose transitions have the same scores at all positions."""
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
 
 cdef struct Scratch:
@@ -12,6 +12,7 @@ cdef struct Scratch:
     double *pairs                # times the factors: expected transitions
     double *expected             # expected transitions of sequences that need logarithms
     double *forward
+    double *known                # scores of one sequence, given its known labels
     double *scale
     double *work
     double *memory               # to be freed
@@ -19,6 +20,10 @@ cdef struct Scratch:
 
 # Memory for sequences of up to `longest` positions.
 cdef Scratch scratch_for(Py_ssize_t n_labels, Py_ssize_t longest) except *
+
+# Write the scores where the mask is not 0, and minus infinity elsewhere; returns their number.
+cdef Py_ssize_t keep_where(const double *rows, const uint8_t *mask, Py_ssize_t size,
+                           double *out) noexcept nogil
 
 # Set the transitions, (n_labels + 1, n_labels); the last row is for first positions.
 cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcept nogil

@@ -4,8 +4,10 @@ Linear models without transition features need no more than this, and it is seve
 than the general inference of `treecrf._inference`. Scores come in rows, one per position.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -37,18 +39,28 @@ cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] o
 cdef Scratch scratch_for(Py_ssize_t n, Py_ssize_t longest) except *:
     cdef Scratch s
     s.n_labels = n
-    s.memory = <double *> malloc((4 * n * n + 2 * n + longest * (n + 1)) * sizeof(double))
+    s.memory = <double *> malloc((6 * n * n + 2 * n + longest * (2 * n + 1)) * sizeof(double))
     if s.memory == NULL:
         raise MemoryError(f"not enough memory for inference of a sequence of {longest} positions")
     s.scores = s.memory
     s.factors = s.scores + n * n
     s.pairs = s.factors + n * n
     s.expected = s.pairs + n * n
-    s.work = s.expected + n * n
+    s.work = s.expected + 3 * n * n
     s.scale = s.work + 2 * n
     s.forward = s.scale + longest
+    s.known = s.forward + longest * n
     clear_expected(&s)
     return s
+
+
+cdef Scratch scratch_given_known(const Scratch *s) noexcept nogil:
+    """Return the same memory with other expected transitions, given the known labels."""
+    cdef Scratch given = s[0]
+    given.pairs = s.expected + s.n_labels * s.n_labels
+    given.expected = given.pairs + s.n_labels * s.n_labels
+    clear_expected(&given)
+    return given
 
 
 cdef void clear_expected(Scratch *s) noexcept nogil:
@@ -75,6 +87,15 @@ cdef double path_score(const Scratch *s, const double *rows,
         total += rows[t * s.n_labels + labels[t]]
         total += s.scores[labels[t - 1] * s.n_labels + labels[t]]
     return total
+
+
+cdef Py_ssize_t keep_where(const double *rows, const uint8_t *mask, Py_ssize_t size,
+                           double *out) noexcept nogil:
+    cdef Py_ssize_t k, n_kept = 0
+    for k in range(size):
+        out[k] = rows[k] if mask[k] else -INFINITY
+        n_kept += mask[k]
+    return n_kept
 
 
 cdef void add_start(double *row, const double[:, ::1] transitions) noexcept nogil:
@@ -142,30 +163,51 @@ cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept no
 cdef class StateChains:
     """Sequences of rows of scores; forbidden labels and transitions have the score -inf.
 
+    The masks of labels are those of `TrainingData.masks`. Where several labels are candidates, the
+    results are those given the candidates, see `treecrf.chains.partial_labels`.
+
     The methods work on the sequences ``first`` to ``last - 1``, release the global interpreter lock
     and write only to the parts that belong to these sequences.
     """
 
     cdef const int64_t[::1] offsets, first_rows
     cdef const int32_t[::1] labels  # the true ones, which `marginals` does not need
+    cdef const uint8_t[:, ::1] allowed, candidates
 
-    def __init__(self, offsets, first_rows, labels=None):
+    def __init__(self, offsets, first_rows, labels=None, allowed=None, candidates=None):
         self.offsets = offsets
         self.first_rows = first_rows
         self.labels = labels
+        self.allowed, self.candidates = allowed, candidates
+
+    cdef bint constrain(self, Py_ssize_t i, double *rows, Py_ssize_t n_labels,
+                        double *known) noexcept nogil:
+        """Forbid labels. If some are unknown, return True and write the scores of candidates."""
+        cdef Py_ssize_t start = self.offsets[i], length = self.offsets[i + 1] - start
+        if self.allowed is not None:
+            keep_where(rows, &self.allowed[start, 0], length * n_labels, rows)
+        return (self.candidates is not None
+                and keep_where(rows, &self.candidates[start, 0], length * n_labels, known) > length)
 
     def log_likelihoods(self, double[:, ::1] rows, const double[:, ::1] transitions,
                         Py_ssize_t first, Py_ssize_t last, double[::1] out):
         """Write log P(labels) of each sequence to ``out``; overwrites the scores in ``rows``."""
         cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
         cdef Py_ssize_t i, length
+        cdef double log_likelihood
         cdef double *row
+        cdef bint some_unknown
         with nogil:
             for i in range(first, last):
                 row = &rows[self.first_rows[i], 0]
                 length = self.offsets[i + 1] - self.offsets[i]
+                some_unknown = self.constrain(i, row, s.n_labels, s.known)
                 add_start(row, transitions)
                 forward(&s, row, &self.labels[self.offsets[i]], length, &out[i])
+                if some_unknown:
+                    add_start(s.known, transitions)
+                    forward(&s, s.known, &self.labels[self.offsets[i]], length, &log_likelihood)
+                    out[i] -= log_likelihood
             free(s.memory)
 
     def residuals(self, double[:, ::1] rows, const double[:, ::1] transitions,
@@ -178,17 +220,31 @@ cdef class StateChains:
         ``out`` log P(labels) of each sequence, without its weight.
         """
         cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
-        cdef Py_ssize_t i, length
+        cdef Scratch given = scratch_given_known(&s)
+        cdef double[:, ::1] summed_given = np.zeros((s.n_labels + 1, s.n_labels))
+        cdef Py_ssize_t i, k, length
+        cdef const int32_t *labels
+        cdef double *row
+        cdef bint some_unknown
         with nogil:
             summed[:, :] = 0.0
             for i in range(first, last):
+                row, labels = &rows[self.first_rows[i], 0], &self.labels[self.offsets[i]]
                 length = self.offsets[i + 1] - self.offsets[i]
-                out[i] = fill_residuals(
-                    &s, &rows[self.first_rows[i], 0], transitions, &self.labels[self.offsets[i]],
-                    length, weights[i], summed)
+                some_unknown = self.constrain(i, row, s.n_labels, s.known)
+                out[i] = fill_residuals(&s, row, transitions, labels, length, weights[i], summed)
+                if some_unknown:
+                    out[i] -= fill_residuals(&given, s.known, transitions, labels, length,
+                                             weights[i], summed_given)
+                    for k in range(length * s.n_labels):
+                        row[k] -= s.known[k]
                 if i + 1 < last:
                     clear_rows(rows, self.first_rows[i] + length, self.first_rows[i + 1])
             subtract_expected(&s, summed)
+            if self.candidates is not None:
+                subtract_expected(&given, summed_given)
+                for k in range((s.n_labels + 1) * s.n_labels):
+                    (&summed[0, 0])[k] -= (&summed_given[0, 0])[k]
             free(s.memory)
 
     def marginals(self, double[:, ::1] rows, const double[:, ::1] transitions, Py_ssize_t first,

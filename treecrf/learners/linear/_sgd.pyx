@@ -6,7 +6,7 @@ weights at each step, so the weights are stored without the product of these fac
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
@@ -16,6 +16,7 @@ from treecrf.learners.linear._linear_chain cimport (
     clear_expected,
     fill_residuals,
     fill_transitions,
+    keep_where,
     scratch_for,
     subtract_expected,
 )
@@ -133,7 +134,6 @@ cdef class LinearSteps:
         summed = np.zeros((n + 1, n))
         limited = np.zeros((n + 1, n))
         cdef double[::1] doubles = np.empty(longest * n)
-        cdef double[::1] known = np.empty(1 if self.candidates is None else longest * n)
         cdef float[::1] floats = np.empty(longest * n, dtype=np.float32)
         cdef char[::1] kept = np.empty(longest, dtype=np.int8)
         cdef Scratch s = scratch_for(n, longest)
@@ -141,8 +141,7 @@ cdef class LinearSteps:
             for j in range(order.shape[0]):
                 i = order[j]
                 out[i] = self._step(&rows, &s, i, sizes.next(), decay, smallest, numbers[i],
-                                    summed, limited, &doubles[0], &known[0], &floats[0],
-                                    &kept[0])
+                                    summed, limited, &doubles[0], &floats[0], &kept[0])
             free(s.memory)
         self.log_decay = rows.log_decay
 
@@ -162,7 +161,7 @@ cdef class LinearSteps:
 
     cdef double _step(self, sparse_rows *rows, Scratch *s, Py_ssize_t i, double size,
                       double decay, double smallest, uint64_t number, double[:, ::1] summed,
-                      double[:, ::1] limited, double *residuals, double *known, float *steps,
+                      double[:, ::1] limited, double *residuals, float *steps,
                       char *kept) noexcept nogil:
         cdef Py_ssize_t k, n = rows.n_labels, start = self.offsets[i]
         cdef Py_ssize_t length = self.offsets[i + 1] - start, n_possible = 0
@@ -170,25 +169,23 @@ cdef class LinearSteps:
         gather_scores(rows, self.first_rows[i], length, steps)
         for k in range(length * n):
             residuals[k] = steps[k]
-            if self.allowed is not None and not (&self.allowed[start, 0])[k]:
-                residuals[k] = -INFINITY
+        if self.allowed is not None:
+            keep_where(residuals, &self.allowed[start, 0], length * n, residuals)
         for k in range((n + 1) * n):
             (&limited[0, 0])[k] = (&self.transitions[0, 0])[k] + (&self.barriers[0, 0])[k]
         fill_transitions(s, limited)
         clear_expected(s)
         summed[:, :] = 0.0
         if self.candidates is not None:
-            for k in range(length * n):
-                n_possible += (&self.candidates[start, 0])[k]
-                known[k] = residuals[k] if (&self.candidates[start, 0])[k] else -INFINITY
+            n_possible = keep_where(residuals, &self.candidates[start, 0], length * n, s.known)
         log_likelihood = fill_residuals(s, residuals, limited, &self.codes[start], length,
                                         self.weights[i], summed)
         if n_possible > length:  # some labels are unknown
             # Subtract the residuals given the known labels.
-            log_likelihood -= fill_residuals(s, known, limited, &self.codes[start], length,
+            log_likelihood -= fill_residuals(s, s.known, limited, &self.codes[start], length,
                                              -self.weights[i], summed)
             for k in range(length * n):
-                residuals[k] += known[k]
+                residuals[k] += s.known[k]
         subtract_expected(s, summed)
         rows.log_decay -= size * decay
         factor = exp_of(-size * decay)

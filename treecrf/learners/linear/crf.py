@@ -24,9 +24,9 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.evaluation import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.lbfgs import Descent
+from treecrf.learners.linear.lbfgs import descend
 from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood, StateLikelihood
-from treecrf.learners.linear.sgd import Epochs, StochasticSolver
+from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
 from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
@@ -295,12 +295,13 @@ class LinearCRF(LinearSequenceClassifier):
         if self.solver == "sgd":
             seed = int(run.rng.integers(np.iinfo(np.int64).max))
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
-            return Epochs(solver, self.l2_regularization, validation, self.tol, run).run_all()
+            return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
         free = slice(None) if self.all_possible_states else observed_weights(data, start)
         scale = scale_of(data, self.l2_regularization)[free]
         loss = Loss(self._likelihood(data), self.l2_regularization, free, scale)
-        descent = Descent(loss, validation, run)
-        weights, results, has_ended = descent.minimize(start, self.l1_regularization, self.tol)
+        weights, results, has_ended = descend(
+            loss, start, self.l1_regularization, self.tol, validation, run
+        )
         if not has_ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -21,60 +22,48 @@ MAX_HALVINGS = 50
 # Steps along which the gradient changes by less are not used to estimate the curvature.
 MIN_CURVATURE = 1e-10
 
-# From weights to value and gradient.
-Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-# Called with weights and value at the start and after each iteration; returns whether to stop.
-Monitor = Callable[[np.ndarray, float], bool]
 
+def descend(
+    loss: Loss,
+    start: Weights,
+    l1: float,
+    tol: float,
+    validation: Callable[[Weights], float] | None,
+    run: Run,
+) -> tuple[Weights, dict, bool]:
+    """Minimize a loss with an L1 penalty of ``l1``.
 
-class Descent:
-    """Minimization of a loss; ``penalties`` of absolute values are those of its variables."""
+    Returns the weights to keep, their results, and whether it ended before ``max_iter``.
+    """
+    history, has_ended = run.history, True
+    run.start()
 
-    def __init__(self, loss: Loss, validation: Callable[[Weights], float] | None, run: Run):
-        self.loss = loss
-        self.validation = validation
-        self.run = run  # its losses include the L1 penalty
+    def state(variables: np.ndarray, n_iter: int) -> tuple[Weights, dict]:
+        results = {"n_iter_": n_iter, "loss_": run.losses[n_iter]} | history.until(n_iter).scores()
+        return loss.weights(variables), results
 
-    def minimize(self, start: Weights, l1: float, tol: float) -> tuple[Weights, dict, bool]:
-        """Return the weights to keep, their results, and whether it ended before ``max_iter``."""
-        run, loss = self.run, self.loss
-        run.start()
-
-        def monitor(variables: np.ndarray, value: float) -> bool:
-            n_iter = self._record(variables, value)
-            if n_iter == 0:
-                return False
-            shown = {"loss": value} | run.history.latest("log-likelihood")
-            stops = run.stops_after(
-                n_iter, shown, lambda: (loss.weights(variables), self._results(n_iter))
-            )
-            return stops or run.has_converged(tol)
-
-        penalties = l1 * loss.scale if l1 else None
-        _, has_ended = minimize(loss, loss.variables(start), run.max_iter, monitor, penalties)
-        results = self._results(run.history.kept(run.stopping))
-        return loss.weights(run.best), results, has_ended
-
-    def _record(self, variables: np.ndarray, value: float) -> int:
-        """Record an iteration; return its number."""
-        self.run.losses.append(value)
-        self.run.history.train.append(self.loss.mean)
-        score = self.validation and self.validation(self.loss.weights(variables))
-        self.run.record(variables, score)
-        return len(self.run.losses) - 1
-
-    def _results(self, n_iter: int) -> dict:
-        scores = self.run.history.until(n_iter).scores()
-        return {"n_iter_": n_iter, "loss_": self.run.losses[n_iter]} | scores
+    iterations = minimize(loss, loss.variables(start), l1 * loss.scale if l1 else None)
+    for n_iter, (variables, value) in enumerate(iterations):
+        run.losses.append(value)
+        history.train.append(loss.mean)
+        run.record(variables, validation and validation(loss.weights(variables)))
+        if n_iter == 0:
+            continue
+        shown = {"loss": value} | history.latest("log-likelihood")
+        stops = run.stops_after(n_iter, shown, partial(state, variables, n_iter))
+        if stops or run.has_converged(tol):
+            break
+        if n_iter == run.max_iter:
+            has_ended = False
+            break
+    return *state(run.best, history.kept(run.stopping)), has_ended
 
 
 def minimize(
-    function: Function,
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
     start: np.ndarray,
-    max_iter: int,
-    monitor: Monitor,
     penalties: np.ndarray | None = None,
-) -> tuple[np.ndarray, bool]:
+) -> Iterator[tuple[np.ndarray, float]]:
     """Minimize ``function(w) + sum(penalties * |w|)`` by a quasi-Newton method, L-BFGS [1]_.
 
     With penalties, each step stays in one orthant, given by the signs of the weights and, for
@@ -86,8 +75,8 @@ def minimize(
     is aligned with the steepest descent only for weights that are 0, since the others are free to
     move within the orthant.
 
-    Returns the weights, and whether it ended before ``max_iter``, because ``monitor`` returned true
-    or no step lowered the value.
+    ``function`` returns value and gradient. Yields the weights and the sum, at the start and after
+    each iteration, and ends when no step lowers the sum.
 
     References
     ----------
@@ -97,124 +86,95 @@ def minimize(
     .. [3] R. H. Byrd, G. M. Chin, J. Nocedal, F. Oztoprak, "A family of second-order methods for
        convex l1-regularized optimization", Mathematical Programming 159, 2016.
     """
-    run = _LimitedMemory(function) if penalties is None else _OrthantWise(function, penalties)
-    return run.minimize(start.copy(), max_iter, monitor)
+    search = _LineSearch(function, penalties)
+    weights, (value, gradient) = start, search.evaluate(start)
+    while True:
+        yield weights, value
+        better = search.step(weights, value, gradient)
+        if better is None and search.steps:
+            # The estimated curvature may mislead; the steepest descent does not.
+            search.steps.clear()
+            better = search.step(weights, value, gradient)
+        if better is None:
+            return
+        before, gradient_before = weights, gradient
+        weights, value, gradient = better
+        search.remember(weights - before, gradient - gradient_before)
 
 
-class _LimitedMemory:
-    """L-BFGS, for a smooth function."""
+class _LineSearch:
+    """Search along the directions of L-BFGS; with penalties, within orthants."""
 
-    def __init__(self, function: Function):
+    def __init__(self, function: Callable, penalties: np.ndarray | None):
         self.function = function
+        self.penalties = penalties
         # Step, change of the gradient and their product.
         self.steps: deque = deque(maxlen=MEMORY)
 
-    def minimize(
-        self, weights: np.ndarray, max_iter: int, monitor: Monitor
-    ) -> tuple[np.ndarray, bool]:
-        """Iterate; returns the weights and whether it ended before ``max_iter``."""
-        value, gradient = self._value(weights)
-        monitor(weights, value)
-        for _ in range(max_iter):
-            better = self._search(weights, value, gradient)
-            if better is None and self.steps:
-                # The estimated curvature may mislead; the steepest descent does not.
-                self.steps.clear()
-                better = self._search(weights, value, gradient)
-            if better is None:
-                return weights, True
-            before, gradient_before = weights, gradient
-            weights, value, gradient = better
-            self._remember(weights - before, gradient - gradient_before)
-            if monitor(weights, value):
-                return weights, True
-        return weights, False
-
-    def _value(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Compute the value with any penalty, and the gradient without it."""
-        return self.function(weights)
+        value, gradient = self.function(weights)
+        if self.penalties is not None:
+            value += dot(self.penalties, np.abs(weights))
+        return value, gradient
 
-    def _remember(self, step: np.ndarray, change: np.ndarray) -> None:
+    def remember(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Use a step and the change of the gradient to estimate the curvature."""
         product = dot(step, change)
         if product > MIN_CURVATURE * dot(change, change):
             self.steps.append((step, change, product))
 
-    def _search(
+    def step(
         self, weights: np.ndarray, value: float, gradient: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Find a sufficient step; return the new weights, value and gradient, or None."""
-        direction = self._direction(-gradient, self.steps)
-        return self._search_along(direction, weights, value, -gradient, lambda moved: moved)
-
-    def _search_along(
-        self,
-        direction: np.ndarray,
-        weights: np.ndarray,
-        value: float,
-        descent: np.ndarray,
-        project: Callable[[np.ndarray], np.ndarray],
-    ) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Halve the step until it is sufficient."""
+        """Halve a step until it is sufficient; return the new weights, value and gradient."""
+        if self.penalties is None:
+            descent, orthant = -gradient, None
+            direction = _newton_direction(descent, self.steps)
+        else:
+            descent = self._steepest_descent(weights, gradient)
+            at_zero = weights == 0
+            direction = self._sparse_direction(descent, ~at_zero | (descent != 0))
+            direction[at_zero & (direction * descent <= 0)] = 0.0
+            orthant = np.sign(np.where(at_zero, descent, weights))
         size = 1.0 if self.steps else 1.0 / max(1.0, np.sqrt(dot(descent, descent)))
         for _ in range(MAX_HALVINGS):
-            moved = project(weights + size * direction)
+            moved = weights + size * direction
+            if orthant is not None:
+                moved[moved * orthant <= 0] = 0.0
             predicted = dot(descent, moved - weights)
             if predicted > np.finfo(float).eps * abs(value):  # a gain above rounding errors
-                new_value, gradient = self._value(moved)
+                new_value, gradient = self.evaluate(moved)
                 if new_value <= value - SUFFICIENT_GAIN * predicted:
                     return moved, new_value, gradient
             size *= 0.5
         return None
-
-    def _direction(self, descent: np.ndarray, steps: deque | list) -> np.ndarray:
-        """Multiply the descent by the inverse of the estimated curvature, by two loops."""
-        direction, coefficients = descent.copy(), []
-        for step, change, product in reversed(steps):
-            coefficients.append(dot(step, direction) / product)
-            add_scaled(direction, change, -coefficients[-1])
-        if steps:
-            _, change, product = steps[-1]
-            direction *= product / dot(change, change)
-        for (step, change, product), a in zip(steps, reversed(coefficients), strict=True):
-            add_scaled(direction, step, a - dot(change, direction) / product)
-        return direction
-
-
-class _OrthantWise(_LimitedMemory):
-    """L-BFGS within orthants, for a smooth function and an L1 penalty."""
-
-    def __init__(self, function: Function, penalties: np.ndarray):
-        super().__init__(function)
-        self.penalties = penalties
-
-    def _value(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.function(weights)
-        return value + dot(self.penalties, np.abs(weights)), gradient
-
-    def _search(
-        self, weights: np.ndarray, value: float, gradient: np.ndarray
-    ) -> tuple[np.ndarray, float, np.ndarray] | None:
-        descent = self._steepest_descent(weights, gradient)
-        at_zero = weights == 0
-        free = np.flatnonzero(~at_zero | (descent != 0))
-        direction = np.zeros_like(weights)
-        direction[free] = self._direction(descent[free], self._steps_among(free))
-        direction[at_zero & (direction * descent <= 0)] = 0.0
-        orthant = np.sign(np.where(at_zero, descent, weights))
-
-        def project(moved: np.ndarray) -> np.ndarray:
-            moved[moved * orthant <= 0] = 0.0
-            return moved
-
-        return self._search_along(direction, weights, value, descent, project)
 
     def _steepest_descent(self, weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return the shortest negative subgradient; 0 for weights that are held at 0."""
         beyond = np.maximum(np.abs(gradient) - self.penalties, 0.0) * np.sign(gradient)
         return -np.where(weights != 0, gradient + self.penalties * np.sign(weights), beyond)
 
-    def _steps_among(self, free: np.ndarray) -> list:
-        """Return the steps of the free weights, given by their indices, with positive curvature."""
+    def _sparse_direction(self, descent: np.ndarray, is_free: np.ndarray) -> np.ndarray:
+        """Return the direction of the free weights; it is 0 for all others."""
+        free = np.flatnonzero(is_free)
         steps = [(step[free], change[free]) for step, change, _ in self.steps]
         products = [(step, change, dot(step, change)) for step, change in steps]
-        return [(s, c, p) for s, c, p in products if p > MIN_CURVATURE * dot(c, c)]
+        steps = [(s, c, p) for s, c, p in products if p > MIN_CURVATURE * dot(c, c)]
+        direction = np.zeros_like(descent)
+        direction[free] = _newton_direction(descent[free], steps)
+        return direction
+
+
+def _newton_direction(descent: np.ndarray, steps: deque | list) -> np.ndarray:
+    """Multiply the descent by the inverse of the estimated curvature, by two loops."""
+    direction, coefficients = descent.copy(), []
+    for step, change, product in reversed(steps):
+        coefficients.append(dot(step, direction) / product)
+        add_scaled(direction, change, -coefficients[-1])
+    if steps:
+        _, change, product = steps[-1]
+        direction *= product / dot(change, change)
+    for (step, change, product), a in zip(steps, reversed(coefficients), strict=True):
+        add_scaled(direction, step, a - dot(change, direction) / product)
+    return direction

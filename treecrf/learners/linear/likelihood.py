@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.objectives import LogLikelihood, Objective
-from treecrf.chains.partial_labels import unknown_labels
-from treecrf.encoding.encoded import rows_of_positions
-from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear import dot
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.training import TrainingData
-from treecrf.learners.linear.weights import WeightLayout, Weights
+from treecrf.learners.linear.weights import Weights
 
 
 class StateLikelihood:
@@ -21,36 +18,25 @@ class StateLikelihood:
         self.data = data
         self._rows = data.scores.new_rows()
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
-        self._parts = data.table.parts
         first_rows = data.table.first_rows + data.table.window[1]
-        self._row_of_position = rows_of_positions(data.offsets, first_rows)
-        self._chains = StateChains(data.offsets, first_rows, data.codes)
-        n_labels = data.layout.n_labels
-        self._transitions = np.zeros((len(self._parts), n_labels + 1, n_labels))
-        self._partly_labeled: dict[int, PartlyLabeled] = {}
-        if data.candidates is not None:
-            self._partly_labeled = {
-                k: PartlyLabeled(data, self._row_of_position, *part)
-                for k, part in enumerate(self._parts)
-            }
+        self._chains = StateChains(data.offsets, first_rows, data.codes, *data.masks)
+        n_parts, n_labels = len(data.table.parts), data.layout.n_labels
+        self._transitions = np.zeros((n_parts, n_labels + 1, n_labels))
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
         """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(k: int) -> None:
-            results = self._rows, self._transitions[k], self._log_likelihoods
-            self._fill_rows(weights, *self._parts[k])
+            part = data.table.parts[k]
+            data.scores.part_rows(weights, *part, self._rows)
             # The scores in the rows become residuals.
-            partly = self._partly_labeled.get(k)
-            of_known = partly and partly.residuals(self._rows, transitions)
             self._chains.residuals(
-                self._rows, transitions, data.weights, *self._parts[k], *results[1:]
-            )
-            if partly is not None:
-                partly.subtract(of_known, results)
+                self._rows, transitions, data.weights, *part, self._transitions[k],
+                self._log_likelihoods,
+            )  # fmt: skip
 
-        data.threads.map(fill, range(len(self._parts)))
+        data.threads.map(fill, range(len(self._transitions)))
         gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
         mean = data.mean(self._log_likelihoods)
         return dot(self._log_likelihoods, data.weights), mean, gradient
@@ -61,74 +47,14 @@ class StateLikelihood:
 
     def values(self, weights: Weights) -> np.ndarray:
         """Compute log P of the labels of each sequence, without its weight."""
-        transitions = self.data.constraints.limited(weights.transitions)
+        data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
-        def fill(k: int) -> None:
-            self._fill_rows(weights, *self._parts[k])
-            partly = self._partly_labeled.get(k)
-            of_known = partly and partly.log_likelihoods(self._rows, transitions)
-            self._chains.log_likelihoods(
-                self._rows, transitions, *self._parts[k], self._log_likelihoods
-            )
-            if partly is not None:
-                self._log_likelihoods[partly.numbers] -= of_known
+        def fill(part: tuple[int, int]) -> None:
+            data.scores.part_rows(weights, *part, self._rows)
+            self._chains.log_likelihoods(self._rows, transitions, *part, self._log_likelihoods)
 
-        self.data.threads.map(fill, range(len(self._parts)))
+        data.threads.map(fill, data.table.parts)
         return self._log_likelihoods
-
-    def _fill_rows(self, weights: Weights, first: int, last: int) -> None:
-        """Compute the scores of some sequences, minus infinity for labels that are not allowed."""
-        self.data.scores.fill_rows(weights, first, last, self._rows)
-        allowed = self.data.constraints.allowed
-        if allowed is not None:
-            positions = slice(self.data.offsets[first], self.data.offsets[last])
-            rows = self._row_of_position[positions]
-            self._rows[rows] = np.where(allowed[positions], self._rows[rows], -np.inf)
-
-
-class PartlyLabeled:
-    """The sequences from ``first`` to ``last - 1`` whose labels are not all known.
-
-    Their likelihoods and residuals given the known labels are subtracted from the results for the
-    codes, see `treecrf.chains.partial_labels`.
-    """
-
-    def __init__(self, data: TrainingData, row_of_position: np.ndarray, first: int, last: int):
-        offsets = data.offsets[first : last + 1]
-        unknown = unknown_labels(data.candidates[offsets[0] : offsets[-1]])
-        has_unknown = np.logical_or.reduceat(unknown, offsets[:-1] - offsets[0])
-        self.numbers = first + np.flatnonzero(has_unknown)  # indices of the sequences
-        positions = offsets[0] + np.flatnonzero(np.repeat(has_unknown, np.diff(offsets)))
-        self._rows = row_of_position[positions]
-        self._candidates = data.candidates[positions]
-        self._weights = data.weights[self.numbers]
-        starts = offsets_of(np.diff(data.offsets)[self.numbers])
-        self._chains = StateChains(starts, starts[:-1], data.codes[positions])
-
-    def log_likelihoods(self, rows: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-        """Compute log P of the codes of each sequence, given the known labels."""
-        out = np.zeros(len(self.numbers))
-        self._chains.log_likelihoods(self._scores(rows), transitions, 0, len(out), out)
-        return out
-
-    def residuals(self, rows: np.ndarray, transitions: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return residuals of the rows and of the transitions, and log-likelihoods of the codes."""
-        out, residuals = np.zeros(len(self.numbers)), self._scores(rows)
-        of_transitions = np.zeros(transitions.shape)
-        self._chains.residuals(
-            residuals, transitions, self._weights, 0, len(out), of_transitions, out
-        )
-        return residuals, of_transitions, out
-
-    def subtract(self, of_known: tuple[np.ndarray, ...], results: tuple[np.ndarray, ...]) -> None:
-        """Subtract the results of `residuals` from the results of all sequences, in place."""
-        places = (self._rows, ..., self.numbers)
-        for result, part, where in zip(results, of_known, places, strict=True):
-            result[where] -= part
-
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
-        """Return the scores, minus infinity for labels that are not possible."""
-        return np.where(self._candidates, rows[self._rows], -np.inf)
 
 
 class ScoreLikelihood:
@@ -185,6 +111,7 @@ class Loss:
         self.free = free  # where they are in the vector of all weights
         self.scale = scale
         self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
+        self._layout = likelihood.data.layout
         self._weights = self._layout.weights()
 
     def __call__(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
@@ -207,7 +134,3 @@ class Loss:
         weights = self._layout.weights()
         weights.vector[self.free] = variables * self.scale
         return weights
-
-    @property
-    def _layout(self) -> WeightLayout:
-        return self.likelihood.data.layout

@@ -92,11 +92,6 @@ class AttributeMatrix:
         """Ranges of attributes that threads work on."""
         return list(runs(self.by_attribute[0] + np.arange(self.n_attributes + 1), PART_POSITIONS))
 
-    def rows_of(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range of rows of the sequences ``first`` to ``last - 1``."""
-        length = int(self.offsets[last] - self.offsets[last - 1])
-        return int(self.first_rows[first]), int(self.first_rows[last - 1]) + length
-
     def within(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Return offsets and first rows of some sequences, counted from the first of them."""
         offsets, first_rows = self.offsets[first : last + 1], self.first_rows[first:last]
@@ -184,17 +179,21 @@ class LinearScores:
         left, right = self.table.window
         return np.zeros((right + self.table.n_rows + left, self.layout.width))
 
-    def fill_rows(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
-        """Write the scores of some sequences to an array from `new_rows`."""
-        start, stop = self.table.rows_of(first, last)
-        right = self.table.window[1]
-        self._score(weights, start, stop, out[right + start : right + stop])
+    def part_rows(
+        self, weights: Weights, first: int, last: int, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Compute the scores of some sequences, in an array that starts with their first row.
 
-    def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
-        """Compute the scores of some sequences, in an array that starts with their first row."""
-        start, stop = self.table.rows_of(first, last)
-        rows = np.empty((stop - start, self.layout.width))
-        self._score(weights, start, stop, rows)
+        It is a view of ``out``, if this is given: an array from `new_rows`.
+        """
+        table, right = self.table, self.table.window[1]
+        start, length = int(table.first_rows[first]), table.offsets[last] - table.offsets[last - 1]
+        stop = int(table.first_rows[last - 1] + length)
+        if out is None:
+            rows = np.empty((stop - start, self.layout.width))
+        else:
+            rows = out[right + start : right + stop]
+        _linear.score_rows(table.by_row, table.window, weights.attributes, start, stop, rows)
         return rows
 
     def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
@@ -205,39 +204,34 @@ class LinearScores:
         """
         out = self.layout.weights(np.empty(self.layout.size))
         out.transitions[:] = transitions.sum(axis=0)
-        self._sum_rows(self.table.by_attribute, rows, out)
+        self.sum_rows(self.table.by_attribute, rows, out)
         return out
 
-    def occurrences(self, rows: np.ndarray) -> Weights:
-        """Return, for each weight, how often it adds to scores that are marked by 1 in ``rows``.
-
-        ``rows`` is an array of zeros and ones from `new_rows`. Those of transitions are 0.
-        """
-        starts, positions, values = self.table.by_attribute
-        out = self.layout.weights(np.zeros(self.layout.size))
-        are_values = None if values is None else (values != 0).astype(np.float64)
-        self._sum_rows((starts, positions, are_values), rows, out)
-        return out
-
-    def _sum_rows(self, by_attribute: SparseArrays, rows: np.ndarray, out: Weights) -> None:
+    def sum_rows(self, by_attribute: SparseArrays, rows: np.ndarray, out: Weights) -> None:
+        """Write the sums of ``rows`` times entries to the weights of attributes."""
         attributes = out.attributes
         self.threads.map(
             lambda part: _linear.sum_rows(by_attribute, rows, *part, attributes),
             self.table.attribute_parts,
         )
 
-    def _score(self, weights: Weights, start: int, stop: int, out: np.ndarray) -> None:
-        table = self.table
-        _linear.score_rows(table.by_row, table.window, weights.attributes, start, stop, out)
 
+class RowsLattice(Lattice):
+    """A `StateLattice` of short sequences, whose scores have been computed."""
 
-@dataclass(frozen=True)
-class RowsLattice:
-    """The part of a `StateLattice` that labels short sequences, whose scores have been computed."""
+    def __init__(self, rows: np.ndarray, offsets: np.ndarray, transitions: np.ndarray):
+        # ``rows`` are the scores without transitions, float64 (n_positions, n_labels).
+        vars(self).update(rows=rows, offsets=offsets, transitions=transitions)
+        vars(self).update(order=1, threads=Threads(1))
 
-    rows: np.ndarray  # float64 (n_positions, n_labels): scores without transitions
-    offsets: np.ndarray
-    transitions: np.ndarray
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The scores of all pairs of labels."""
+        n_labels, starts = self.rows.shape[1], self.offsets[:-1]
+        scores = np.empty((n_labels, len(self.rows), n_labels))
+        part = 0, len(starts)
+        _linear.chain_scores(self.rows, self.transitions, self.offsets, starts, part, scores)
+        return scores
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
@@ -245,36 +239,22 @@ class RowsLattice:
         StateChains(self.offsets, starts).marginals(rows, self.transitions, 0, len(starts))
         return rows
 
-    def best_codes(self) -> np.ndarray:
-        """Return the codes of the best label sequence of each sequence."""
-        n_labels, starts = self.rows.shape[1], self.offsets[:-1]
-        scores = np.empty((n_labels, len(self.rows), n_labels))
-        part = 0, len(starts)
-        _linear.chain_scores(self.rows, self.transitions, self.offsets, starts, part, scores)
-        return Lattice(scores, self.offsets, order=1, threads=Threads(1)).best_codes()
 
-
-@dataclass(frozen=True)
-class StateLattice:
-    """A `Lattice` of a model without transition features, with faster inference.
+class StateLattice(Lattice):
+    """A lattice of a model without transition features, with faster inference.
 
     Most predictions need the probabilities of labels only, and these do not need the scores of all
-    pairs of labels at all positions. For everything else a `Lattice` is built.
+    pairs of labels at all positions, which everything else computes.
     """
 
-    linear: LinearScores
-    weights: Weights
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Start of each sequence, and the end of the last."""
-        return self.linear.table.offsets
+    def __init__(self, linear: LinearScores, weights: Weights):
+        vars(self).update(linear=linear, weights=weights, offsets=linear.table.offsets)
+        vars(self).update(order=1, threads=linear.threads)
 
     @cached_property
-    def whole(self) -> Lattice:
+    def scores(self) -> np.ndarray:
         """The scores of all pairs of labels."""
-        scores = self.linear.scores(self.weights)
-        return Lattice(scores, self.offsets, order=1, threads=self.linear.threads)
+        return self.linear.scores(self.weights)
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
@@ -287,7 +267,7 @@ class StateLattice:
             StateChains(*layout).marginals(rows, self.weights.transitions, 0, last - first)
             out[self.offsets[first] : self.offsets[last]] = rows[rows_of_positions(*layout)]
 
-        self.linear.threads.map(fill, table.parts)
+        self.threads.map(fill, table.parts)
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
@@ -301,25 +281,12 @@ class StateLattice:
             chains = StateChains(*table.within(*part), of_part)
             chains.log_likelihoods(rows, self.weights.transitions, 0, last - first, out[first:last])
 
-        self.linear.threads.map(fill, table.parts)
+        self.threads.map(fill, table.parts)
         return out
-
-    def pairwise(self) -> np.ndarray:
-        """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
-        return self.whole.pairwise()
-
-    def best_codes(self) -> np.ndarray:
-        """Return the codes of the best label sequence of each sequence."""
-        return self.whole.best_codes()
-
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes and the log-probability of the best label sequence of each sequence."""
-        codes = self.best_codes()
-        return codes, self.log_likelihoods(codes)
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        paths = self.whole.n_best(n)
+        paths = Lattice(self.scores, self.offsets, self.order, self.threads).n_best(n)
         # The same numbers as from `log_likelihoods`: large scores round differently there.
         best = self.log_likelihoods(np.concatenate([codes[0] for codes, _ in paths]))
         return [

@@ -94,10 +94,6 @@ class StochasticSolver:
 
     def _steps_from(self, blocks: np.ndarray, transitions: np.ndarray) -> LinearSteps:
         data = self.data
-        allowed, candidates = (
-            None if mask is None else np.ascontiguousarray(mask).view(np.uint8)
-            for mask in (data.constraints.allowed, data.candidates)
-        )
         return LinearSteps(
             self._by_row,
             data.table.window,
@@ -109,8 +105,7 @@ class StochasticSolver:
             blocks,
             transitions,
             data.constraints.limited(np.zeros(transitions.shape)),
-            allowed,
-            candidates,
+            *data.masks,
         )
 
     def _new_sizes(self, first: float) -> StepSizes:
@@ -147,51 +142,39 @@ class StochasticSolver:
         return math.fsum(out[sample] * self.data.weights[sample])
 
 
-class Epochs:
-    """Epochs of a `StochasticSolver`.
+def run_epochs(
+    solver: StochasticSolver,
+    l2: float,
+    tol: float,
+    validation: Callable[[Weights], float] | None,
+    run: Run,
+) -> tuple[Weights, dict]:
+    """Run epochs until training is over; return the weights to keep, and their results.
 
     The loss of an epoch takes each likelihood before the step of its sequence.
     """
+    data, history = solver.data, run.history
 
-    def __init__(
-        self,
-        solver: StochasticSolver,
-        l2: float,
-        validation: Callable[[Weights], float] | None,
-        tol: float,
-        run: Run,
-    ):
-        self.solver = solver
-        self.l2 = l2
-        self.validation = validation
-        self.tol = tol
-        self.run = run
+    def loss_of(log_likelihoods: np.ndarray, weights: Weights) -> float:
+        likelihood = math.fsum(log_likelihoods * data.weights)
+        return l2 * dot(weights.vector, weights.vector) - likelihood
 
-    def run_all(self) -> tuple[Weights, dict]:
-        """Run epochs until training is over; return the weights to keep, and their results."""
-        run = self.run
-        run.start()
-        weights, validation = self.solver.weights(), self.validation
+    def state(weights: Weights, n_iter: int) -> tuple[Weights, dict]:
+        log_likelihoods, scores = StateLikelihood(data).values(weights), history.until(n_iter)
+        scores.train[n_iter:] = [data.mean(log_likelihoods)]
+        results = {"n_iter_": n_iter, "loss_": loss_of(log_likelihoods, weights)}
+        return weights, results | scores.scores()
+
+    run.start()
+    weights = solver.weights()
+    run.record(weights, validation and validation(weights))
+    for n_iter in range(1, run.max_iter + 1):
+        log_likelihoods, weights = solver.run_epoch(), solver.weights()
+        history.train.append(data.mean(log_likelihoods))
         run.record(weights, validation and validation(weights))
-        for n_iter in range(1, run.max_iter + 1):
-            log_likelihoods, weights = self.solver.run_epoch(), self.solver.weights()
-            run.history.train.append(self.solver.data.mean(log_likelihoods))
-            run.record(weights, validation and validation(weights))
-            run.losses.append(self._loss(log_likelihoods, weights))
-            shown = {"loss": run.losses[-1]} | run.history.latest("log-likelihood")
-            state = partial(self._state_at, weights, n_iter)
-            if run.stops_after(n_iter, shown, state) or run.has_converged(self.tol):
-                break
-        return self._state_at(run.best, n_iter if run.stopping is None else run.history.best())
-
-    def _loss(self, log_likelihoods: np.ndarray, weights: Weights) -> float:
-        likelihood = math.fsum(log_likelihoods * self.solver.data.weights)
-        return self.l2 * dot(weights.vector, weights.vector) - likelihood
-
-    def _state_at(self, weights: Weights, n_iter: int) -> tuple[Weights, dict]:
-        """Return the weights of an epoch and the fitted attributes."""
-        data, history = self.solver.data, self.run.history.until(n_iter)
-        log_likelihoods = StateLikelihood(data).values(weights)
-        history.train[n_iter:] = [data.mean(log_likelihoods)]
-        results = {"n_iter_": n_iter, "loss_": self._loss(log_likelihoods, weights)}
-        return weights, results | history.scores()
+        run.losses.append(loss_of(log_likelihoods, weights))
+        shown = {"loss": run.losses[-1]} | history.latest("log-likelihood")
+        stops = run.stops_after(n_iter, shown, partial(state, weights, n_iter))
+        if stops or run.has_converged(tol):
+            break
+    return state(run.best, n_iter if run.stopping is None else history.best())

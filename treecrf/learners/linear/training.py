@@ -45,6 +45,15 @@ class TrainingData:
         self.offsets, self.layout = self.table.offsets, self.scores.layout
         self.mean = WeightedMean(self.sample_weights, self.offsets)
 
+    @property
+    def masks(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The allowed labels, and the candidates, as bytes for kernels."""
+        masks = self.constraints.allowed, self.candidates
+        allowed, candidates = (
+            None if mask is None else np.ascontiguousarray(mask).view(np.uint8) for mask in masks
+        )
+        return allowed, candidates
+
     def repeated_weights(self) -> np.ndarray | None:
         """Return the weight in training of the sequence of each position; None for ones."""
         if (self.weights == 1).all():
@@ -152,6 +161,8 @@ def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
         both = possible[1:, np.newaxis] & possible[:-1, :, np.newaxis]
         both[offsets[1:-1] - 1] = False
         rows[of_positions[1:], layout.n_labels :] = both.reshape(len(both), -1)
-    occur = data.scores.occurrences(rows)
-    occur.transitions[:] = 1
+    starts, positions, values = data.table.by_attribute
+    occurrences = starts, positions, None if values is None else (values != 0).astype(np.float64)
+    occur = layout.weights(np.ones(layout.size))
+    data.scores.sum_rows(occurrences, rows, occur)
     return np.flatnonzero((occur.vector != 0) | (start.vector != 0))

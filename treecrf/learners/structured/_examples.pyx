@@ -74,8 +74,7 @@ cdef class LabeledChains:
         self.n_labels = len(data.classes)
         self.longest = np.diff(self.offsets).max()
         self.penalties = data.constraints.limited(np.zeros((self.n_labels + 1, self.n_labels)))
-        allowed = data.constraints.allowed
-        self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
+        self.allowed, _ = data.masks
 
     cdef Scratch open(self, Py_ssize_t width) except *:
         """Allocate memory to decode any of the sequences; ``width`` is that of a row of scores."""

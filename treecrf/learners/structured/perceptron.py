@@ -206,14 +206,22 @@ class StructuredPerceptron(LinearSequenceClassifier):
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        epochs, history = AveragedWeights(data, start), run.history
+        history, lengths = run.history, np.diff(data.offsets)
         validation = None if held_out is None else partial(accuracy, held_out)
-        n_sequences = len(data.offsets) - 1
+        # The updates of the weights, each times the number of sequences seen before it.
+        late, n_seen = data.layout.weights(), 0
+        rows = AttributeRows(data.table, data.layout.width)
+        updates = Updates(rows, LabeledChains(data), start, late)
         run.start()
         for n_iter in range(1, self.max_iter + 1):
-            order = run.rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
-            history.train.append(epochs.run(order))
-            model = epochs.mean() if self.average else epochs.weights.copy()
+            order = run.rng.permutation(len(lengths)) if self.shuffle else np.arange(len(lengths))
+            n_wrong = np.zeros(len(lengths), dtype=np.int64)
+            for burst in bursts(data.offsets, order):
+                updates.run(burst, data.weights, n_seen, n_wrong)
+                n_seen += len(burst)
+            history.train.append(data.mean(lengths - n_wrong))
+            vector = start.vector - late.vector / n_seen if self.average else start.vector.copy()
+            model = data.layout.weights(vector)
             run.record(model, validation and validation(model))
 
             def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
@@ -240,33 +248,6 @@ def _results(history: History, n_iter: int) -> dict:
         "train_accuracy_": np.array(history.train[:n_iter]),
         "validation_accuracy_": np.array(history.validation[:n_iter]),
     }
-
-
-class AveragedWeights:
-    """Weights that are updated after every wrong sequence, and their mean."""
-
-    def __init__(self, data: TrainingData, start: Weights):
-        self.weights = start  # changed in place
-        self._data = data
-        # The updates of the weights, each times the number of sequences seen before it.
-        self._late = data.layout.weights()
-        self._n_seen = 0
-        rows = AttributeRows(data.table, data.layout.width)
-        self._updates = Updates(rows, LabeledChains(data), start, self._late)
-
-    def run(self, order: np.ndarray) -> float:
-        """Pass over the sequences once; returns the fraction of labels predicted correctly."""
-        data = self._data
-        n_wrong = np.zeros(len(data.weights), dtype=np.int64)
-        for burst in bursts(data.offsets, order):
-            self._updates.run(burst, data.weights, self._n_seen, n_wrong)
-            self._n_seen += len(burst)
-        return data.mean(np.diff(data.offsets) - n_wrong)
-
-    def mean(self) -> Weights:
-        """Return the mean of the weights after each sequence."""
-        vector = self.weights.vector - self._late.vector / self._n_seen
-        return self._data.layout.weights(vector)
 
 
 def accuracy(data: TrainingData, weights: Weights) -> float:

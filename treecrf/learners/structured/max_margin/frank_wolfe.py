@@ -153,43 +153,26 @@ def solve(
     only when the sum is small. With ``average``, the result is a weighted mean over all steps, in
     which later steps have larger weights.
     """
-    steps = Steps(problem, average)
+    data, gaps, n_steps = problem.data, np.zeros(len(problem.costs)), 0
+    dual = Dual.start(data, problem.width)
+    state = problem.state(dual)
+    late = Dual.start(data, problem.width) if average else None
+    late_state = None if late is None else problem.state(late)
     for n_iter in range(1, max_iter + 1):
-        estimate = steps.run(rng)
+        for burst in bursts(data.offsets, rng.permutation(len(gaps))):
+            state.run(burst, gaps, late_state, n_steps)
+            n_steps += len(burst)
+        estimate = float(gaps.sum())
         report(n_iter, estimate)
-        if estimate <= max_gap or n_iter == max_iter:
-            dual, value = steps.result()
-            if value.gap <= max_gap:
-                break
-    return dual, value, n_iter
-
-
-class Steps:
-    """Dual variables during training, and their mean over all steps."""
-
-    def __init__(self, problem: Problem, average: bool):
-        self._problem = problem
-        self._gaps = np.zeros(len(problem.costs))
-        self._dual = Dual.start(problem.data, problem.width)
-        self._state = problem.state(self._dual)
-        self._late = Dual.start(problem.data, problem.width) if average else None
-        self._late_state = problem.state(self._late) if average else None
-        self._n_steps = 0
-
-    def run(self, rng: np.random.Generator) -> float:
-        """Pass over the sequences once; returns the sum of their gaps before their steps."""
-        order = rng.permutation(len(self._gaps))
-        for burst in bursts(self._problem.data.offsets, order):
-            self._state.run(burst, self._gaps, self._late_state, self._n_steps)
-            self._n_steps += len(burst)
-        return float(self._gaps.sum())
-
-    def result(self) -> tuple[Dual, Value]:
-        """Return the dual variables, or their mean, and their value."""
-        problem, n = self._problem, self._n_steps
-        if self._late is not None:
-            dual = self._dual.plus(self._late, -2.0 / (n * (n + 1.0)))
-            return dual, problem.value(problem.state(dual), dual)
-        # Recomputed weights are free of the rounding errors of the steps.
-        self._state = problem.state(self._dual)
-        return self._dual, problem.value(self._state, self._dual)
+        if estimate > max_gap and n_iter < max_iter:
+            continue
+        if late is None:
+            # Recomputed weights are free of the rounding errors of the steps.
+            found, state = dual, problem.state(dual)
+            value = problem.value(state, dual)
+        else:
+            found = dual.plus(late, -2.0 / (n_steps * (n_steps + 1.0)))
+            value = problem.value(problem.state(found), found)
+        if value.gap <= max_gap:
+            break
+    return found, value, n_iter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -10,9 +11,14 @@ import numpy as np
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.sequence_boosting.bounds import Chooser, SequenceBound, UnionBound
+from treecrf.learners.structured.sequence_boosting.bounds import (
+    Chooser,
+    FeatureStep,
+    SequenceBound,
+    UnionBound,
+)
 from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
-from treecrf.learners.structured.sequence_boosting.rounds import Rounds, RoundsRecord
+from treecrf.learners.structured.sequence_boosting.rounds import Rounds
 from treecrf.utils import checks
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -255,20 +261,38 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     ) -> tuple[Weights, dict]:
         rounds = Rounds(data, start, self._bound(), self.max_step, self.piece_length)
         validation = None if held_out is None else SequenceLosses(held_out, start)
-        record = RoundsRecord(rounds.loss, validation, run)
+        choices: list[FeatureStep] = []
+
+        def record() -> None:
+            run.losses.append(rounds.loss.log_value)
+            run.history.train.append(rounds.loss.mean_log_likelihood)
+            if validation is not None:
+                run.history.validation.append(validation.mean_log_likelihood)
 
         def state(n: int) -> tuple[Weights, dict]:
             weights = start.copy()
-            for choice in record.choices[:n]:
+            for choice in choices[:n]:
                 weights.vector[choice.feature] += choice.step
-            return weights, record.results(n)
+            features, steps, bounds = zip(*choices[:n], strict=True) if n else ((), (), ())
+            return weights, {
+                "n_iter_": n,
+                "features_": np.array(features, dtype=np.int64),
+                "steps_": np.array(steps, dtype=np.float64),
+                "bounds_": np.array(bounds, dtype=np.float64),
+                "loss_": np.array(run.losses[: n + 1]),
+            } | run.history.until(n).scores()
 
+        record()
         run.start()
         for choice in rounds.run(self.max_iter, self.tol, self.line_search):
-            record.add(choice)
-            n = len(record.choices)
+            choices.append(choice)
+            if validation is not None:
+                where = validation.occurrences(choice.feature)
+                validation.add(choice.feature, choice.step, where)
+                validation.update(where.pieces)
+            record()
             shown = {"log loss": run.losses[-1]} | run.history.latest("log-likelihood")
-            if run.stops_after(n, shown, lambda n=n: state(n)):
+            if run.stops_after(len(choices), shown, partial(state, len(choices))):
                 break
         return state(run.history.kept(run.stopping))
 

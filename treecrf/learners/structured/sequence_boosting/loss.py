@@ -66,7 +66,10 @@ class SequenceLosses:
         self._mean = WeightedMean(data.sample_weights, self.pieces.offsets)
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
-        self.scores = self._start_scores(weights)
+        rows = data.scores.new_rows()
+        for part in data.table.parts:
+            data.scores.part_rows(weights, *part, rows)
+        self.scores = rows[data.table.window[1] + self.rows]
         self.losses = np.full(len(self.pieces.before), np.inf)
         self._piece_of = self.pieces.of_positions
         self._position_of = np.full(data.table.n_rows, -1)
@@ -74,13 +77,6 @@ class SequenceLosses:
         self.chains = LabeledChains(data, self.pieces.offsets, self.pieces.before)
         self._inference = PieceLosses(self.chains, self.scores, self.transitions)
         self.update(self.all_pieces)
-
-    def _start_scores(self, weights: Weights) -> np.ndarray:
-        scores = self.data.scores
-        rows = scores.new_rows()
-        for part in scores.table.parts:
-            scores.fill_rows(weights, *part, rows)
-        return rows[scores.table.window[1] + self.rows]
 
     @property
     def all_pieces(self) -> np.ndarray:

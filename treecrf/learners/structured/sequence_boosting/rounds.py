@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from treecrf.learners.linear.training import Run, TrainingData
+from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.sequence_boosting.bounds import Chooser, FeatureStep
 from treecrf.learners.structured.sequence_boosting.loss import (
     Occurrences,
     SequenceExponentialLoss,
-    SequenceLosses,
 )
 
 # Rounding errors of incrementally updated sums are relative to the loss at the start of the sums.
@@ -97,40 +96,3 @@ class Rounds:
         loss.add(choice.feature, -latest, where)
         loss.losses[:] = losses
         return step
-
-
-class RoundsRecord:
-    """Record of the chosen features and the scores of the rounds."""
-
-    def __init__(self, loss: SequenceExponentialLoss, validation: SequenceLosses | None, run: Run):
-        self.loss = loss
-        self.validation = validation
-        self.run = run  # its losses are logarithms
-        self.choices: list[FeatureStep] = []
-        self._record()
-
-    def add(self, choice: FeatureStep) -> None:
-        """Record a round."""
-        self.choices.append(choice)
-        if self.validation is not None:
-            where = self.validation.occurrences(choice.feature)
-            self.validation.add(choice.feature, choice.step, where)
-            self.validation.update(where.pieces)
-        self._record()
-
-    def _record(self) -> None:
-        self.run.losses.append(self.loss.log_value)
-        self.run.history.train.append(self.loss.mean_log_likelihood)
-        if self.validation is not None:
-            self.run.history.validation.append(self.validation.mean_log_likelihood)
-
-    def results(self, n: int) -> dict:
-        """Return the fitted attributes of the first n rounds."""
-        features, steps, bounds = zip(*self.choices[:n], strict=True) if n else ((), (), ())
-        return {
-            "n_iter_": n,
-            "features_": np.array(features, dtype=np.int64),
-            "steps_": np.array(steps, dtype=np.float64),
-            "bounds_": np.array(bounds, dtype=np.float64),
-            "loss_": np.array(self.run.losses[: n + 1]),
-        } | self.run.history.until(n).scores()
