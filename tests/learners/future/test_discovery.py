@@ -13,7 +13,6 @@ from support.sweeps import pairs
 
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.future.discovery import (
-    DiscoverySettings,
     InstanceGrower,
     OneLabel,
     Sloped,
@@ -171,7 +170,7 @@ def test_the_trees_are_those_of_a_table_of_bags(size, direction, sign, n_labels)
     grower = InstanceGrower(positions.encoder, positions.encoded, 6, 2.0)
     effect, score = np.array([0.0, 0.2 * sign]), np.full(len(codes), -3.0)
     for n_trees in (1, 2, 3):
-        found = discover(response, bags, grower, DiscoverySettings(-3.0, 0.2, n_trees), sign)
+        found = discover(response, bags, grower, -3.0, 0.2 * sign, n_trees)
         if len(found.trees) < n_trees:
             break
         gradient = naive.gradient(effect, score)
@@ -195,7 +194,7 @@ def test_the_step_is_the_best_in_its_range():
     positions, scores, codes = draw_problem(5, 2)
     response = OneLabel(scores, codes, 1, np.ones(len(codes)))
     grower = InstanceGrower(positions.encoder, positions.encoded, 6, 2.0)
-    found = discover(response, bags, grower, DiscoverySettings(-3.0, 0.2, 1), 1)
+    found = discover(response, bags, grower, -3.0, 0.2, 1)
     tree = found.trees[0].values / np.abs(found.trees[0].values).max()
     effect = response.start(0.2)
 

@@ -56,15 +56,15 @@ class FlatTables:
     @cached_property
     def contexts(self) -> list[str]:
         """Names of the sets of contexts."""
-        return [self._context(mask) for mask in self.flat.masks]
-
-    def _context(self, mask: np.ndarray) -> str:
-        conditions = [
-            name_of_labels(self.classes, lag, bits_of(labels), backward=self.side < 0)
-            for lag, labels in enumerate(mask, 1)
-            if not labels.all()
-        ]
-        return " and ".join(conditions) or "anything"
+        names = []
+        for mask in self.flat.masks:
+            conditions = [
+                name_of_labels(self.classes, lag, bits_of(labels), backward=self.side < 0)
+                for lag, labels in enumerate(mask, 1)
+                if not labels.all()
+            ]
+            names.append(" and ".join(conditions) or "anything")
+        return names
 
     def plain(self) -> dict[str, Any]:
         """Return all contents as values that JSON supports."""
@@ -96,20 +96,19 @@ class FlatTables:
         column, offset, value = test
         if column == BOUNDARY:
             return {"outside": offset, "holds": holds}
-        learned, encoder = self.encoder.columns[column], self.encoder
-        plain = self._plain_column(column) | {"offset": offset, "holds": holds}
-        if learned.kind == "boolean" or "missing" in plain:
+        encoder = self.encoder
+        learned, (kind, index) = encoder.columns[column], encoder.origin_of(column)
+        if kind == DERIVED:
+            plain = {"future": index}
+        else:
+            plain = {"feature": index if encoder.names is None else encoder.names[index]}
+        is_missing = kind == INDICATOR_COLUMN
+        plain |= ({"missing": True} if is_missing else {}) | {"offset": offset, "holds": holds}
+        if learned.kind == "boolean" or is_missing:
             return plain
         below = points_down(encoder, column, value)
         how = "is" if learned.kind == "category" else "at_most" if below else "above"
         return plain | {how: learned.values[value].item()}
-
-    def _plain_column(self, column: int) -> dict[str, Any]:
-        kind, index = self.encoder.origin_of(column)
-        if kind == DERIVED:
-            return {"future": index}
-        feature = index if self.encoder.names is None else self.encoder.names[index]
-        return {"feature": feature} | ({"missing": True} if kind == INDICATOR_COLUMN else {})
 
 
 class FlatExports(TransformerMixin, auto_wrap_output_keys=None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.flat._flat import FlatEvaluator
-from treecrf.trees.conjunctions import WeightedConjunctions, conjunctions_of
+from treecrf.trees.conjunctions import conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
 from treecrf.trees.scoring.scorer import PART, Scoring, find_distinct_tests
 from treecrf.utils.threads import Threads
@@ -97,58 +98,45 @@ class FlatForest(Forest):
         threads.map(lambda part: flat.list_members(encoded, *part, ends, indices), parts)
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
-        with_missing = self.scorer(self.encoder, 0, self.n_iter, False).with_missing(encoded)
+        scorer = self.scorer(self.encoder, 0, self.n_iter, False)
+        with_missing = scorer.with_missing(encoded)
         if not len(with_missing):
             return matrix
-        return matrix + self._parts_of(encoded, with_missing, shape)
-
-    def _parts_of(
-        self, encoded: EncodedSequences, with_missing: np.ndarray, shape: tuple[int, int]
-    ) -> sparse.csr_array:
-        """Compute the entries of `matrix` at positions with missing values."""
-        of_leaf = self.flat.conjunction_of_leaf
-        evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
+        of_leaf, evaluator = self.flat.conjunction_of_leaf, scorer.members
         at_missing = replace(encoded, row_of_position=encoded.row_of_position[with_missing])
-        n = evaluator.list_parts(at_missing, None, None, None)
-        leaves, positions, parts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
-        evaluator.list_parts(at_missing, leaves, positions, parts)
+        n_parts = evaluator.list_parts(at_missing, None, None, None)
+        leaves, positions = np.empty((2, n_parts), np.int32)
+        values = np.empty(n_parts)
+        evaluator.list_parts(at_missing, leaves, positions, values)
         has_weight = of_leaf[leaves] >= 0
-        indices = with_missing[positions[has_weight]], of_leaf[leaves[has_weight]]
-        sums = sparse.csr_array(sparse.coo_array((parts[has_weight], indices), shape=shape))
+        entries = with_missing[positions[has_weight]], of_leaf[leaves[has_weight]]
+        sums = sparse.csr_array(sparse.coo_array((values[has_weight], entries), shape=shape))
         sums.data /= np.bincount(of_leaf[of_leaf >= 0], minlength=shape[1])[sums.indices]
-        return sums
+        return matrix + sums
 
     def _conjunctions(self, is_given: bool) -> FlatEvaluator:
         """Return an evaluator for all contexts of each position, or for one context each."""
-        if is_given not in self._flat_evaluators:
-            compiled = _compile(self, self.flat, self.encoder, is_given)
-            self._flat_evaluators[is_given] = compiled
-        return self._flat_evaluators[is_given]
-
-
-def _compile(
-    forest: Forest, flat: WeightedConjunctions, encoder: Encoder, is_given: bool
-) -> FlatEvaluator:
-    packed = forest.pack()
-    on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
-    # Tests that no conjunction uses any more still mark rows with missing values.
-    nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
-    tests, _, indices = find_distinct_tests(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
-    literals = 2 * indices + flat.literals[:, 3]
-    literals = np.append(_positive_first(literals, flat.starts), 0)  # there may be none
-    return FlatEvaluator(
-        tests,
-        (flat.starts, literals.astype(np.int32)),
-        (flat.entry_starts.astype(np.int64), flat.labels, flat.sets, flat.weights),
-        flat.masks.astype(np.uint8),
-        *extended_contexts(forest.n_labels, 0 if is_given else forest.order),
-    )
-
-
-def _positive_first(literals: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Sort the positive literals of each conjunction first; they exclude more positions."""
-    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return literals[np.lexsort((1 - literals % 2, owners))]
+        if is_given in self._flat_evaluators:
+            return self._flat_evaluators[is_given]
+        packed, flat = self.pack(), self.flat
+        on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
+        # Tests that no conjunction uses any more still mark rows with missing values.
+        nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
+        used = flat.literals[:, :3].T.astype(np.int64)
+        tests, _, indices = find_distinct_tests(nodes, used, self.encoder)
+        literals = 2 * indices + flat.literals[:, 3]
+        # Positive literals first: they exclude more positions.
+        owners = np.repeat(np.arange(len(flat)), np.diff(flat.starts))
+        literals = literals[np.lexsort((1 - literals % 2, owners))]
+        evaluator = FlatEvaluator(
+            tests,
+            (flat.starts, np.append(literals, 0).astype(np.int32)),  # there may be none
+            (flat.entry_starts.astype(np.int64), flat.labels, flat.sets, flat.weights),
+            flat.masks.astype(np.uint8),
+            *extended_contexts(self.n_labels, 0 if is_given else self.order),
+        )
+        self._flat_evaluators[is_given] = evaluator
+        return evaluator
 
 
 @dataclass(frozen=True)
@@ -187,7 +175,7 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     values are missing and fractions of a position reach several leaves, the tree contributes a mean
     of their values. In the pruned forest, the removed leaves have the value 0.
     """
-    limits = _Limits(forest)
+    limits = _limits(forest)
     ranking = np.argsort(np.abs(forest.flat.weights), kind="stable")
     rank = np.empty(len(ranking) + 1, dtype=np.int64)
     rank[ranking] = np.arange(len(ranking))
@@ -196,53 +184,45 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     few, many = 0, len(ranking)
     while few < many:
         middle = (few + many + 1) // 2
-        low, high = limits.of(of_leaf < middle)
+        low, high = limits(of_leaf < middle)
         few, many = (middle, many) if max(high, -low) <= tolerance else (few, middle - 1)
-    dropped = of_leaf < few
-    low, high = limits.of(dropped)
+    low, high = limits(of_leaf < few)
     remaining = np.unique(forest.flat.conjunctions[ranking[few:]])
     pruned = Pruned(few, len(forest.flat) - len(remaining), max(high, -low), high - low)
-    return _without(forest, dropped), pruned
-
-
-class _Limits:
-    """Bounds on the sums of the values of some leaves at any position."""
-
-    def __init__(self, forest: FlatForest):
-        packed, flat = forest.pack(), forest.flat
-        is_leaf = packed["true_child"] < 0
-        self.values = packed["leaf"][is_leaf]
-        sizes = np.add.reduceat(is_leaf, packed["starts"][:-1]) if len(is_leaf) else np.zeros(0)
-        self.starts = np.cumsum(sizes) - sizes
-        self.n_labels = forest.n_labels
-        self.reached = np.ones((len(self.values), 1), dtype=bool)
-        n_contexts = sum(forest.n_labels**d for d in range(forest.order + 1))
-        if n_contexts * len(self.values) <= MAX_VALUES:
-            symbols, _ = extended_contexts(forest.n_labels, forest.order)
-            lags = np.arange(forest.order)
-            contexts = flat.masks[:, lags, symbols].all(axis=2)
-            # The contexts of leaves whose sum is 0 are not recorded: assume all of them.
-            contexts = np.vstack([contexts, np.ones(contexts.shape[1], dtype=bool)])
-            self.reached = contexts[np.append(flat.sets, -1)[flat.entry_of_leaf]]
-
-    def of(self, chosen: np.ndarray) -> tuple[float, float]:
-        """Bound the sums of some of the leaves over all labels and contexts from both sides."""
-        if not len(self.values):
-            return 0.0, 0.0
-        values = np.where(chosen, self.values, 0.0)[:, np.newaxis] * self.reached
-        low, high = (self._extreme(values, which) for which in (np.minimum, np.maximum))
-        return float(low.min()), float(high.max())
-
-    def _extreme(self, values: np.ndarray, which: np.ufunc) -> np.ndarray:
-        """Sum, over the trees of each label, the extreme values of their leaves and 0."""
-        of_trees = which(which.reduceat(values, self.starts, axis=0), 0.0)
-        return of_trees.reshape(-1, self.n_labels, values.shape[1]).sum(axis=0)
-
-
-def _without(forest: Forest, dropped: np.ndarray) -> Forest:
-    """Copy the forest, with 0 in the dropped leaves."""
     packed = forest.pack()
     leaves = np.flatnonzero(packed["true_child"] < 0)
     packed["leaf"] = packed["leaf"].copy()
-    packed["leaf"][leaves[dropped]] = 0.0
-    return Forest.unpack(forest.n_labels, forest.order, packed)
+    packed["leaf"][leaves[of_leaf < few]] = 0.0
+    return Forest.unpack(forest.n_labels, forest.order, packed), pruned
+
+
+def _limits(forest: FlatForest) -> Callable[[np.ndarray], tuple[float, float]]:
+    """Return a function that bounds the sums of the values of some leaves at any position."""
+    packed, flat, n_labels = forest.pack(), forest.flat, forest.n_labels
+    is_leaf = packed["true_child"] < 0
+    leaf_values = packed["leaf"][is_leaf]
+    sizes = np.add.reduceat(is_leaf, packed["starts"][:-1]) if len(is_leaf) else np.zeros(0)
+    starts = np.cumsum(sizes) - sizes
+    reached = np.ones((len(leaf_values), 1), dtype=bool)
+    n_contexts = sum(n_labels**d for d in range(forest.order + 1))
+    if n_contexts * len(leaf_values) <= MAX_VALUES:
+        symbols, _ = extended_contexts(n_labels, forest.order)
+        contexts = flat.masks[:, np.arange(forest.order), symbols].all(axis=2)
+        # The contexts of leaves whose sum is 0 are not recorded: assume all of them.
+        contexts = np.vstack([contexts, np.ones(contexts.shape[1], dtype=bool)])
+        reached = contexts[np.append(flat.sets, -1)[flat.entry_of_leaf]]
+
+    def limits_of(chosen: np.ndarray) -> tuple[float, float]:
+        if not len(leaf_values):
+            return 0.0, 0.0
+        values = np.where(chosen, leaf_values, 0.0)[:, np.newaxis] * reached
+        low, high = (
+            # Each tree adds the extreme value of its leaves, or 0, to the score of its label.
+            which(which.reduceat(values, starts, axis=0), 0.0)
+            .reshape(-1, n_labels, values.shape[1])
+            .sum(axis=0)
+            for which in (np.minimum, np.maximum)
+        )
+        return float(low.min()), float(high.max())
+
+    return limits_of

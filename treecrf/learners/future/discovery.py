@@ -66,8 +66,6 @@ class OneLabel:
         self.is_label = codes == label
         self.negated_sign = np.where(self.is_label, -1.0, 1.0)
         self.weights = weights
-        self.n_labels = len(scores)
-        self.label = label
         # Log-likelihood of the other labels, given that the label is one of them.
         among = (scores[codes, np.arange(len(codes))] - of_others)[~self.is_label]
         self.rest = exact_sum(weights[~self.is_label] * among)
@@ -103,12 +101,6 @@ class OneLabel:
             if change < EFFECT_TOLERANCE:
                 break
         return effect
-
-    def effects_by_label(self, effect: np.ndarray) -> np.ndarray:
-        """Return the intercepts and slopes of all labels, (2, n_labels)."""
-        effects = np.zeros((2, self.n_labels))
-        effects[:, self.label] = effect
-        return effects
 
     def _better(self, effect: np.ndarray, step: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Take a step, halved until it does not lower the penalized likelihood."""
@@ -244,15 +236,6 @@ class InstanceGrower:
         return tree.scaled(1 / largest) if largest > 0 else None
 
 
-@dataclass(frozen=True)
-class DiscoverySettings:
-    """Settings of the boosting of a feature's instance score."""
-
-    initial_score: float  # of every instance, well below 0: no bag is positive yet
-    initial_slope: float  # of the scores of the labels; a large one would split one pattern
-    max_trees: int
-
-
 @dataclass
 class CandidateFeature:
     """A feature: the trees of its instance score, its values and its effect on the labels."""
@@ -278,16 +261,21 @@ def score_gradient(
 
 
 def discover(
-    response: Response, bags: Bags, grower: InstanceGrower, settings: DiscoverySettings, sign: int
+    response: Response,
+    bags: Bags,
+    grower: InstanceGrower,
+    initial_score: float,
+    slope: float,
+    max_trees: int,
 ) -> CandidateFeature:
-    """Boost the instance score of a feature that initially raises (1) or lowers (-1) a score."""
-    score = np.full(len(bags.n_holders), settings.initial_score)
+    """Boost the instance score of a feature; its effect on the labels starts with the slope."""
+    score = np.full(len(bags.n_holders), initial_score)
     feature = bag_probabilities(bags, score)
-    effect = response.start(sign * settings.initial_slope)
+    effect = response.start(slope)
     best = CandidateFeature(score, feature, effect, response.value(effect, feature))
     n_poor = 0
-    while len(best.trees) < settings.max_trees and n_poor < MAX_POOR_ROUNDS:
-        latest = _improved(best, response, bags, grower)
+    while len(best.trees) < max_trees and n_poor < MAX_POOR_ROUNDS:
+        latest = _with_tree(best, response, bags, grower)
         if latest is None or latest.value < best.value:
             break
         n_poor += latest.value < best.value + MIN_GAIN
@@ -295,7 +283,7 @@ def discover(
     return best
 
 
-def _improved(
+def _with_tree(
     old: CandidateFeature, response: Response, bags: Bags, grower: InstanceGrower
 ) -> CandidateFeature | None:
     """Return the candidate with one more tree and with the best effect for it."""
@@ -340,9 +328,12 @@ class SearchSettings:
     max_features: int  # maximum number of rounds of discovery
     multiclass: str
     n_bins: int
-    max_leaf_nodes: int  # of the trees of the instance score
+    initial_score: float  # of every instance, well below 0: no bag is positive yet
+    initial_slope: float  # of the scores of the labels; a large one would split one pattern
+    # Of the instance score.
+    max_trees: int
+    max_leaf_nodes: int
     l2_regularization: float
-    discovery: DiscoverySettings
 
 
 class FeatureSearch:
@@ -364,17 +355,15 @@ class FeatureSearch:
             settings.l2_regularization,
         )
 
-    def find(
-        self, size: int | None, discovery: DiscoverySettings
-    ) -> list[tuple[BagFeature, np.ndarray]]:
+    def find(self, size: int | None) -> list[tuple[BagFeature, np.ndarray]]:
         """Find features; return them with their values at the training positions."""
         bags = Bags(self.offsets, size, self.settings.direction)
         # With two labels, changing one score is as general as changing both.
         labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
         if self.settings.multiclass == "all":
-            pairs = [self._feature(size, *self._best(label, bags, discovery)) for label in labels]
+            pairs = [self._feature(size, *self._best(label, bags)) for label in labels]
         else:
-            of_labels = (self._best(label, bags, discovery) for label in labels)
+            of_labels = (self._best(label, bags) for label in labels)
             candidate, effects = max(of_labels, key=lambda one: one[0].value)
             pairs = [self._feature(size, candidate, effects)]
         return [(feature, values) for feature, values in pairs if feature.gain > MIN_GAIN]
@@ -387,45 +376,50 @@ class FeatureSearch:
         with np.errstate(invalid="ignore"):
             slopes = high - low
         response = Sloped(low, slopes, self.codes, self.weights)
-        candidate = discover(response, bags, self.grower, self.settings.discovery, 1)
-        return self._feature(feature.size, candidate, feature.effects)
+        return self._feature(feature.size, self._discovered(response, bags, 1), feature.effects)
+
+    def _best(self, label: int, bags: Bags) -> tuple[CandidateFeature, np.ndarray]:
+        """Return the better candidate of both signs, and its effects on all labels."""
+        response = OneLabel(self.scores, self.codes, label, self.weights)
+        both = [self._discovered(response, bags, sign) for sign in (1, -1)]
+        best = max(both, key=lambda candidate: candidate.value)
+        effects = np.zeros((2, len(self.scores)))
+        effects[:, label] = best.effect
+        return best, effects
+
+    def _discovered(self, response: Response, bags: Bags, sign: int) -> CandidateFeature:
+        """Discover a feature that initially raises (1) or lowers (-1) a score."""
+        settings = self.settings
+        slope = sign * settings.initial_slope
+        return discover(
+            response, bags, self.grower, settings.initial_score, slope, settings.max_trees
+        )
 
     def _feature(
         self, size: int | None, candidate: CandidateFeature, effects: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
-        """Make a feature with its best effects; their search starts at ``effects``."""
+        """Make a feature and add it to the scores, with its best effects.
+
+        It has an effect on all labels, or on the one with the largest of the given effects.
+        """
         trees = Forest(1, 0)
         for tree in candidate.trees:
             trees.append(tree.nodes, self.grower.meanings)
-        before = self._mean_log_likelihood()
-        effects = self._add_to_scores(effects, candidate.feature)
-        gain = self._mean_log_likelihood() - before
-        start = self.settings.discovery.initial_score
-        feature = BagFeature(size, self.settings.direction, start, trees, effects, gain)
-        return feature, candidate.feature
-
-    def _add_to_scores(self, effects: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Add a feature to the scores of its label or labels; return its best effects."""
+        likelihood, before = self._mean_log_likelihood(), self.scores.copy()
         is_shared = self.settings.multiclass == "shared" and len(self.scores) > 2
         labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]
-        effects, before = np.zeros_like(effects), self.scores.copy()
+        effects = np.zeros_like(effects)
         for label in (*labels, *labels) if is_shared else labels:
             self.scores[label] = before[label]
             response = OneLabel(self.scores, self.codes, label, self.weights)
-            effects[:, label] = response.fit(effects[:, label], feature)
-            self.scores[label] += effects[0, label] + effects[1, label] * feature
-        return effects
+            effects[:, label] = response.fit(effects[:, label], candidate.feature)
+            self.scores[label] += effects[0, label] + effects[1, label] * candidate.feature
+        gain = self._mean_log_likelihood() - likelihood
+        settings = self.settings
+        feature = BagFeature(size, settings.direction, settings.initial_score, trees, effects, gain)
+        return feature, candidate.feature
 
     def _mean_log_likelihood(self) -> float:
         log_p = self.scores - log_sum_exp(self.scores)
         of_true = log_p[self.codes, np.arange(len(self.codes))]
         return exact_sum(self.weights * of_true) / len(of_true)
-
-    def _best(
-        self, label: int, bags: Bags, discovery: DiscoverySettings
-    ) -> tuple[CandidateFeature, np.ndarray]:
-        """Return the better candidate of both signs, and its effects on all labels."""
-        response = OneLabel(self.scores, self.codes, label, self.weights)
-        both = [discover(response, bags, self.grower, discovery, sign) for sign in (1, -1)]
-        best = max(both, key=lambda candidate: candidate.value)
-        return best, response.effects_by_label(best.effect)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -109,7 +108,8 @@ class BagFeature:
             checks.check_counts(size)
         checks.require(size is None or size > 0, "bags")
         checks.require(values["direction"] in DIRECTIONS, "bags")
-        checks.require(all(map(_is_finite, (values["initial_score"], values["gain"]))), "features")
+        for number in (values["initial_score"], values["gain"]):
+            checks.require(isinstance(number, numbers.Real) and np.isfinite(number), "features")
         checks.require(effects.shape == (2, n_labels) and effects.dtype == np.float64, "features")
         checks.require(bool(np.isfinite(effects).all()), "features")
         packed = model_file.Section(arrays, f"future.{k}.trees")
@@ -269,10 +269,6 @@ def _with_bins(encoded: EncodedSequences, bins: np.ndarray) -> EncodedSequences:
     return replace(encoded, codes=codes, has_missing=has_missing)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and bool(np.isfinite(value))
-
-
 @dataclass(frozen=True)
 class FutureFeature:
     """A discovered feature of bags.
@@ -348,33 +344,25 @@ def future_features(
 ) -> list[FutureFeature]:
     """Return all discovered features of a model, in the order of their discovery."""
     packed = forest.pack()
-    first = len(encoder.base.columns)
     thresholds = thresholds_of(encoder.n_bins)
     described = []
-    for k, feature in enumerate(encoder.features, first):
+    for k, feature in enumerate(encoder.features, len(encoder.base.columns)):
         tested = (packed["true_child"] >= 0) & (packed["column"] == k)
-        in_use = thresholds[np.unique(packed["value"][tested]).astype(int)]
-        described.append(_future_feature(feature, in_use, encoder.base, classes))
+        changed = np.flatnonzero(feature.effects.any(axis=0))
+        # Leaves with the same tests form one rule.
+        rules = leaf_values(feature.trees, encoder.base).items()
+        described.append(
+            FutureFeature(
+                bag_size="to_end" if feature.size is None else feature.size,
+                bag_direction=feature.direction,
+                initial_score=feature.initial_score,
+                rules=[
+                    (value, conjunction(encoder.base, condition.window))
+                    for (_, condition), value in sorted(rules, key=lambda rule: -abs(rule[1]))
+                ],
+                thresholds=thresholds[np.unique(packed["value"][tested]).astype(int)],
+                effects={classes[c].item(): tuple(feature.effects[:, c].tolist()) for c in changed},
+                gain=feature.gain,
+            )
+        )
     return described
-
-
-def _future_feature(
-    feature: BagFeature, in_use: np.ndarray, encoder: Encoder, classes: np.ndarray
-) -> FutureFeature:
-    changed = np.flatnonzero(feature.effects.any(axis=0))
-    return FutureFeature(
-        bag_size="to_end" if feature.size is None else feature.size,
-        bag_direction=feature.direction,
-        initial_score=feature.initial_score,
-        rules=instance_rules(feature.trees, encoder),
-        thresholds=in_use,
-        effects={classes[c].item(): tuple(feature.effects[:, c].tolist()) for c in changed},
-        gain=feature.gain,
-    )
-
-
-def instance_rules(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
-    """Return the leaves as rules, the largest first; leaves with the same tests form one rule."""
-    values = leaf_values(trees, encoder)
-    ranked = sorted(values.items(), key=lambda rule: -abs(rule[1]))
-    return [(value, conjunction(encoder, condition.window)) for (_, condition), value in ranked]

@@ -22,7 +22,7 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.chain_model import of_each
 from treecrf.learners.evaluation import Scored
-from treecrf.learners.future.discovery import MAX_EFFECT, DiscoverySettings, SearchSettings
+from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (
     DIRECTIONS,
     FutureEncoder,
@@ -385,11 +385,11 @@ class FutureFeatureMEMM(LocalClassifier):
             max_features=self.max_future_features,
             multiclass=self.multiclass,
             n_bins=self.n_bins,
+            initial_score=self.initial_score,
+            initial_slope=self.initial_effect,
+            max_trees=self.instance_max_iter,
             max_leaf_nodes=self.instance_max_leaf_nodes,
             l2_regularization=self.instance_l2_regularization,
-            discovery=DiscoverySettings(
-                self.initial_score, self.initial_effect, self.instance_max_iter
-            ),
         )
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:

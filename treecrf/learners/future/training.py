@@ -123,7 +123,7 @@ class AlternatingTraining:
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
         search = FeatureSearch(state.encoder, booster, self.settings)
-        discovered = search.find(self.sizes[0], self.settings.discovery)
+        discovered = search.find(self.sizes[0])
         return _extended(state, discovered, ()) if discovered else None
 
     def _rediscovered(self, before: State, after: State) -> State:
@@ -159,12 +159,12 @@ class AlternatingTraining:
 
     def _best_size(self, state: State, booster: Booster, validation: Scores | None) -> int | None:
         """Find the size of bags whose first feature gives the highest likelihood."""
-        n_trees = min(N_TRIAL_TREES, self.settings.discovery.max_trees)
-        trial = replace(self.settings.discovery, max_trees=n_trees)
+        n_trees = min(N_TRIAL_TREES, self.settings.max_trees)
+        trial = replace(self.settings, max_trees=n_trees)
         values = []
         for size in self.sizes:
-            search = FeatureSearch(state.encoder, booster, self.settings)
-            after = _extended(state, search.find(size, trial), ())
+            search = FeatureSearch(state.encoder, booster, trial)
+            after = _extended(state, search.find(size), ())
             training, held_out = self.begin(after.encoder, after.forest)
             if validation is None or self.stopping is None:
                 values.append(training.value())

@@ -74,13 +74,11 @@ cdef class LinearSteps:
     cdef double[:, ::1] transitions
     cdef const double[:, ::1] barriers      # -inf for forbidden transitions, else 0
     cdef const uint8_t[:, ::1] allowed, candidates
-    cdef Py_ssize_t left, right
-    cdef double log_decay
+    cdef sparse_rows rows                   # pointers to the arrays above
 
     def __init__(self, by_row, window, offsets, first_rows, codes, weights, rates, blocks,
                  transitions, barriers, allowed, candidates=None):
         self.starts, self.attributes, self.values = by_row
-        self.left, self.right = window
         self.offsets = offsets
         self.first_rows = first_rows
         self.codes = codes
@@ -92,7 +90,15 @@ cdef class LinearSteps:
         self.barriers = barriers
         self.allowed = allowed
         self.candidates = candidates
-        self.log_decay = 0.0
+        self.rows.starts = &self.starts[0]
+        self.rows.attributes = &self.attributes[0] if self.attributes.shape[0] else NULL
+        self.rows.values = &self.values[0] if self.values.shape[0] else NULL
+        self.rows.rates = &self.rates[0] if self.rates.shape[0] else NULL
+        self.rows.bases = &self.bases[0] if self.bases.shape[0] else NULL
+        self.rows.blocks = &self.blocks[0, 0, 0] if self.blocks.shape[0] else NULL
+        self.rows.left, self.rows.right = window
+        self.rows.n_labels = self.transitions.shape[1]
+        self.rows.log_decay = 0.0
 
     def keys(self):
         """Return a hash of each sequence's attributes and labels; uint64 array."""
@@ -127,7 +133,6 @@ cdef class LinearSteps:
         step.
         """
         cdef Py_ssize_t j, i, longest = 1, n = self.transitions.shape[1]
-        cdef sparse_rows rows = self._rows()
         cdef double[:, ::1] summed, limited
         for j in range(order.shape[0]):
             longest = max(longest, self.offsets[order[j] + 1] - self.offsets[order[j]])
@@ -140,33 +145,18 @@ cdef class LinearSteps:
         with nogil:
             for j in range(order.shape[0]):
                 i = order[j]
-                out[i] = self._step(&rows, &s, i, sizes.next(), decay, smallest, numbers[i],
+                out[i] = self._step(&s, i, sizes.next(), decay, smallest, numbers[i],
                                     summed, limited, &doubles[0], &floats[0], &kept[0])
             free(s.memory)
-        self.log_decay = rows.log_decay
 
-    cdef sparse_rows _rows(self):
-        cdef sparse_rows rows
-        rows.starts = &self.starts[0]
-        rows.attributes = &self.attributes[0] if self.attributes.shape[0] else NULL
-        rows.values = &self.values[0] if self.values.shape[0] else NULL
-        rows.rates = &self.rates[0] if self.rates.shape[0] else NULL
-        rows.bases = &self.bases[0] if self.bases.shape[0] else NULL
-        rows.blocks = &self.blocks[0, 0, 0] if self.blocks.shape[0] else NULL
-        rows.left = self.left
-        rows.right = self.right
-        rows.n_labels = self.transitions.shape[1]
-        rows.log_decay = self.log_decay
-        return rows
-
-    cdef double _step(self, sparse_rows *rows, Scratch *s, Py_ssize_t i, double size,
+    cdef double _step(self, Scratch *s, Py_ssize_t i, double size,
                       double decay, double smallest, uint64_t number, double[:, ::1] summed,
                       double[:, ::1] limited, double *residuals, float *steps,
                       char *kept) noexcept nogil:
-        cdef Py_ssize_t k, n = rows.n_labels, start = self.offsets[i]
+        cdef Py_ssize_t k, n = self.rows.n_labels, start = self.offsets[i]
         cdef Py_ssize_t length = self.offsets[i + 1] - start, n_possible = 0
         cdef double log_likelihood, factor
-        gather_scores(rows, self.first_rows[i], length, steps)
+        gather_scores(&self.rows, self.first_rows[i], length, steps)
         for k in range(length * n):
             residuals[k] = steps[k]
         if self.allowed is not None:
@@ -187,7 +177,7 @@ cdef class LinearSteps:
             for k in range(length * n):
                 residuals[k] += s.known[k]
         subtract_expected(s, summed)
-        rows.log_decay -= size * decay
+        self.rows.log_decay -= size * decay
         factor = exp_of(-size * decay)
         for k in range((n + 1) * n):
             (&self.transitions[0, 0])[k] *= factor
@@ -196,16 +186,16 @@ cdef class LinearSteps:
             number = mixed_with(number, k)
             kept[k] = fill_steps(residuals + k * n, n, size, smallest * self.weights[i], number,
                                  steps + k * n)
-        scatter_steps(rows, self.first_rows[i], length, steps, kept)
+        scatter_steps(&self.rows, self.first_rows[i], length, steps, kept)
         return log_likelihood
 
     def settle(self):
         """Multiply the stored weights by their factors, so that ``blocks`` holds the weights."""
-        factors = np.exp(np.asarray(self.rates) * (self.log_decay - np.asarray(self.bases)))
+        factors = np.exp(np.asarray(self.rates) * (self.rows.log_decay - np.asarray(self.bases)))
         blocks = np.asarray(self.blocks)
         blocks *= factors.astype(np.float32)[:, None, None]
         self.bases[:] = 0.0
-        self.log_decay = 0.0
+        self.rows.log_decay = 0.0
 
 
 cdef bint fill_steps(const double *residuals, Py_ssize_t n, double size, double smallest,

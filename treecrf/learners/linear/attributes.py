@@ -193,7 +193,15 @@ class WindowAttributes:
         vars(self).pop("_sizes", None)
         self.window = window_within(self.max_window, sequences.longest)
         self.schema = sequences.schema
-        self.imputation = learn_attribute_imputation(sequences, self.missing)
+        schema, partitions = sequences.schema, LocalPartitions([sequences])
+        if self.missing == IMPUTE:
+            self.imputation = learn_imputation(partitions, schema, IMPUTE)
+        else:
+            values = np.where(schema.kinds == CATEGORY, 0.0, means_of(partitions))
+            of_symbols = schema.form == "symbols"
+            is_marked = np.zeros(0) if of_symbols else columns_with_missing(sequences)
+            symbols = schema.categories[0] if of_symbols else None
+            self.imputation = Imputation(values, np.flatnonzero(is_marked), symbols)
         self.kept = np.arange(self.n_all)
         self.standardization = None
         counts = np.zeros(len(self.kept), dtype=np.int64)
@@ -219,7 +227,15 @@ class WindowAttributes:
         """Compute the attributes of all positions; raises ValueError for numbers too large."""
         pieces = list(self._pieces(sequences))
         rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
-        refuse_large(rows, sequences.offsets)
+        # Products with weights must be finite.
+        large = np.abs(rows.data) > MAX_NUMBER
+        if large.any():
+            k = int(np.argmax(large))
+            position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
+            raise ValueError(
+                f"{position_name(position, sequences.offsets)}: {rows.data[k]} is too large for a "
+                f"linear model; expected numbers up to {MAX_NUMBER:g}"
+            )
         return rows
 
     def _pieces(self, sequences: Sequences) -> Iterator[sparse.csr_array]:
@@ -329,28 +345,3 @@ class WindowAttributes:
 
 # Sources in saved models by their kinds; packages above this one add theirs.
 SOURCES: dict[str, type[Attributes]] = {WindowAttributes.kind: WindowAttributes}
-
-
-def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
-    """Raise ValueError for numbers whose products with weights might not be finite."""
-    large = np.abs(rows.data) > MAX_NUMBER
-    if large.any():
-        k = int(np.argmax(large))
-        position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
-        raise ValueError(
-            f"{position_name(position, offsets)}: {rows.data[k]} is too large for a linear model; "
-            f"expected numbers up to {MAX_NUMBER:g}"
-        )
-
-
-def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation:
-    """Learn the values that replace missing ones, see `WindowAttributes`."""
-    schema = sequences.schema
-    if missing == IMPUTE:
-        return learn_imputation(LocalPartitions([sequences]), schema, IMPUTE)
-    values = np.where(schema.kinds == CATEGORY, 0.0, means_of(LocalPartitions([sequences])))
-    indicator_columns = np.zeros(0, dtype=np.int64)
-    if sequences.form != "symbols":
-        indicator_columns = np.flatnonzero(columns_with_missing(sequences))
-    symbols = schema.categories[0] if schema.form == "symbols" else None
-    return Imputation(values, indicator_columns, symbols)

@@ -125,7 +125,13 @@ class LinearSequenceClassifier(SequenceLearner):
             )
             rng = np.random.default_rng(prepared.seed)
             del prepared, training  # The sequences need as much memory as their attributes.
-            start = self._start(attributes, classes, data.layout, earlier)
+            if earlier:
+                wider = np.subtract(attributes.window, earlier["_attributes"].window)
+                start = earlier["_weights"].widened(*wider)
+            else:
+                start, blocks = data.layout.weights(), attributes.starting_weights(classes)
+                if blocks is not None:
+                    start.set_blocks(blocks)
             run = Run(
                 estimator=name,
                 max_iter=self.max_iter,
@@ -191,19 +197,6 @@ class LinearSequenceClassifier(SequenceLearner):
         return TrainingData(
             scores, data.codes, classes, constraints, weights, data.weights, data.candidates
         )
-
-    def _start(
-        self, attributes: Attributes, classes: np.ndarray, layout: WeightLayout, earlier: dict
-    ) -> Weights:
-        """Return the weights that training starts from."""
-        if earlier:
-            more = np.subtract(attributes.window, earlier["_attributes"].window)
-            return earlier["_weights"].widened(*more)
-        weights = layout.weights()
-        blocks = attributes.starting_weights(classes)
-        if blocks is not None:
-            weights.set_blocks(blocks)
-        return weights
 
     # Scores
 
@@ -354,26 +347,23 @@ class LinearSequenceClassifier(SequenceLearner):
         self._attributes = SOURCES[source["kind"]].from_state(
             source, model_file.Section(arrays, "attributes")
         )
-        self._weights = self._restored_weights(values["transition_features"], arrays["weights"])
-        results = ChainMap(values["results"], model_file.Section(arrays, "results"))
-        for name in self._results:
-            value = results[name]
-            checks.check_result(value)
-            setattr(self, name, value)
-        schema = self._attributes.schema
-        self.n_features_in_ = schema.n_features
-        vars(self).update(self._feature_names(schema.names))
-        if not isinstance(self._attributes, WindowAttributes):
-            self.attributes = self._attributes
-        return self
-
-    def _restored_weights(self, transition_features: bool, vector: np.ndarray) -> Weights:
         attributes, n_labels = self._attributes, len(self.classes_)
         check_order(n_labels, self.order)
+        transition_features, vector = values["transition_features"], arrays["weights"]
         checks.require(isinstance(transition_features, bool), "weights")
         n_offsets = sum(attributes.window) + 1
         n_attributes = attributes.n_attributes + any(attributes.window)
         layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
         checks.require(vector.shape == (layout.size,), "weights")
         checks.require(vector.dtype == np.float64 and are_weights(vector), "weights")
-        return layout.weights(vector)
+        self._weights = layout.weights(vector)
+        results = ChainMap(values["results"], model_file.Section(arrays, "results"))
+        for name in self._results:
+            value = results[name]
+            checks.check_result(value)
+            setattr(self, name, value)
+        self.n_features_in_ = attributes.schema.n_features
+        vars(self).update(self._feature_names(attributes.schema.names))
+        if not isinstance(attributes, WindowAttributes):
+            self.attributes = attributes
+        return self

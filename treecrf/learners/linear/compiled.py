@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,25 +42,33 @@ def compiled(
             return None
         if forest.n_iter:
             scorer = forest.scorer(encoder, 0, forest.n_iter, False)
-            tests, walker = compiled_tests(scorer.packed, encoder), scorer.walker
+            tests, walker = compiled_tests(schema, scorer.packed, encoder), scorer.walker
             quick = scorer.quick_scorer
     if linear is not None:
         attributes, of_attributes = linear
         if order == 0 or not _fits(attributes, of_attributes, schema):
             return None
         weights = compiled_weights(attributes, of_attributes, is_start=trees is not None)
+    categories = schema.categories
+    columns, names = range(schema.n_features), schema.names
     return CompiledModel(
         n_labels,
         order,
         schema.kinds,
-        *_categories(schema),
-        None if schema.names is None else {name: j for j, name in enumerate(schema.names)},
+        [
+            {value: code for code, value in enumerate(categories[j].tolist(), 1)}
+            if j in categories
+            else None
+            for j in columns
+        ],
+        [j in categories and categories[j].dtype.kind == "U" for j in columns],
+        None if names is None else {name: j for j, name in enumerate(names)},
         schema.form == "symbols",
-        no_tests(schema) if tests is None else tests,
+        tests or compiled_tests(schema),
         weights,
         walker,
         quick,
-        FrameReader(schema.names, ignored),
+        partial(columns_of_frame, list(names or ()), ignored.difference(names or ())),
     )
 
 
@@ -86,16 +95,6 @@ def _fits(attributes: Any, weights: Weights, schema: InputSchema) -> bool:
     )
 
 
-def _categories(schema: InputSchema) -> tuple[list[dict | None], list[bool]]:
-    """Return the codes of the categories of each column, and whether these are strings."""
-    codes: list[dict | None] = [None] * schema.n_features
-    are_strings = [False] * schema.n_features
-    for j, values in schema.categories.items():
-        codes[j] = {value: code for code, value in enumerate(values.tolist(), 1)}
-        are_strings[j] = values.dtype.kind == "U"
-    return codes, are_strings
-
-
 def _first_places(schema: InputSchema, before: int) -> np.ndarray:
     """Return offsets of columns: ``before`` and a place for each category, or one for a number."""
     counts = np.ones(schema.n_features, dtype=np.int64)
@@ -104,62 +103,43 @@ def _first_places(schema: InputSchema, before: int) -> np.ndarray:
     return offsets_of(counts)
 
 
-class FrameReader:
-    """Reader of the data frames of a model: of the values of each column, as a list."""
-
-    def __init__(self, names: tuple[str, ...] | None, ignored: set[str]):
-        self.names = None if names is None else list(names)
-        self.ignored = ignored.difference(names or ())
-
-    def __call__(self, frame: Any) -> list[list] | None:
-        """Return the columns of training; None if others are there, or some are not."""
-        if not is_frame(frame) or not hasattr(frame, "__getitem__"):
-            return None
-        names = list(column_names(frame))
-        if names != self.names:
-            others = [name for name in names if name not in self.ignored]
-            if sorted(others) != sorted(self.names):
-                return None
-        index = getattr(frame, "index", None)
-        if hasattr(index, "asi8") and not index.is_monotonic_increasing:
-            return None
-        columns = [frame[name] for name in self.names]
-        if not all(hasattr(column, "to_list") for column in columns):
-            return None
-        return [column.to_list() for column in columns]
+def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[list] | None:
+    """Return the values of the columns of training; None if others are there, or some are not."""
+    if not is_frame(frame) or not hasattr(frame, "__getitem__"):
+        return None
+    found = list(column_names(frame))
+    if found != names and sorted(name for name in found if name not in ignored) != sorted(names):
+        return None
+    index = getattr(frame, "index", None)
+    if hasattr(index, "asi8") and not index.is_monotonic_increasing:
+        return None
+    columns = [frame[name] for name in names]
+    if not all(hasattr(column, "to_list") for column in columns):
+        return None
+    return [column.to_list() for column in columns]
 
 
 # Tests and weights, by the values that pass the tests and have the weights
 
 
-def compiled_tests(packed: PackedTrees, encoder: Encoder) -> CompiledTests:
-    """Sort the window tests of trees by the values that pass them."""
-    n = packed.tests.n_plain
-    on_window = (packed.test_of_node >= 0) & (packed.test_of_node < n)
-    tests = np.zeros((3, n), dtype=np.int64)
-    for row, name in zip(tests, ("column", "offset", "value"), strict=True):
-        row[packed.test_of_node[on_window]] = packed.nodes[name][on_window]
-    columns, plan = encoder.columns, encoder.plan
-    of_columns, _, values = tests
-    of_numbers = columns.is_number & (plan.storage == LISTS) & ~plan.has_one_id
-    # These tests are true for the values that are listed, see `Plan.lookups`.
-    are_reversed = of_numbers[of_columns] & (values < plan.zeros[of_columns])
-    thresholds = np.zeros(n)
-    is_number = (of_columns >= 0) & columns.is_number[of_columns]
-    thresholds[is_number] = columns.thresholds[(columns.starts[of_columns] + values)[is_number]]
-    return sorted_tests(encoder.schema, tests, thresholds, are_reversed)
-
-
-def no_tests(schema: InputSchema) -> CompiledTests:
-    """Return the tests of a model without trees."""
-    return sorted_tests(schema, np.zeros((3, 0), dtype=np.int64), np.zeros(0), np.zeros(0, bool))
-
-
-def sorted_tests(
-    schema: InputSchema, tests: np.ndarray, thresholds: np.ndarray, are_reversed: np.ndarray
+def compiled_tests(
+    schema: InputSchema, packed: PackedTrees | None = None, encoder: Encoder | None = None
 ) -> CompiledTests:
-    """Sort tests; the rows of ``tests`` are columns, offsets, and indices of values."""
-    columns, offsets, values = tests
+    """Sort the window tests of trees, if there are any, by the values that pass them."""
+    n = 0 if packed is None else packed.tests.n_plain
+    columns, offsets, values = tests = np.zeros((3, n), dtype=np.int64)
+    thresholds, are_reversed = np.zeros(n), np.zeros(n, dtype=bool)
+    if n:
+        on_window = (packed.test_of_node >= 0) & (packed.test_of_node < n)
+        for row, name in zip(tests, ("column", "offset", "value"), strict=True):
+            row[packed.test_of_node[on_window]] = packed.nodes[name][on_window]
+        learned, plan = encoder.columns, encoder.plan
+        of_numbers = learned.is_number & (plan.storage == LISTS) & ~plan.has_one_id
+        # These tests are true for the values that are listed, see `Plan.lookups`.
+        are_reversed = of_numbers[columns] & (values < plan.zeros[columns])
+        is_number = (columns >= 0) & learned.is_number[columns]
+        places = (learned.starts[columns] + values)[is_number]
+        thresholds[is_number] = learned.thresholds[places]
     is_boundary = columns == BOUNDARY
     on_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
     on_number = ~is_boundary & ~on_category
@@ -180,7 +160,7 @@ def sorted_tests(
         cuts=of_cuts,
         number_tests=_table(number_tests),
         boundary_tests=_table([np.flatnonzero(is_boundary), offsets[is_boundary]]),
-        n_tests=len(columns),
+        n_tests=n,
     )
 
 

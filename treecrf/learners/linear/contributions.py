@@ -30,27 +30,19 @@ class LinearExplainer:
         self.model = model
         self.codes = codes  # the labels whose scores to explain
         self._features = attribute_features(model)
-        self.players = self._players()
-        weights = model._weights.transitions
-        n_labels = len(weights) - 1
-        tables = np.zeros((2, n_labels, n_labels))
-        tables[0, :, 0], tables[1] = weights[-1], weights[:-1].T
-        self._tables = tables
+        left, right = model._attributes.window
+        self._offsets = np.arange(right, -left - 1, -1)  # of the columns of weights
+        weights = model._weights
+        # The features and offsets with weights other than 0, and the previous label.
+        a, j = np.nonzero((weights.attributes != 0).any(axis=2))
+        self.players = Players.of_pairs(
+            np.append(self._features[a], LABEL), np.append(self._offsets[j], 1)
+        )
+        n_labels = weights.layout.n_labels
+        self._tables = np.zeros((2, n_labels, n_labels))
+        self._tables[0, :, 0], self._tables[1] = weights.transitions[-1], weights.transitions[:-1].T
         # The scores if all attributes are 0, as means over previous labels.
-        self.base_values = tables[1].mean(axis=1)[codes]
-
-    @property
-    def _offsets(self) -> np.ndarray:
-        """The offset of each column of weights; they run from right to left."""
-        left, right = self.model._attributes.window
-        return np.arange(right, -left - 1, -1)
-
-    def _players(self) -> Players:
-        """Return the players that have weights other than 0."""
-        attributes = self.model._weights.attributes
-        a, j = np.nonzero((attributes != 0).any(axis=2))
-        pairs = np.append(self._features[a], LABEL), np.append(self._offsets[j], 1)
-        return Players.of_pairs(*pairs)
+        self.base_values = self._tables[1].mean(axis=1)[codes]
 
     def add_contributions(
         self,
@@ -83,28 +75,31 @@ class LinearExplainer:
             for k, code in enumerate(self.codes):
                 add_by_player(values[:, k], rows, weights.labels[:, j, code], columns)
                 if weights.layout.transition_features:
-                    self._add_pairs(values[:, k], rows, (j, code), previous[0], (columns, before))
+                    pairs = weights.pairs[:, j, :, code]
+                    _add_pairs(values[:, k], rows, pairs, previous[0], columns, before)
 
-    def _add_pairs(
-        self,
-        values: np.ndarray,
-        rows: sparse.csr_array,
-        which: tuple[int, int],
-        previous: np.ndarray,
-        players: tuple[np.ndarray, int],
-    ) -> None:
-        """Add the weights of pairs of labels: half of the interaction to each of the players."""
-        (j, code), (columns, before) = which, players
-        pairs = self.model._weights.pairs[:, j, :, code]
-        mean = pairs.mean(axis=1)
-        for label in np.unique(previous):
-            positions = np.flatnonzero(previous == label)
-            # First positions have no weights of pairs.
-            of_label = pairs[:, label] if label < pairs.shape[1] else np.zeros(len(mean))
-            half, changed = (of_label - mean) / 2, values[positions]
-            add_by_player(changed, rows[positions], mean + half, columns)
-            changed[:, before] += rows[positions] @ half
-            values[positions] = changed
+
+def _add_pairs(
+    values: np.ndarray,
+    rows: sparse.csr_array,
+    pairs: np.ndarray,
+    previous: np.ndarray,
+    columns: np.ndarray,
+    before: int,
+) -> None:
+    """Add the weights of pairs of labels: half of the interaction to each of the players.
+
+    ``before`` is the column of the previous label.
+    """
+    mean = pairs.mean(axis=1)
+    for label in np.unique(previous):
+        positions = np.flatnonzero(previous == label)
+        # First positions have no weights of pairs.
+        of_label = pairs[:, label] if label < pairs.shape[1] else np.zeros(len(mean))
+        half, changed = (of_label - mean) / 2, values[positions]
+        add_by_player(changed, rows[positions], mean + half, columns)
+        changed[:, before] += rows[positions] @ half
+        values[positions] = changed
 
 
 def add_by_player(

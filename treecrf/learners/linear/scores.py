@@ -216,6 +216,14 @@ class LinearScores:
         )
 
 
+def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Compute the scores of pairs of labels, given those of labels, (n_positions, n_labels)."""
+    n_labels, starts = rows.shape[1], offsets[:-1]
+    out = np.empty((n_labels, len(rows), n_labels))
+    _linear.chain_scores(rows, transitions, offsets, starts, (0, len(starts)), out)
+    return out
+
+
 class RowsLattice(Lattice):
     """A `StateLattice` of short sequences, whose scores have been computed."""
 
@@ -227,11 +235,7 @@ class RowsLattice(Lattice):
     @cached_property
     def scores(self) -> np.ndarray:
         """The scores of all pairs of labels."""
-        n_labels, starts = self.rows.shape[1], self.offsets[:-1]
-        scores = np.empty((n_labels, len(self.rows), n_labels))
-        part = 0, len(starts)
-        _linear.chain_scores(self.rows, self.transitions, self.offsets, starts, part, scores)
-        return scores
+        return scores_of_rows(self.rows, self.transitions, self.offsets)
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""

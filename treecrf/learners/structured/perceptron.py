@@ -10,6 +10,7 @@ import numpy as np
 
 from treecrf.learners.iterations import History
 from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.training import Run, TrainingData, bursts
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
@@ -24,9 +25,10 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval
+from treecrf.utils.validation import Interval, documented_as
 
 
+@documented_as(LinearCRF, without=["loss_", "train_score_", "validation_score_"])
 class StructuredPerceptron(LinearSequenceClassifier):
     """Averaged structured perceptron.
 
@@ -38,14 +40,6 @@ class StructuredPerceptron(LinearSequenceClassifier):
 
     Parameters
     ----------
-    window : int or (int, int), default=0
-        Number of positions to the left and to the right whose values are attributes.
-        Offsets outside of all training sequences are left out.
-    attributes : source of attributes or None, default=None
-        Source of attributes that replaces windows of the input; see `LinearCRF`.
-    transition_features : bool, default=False
-        Whether each attribute also has weights for pairs of previous label and label, in addition
-        to those for labels.
     max_iter : int, default=10
         Maximum number of epochs (passes over the training sequences). Training also ends after an
         epoch without a mistake.
@@ -57,47 +51,23 @@ class StructuredPerceptron(LinearSequenceClassifier):
     early_stopping : bool, default=False
         Whether to stop when the accuracy of the validation sequences has not improved for
         ``n_iter_no_change`` epochs. The model keeps the weights of the best epoch.
-    validation_fraction : float, default=0.1
-        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=5
         Number of epochs without improvement before training stops.
-    min_count : int, default=1
-        Attributes that occur (are non-zero) at fewer training positions are dropped.
-    missing : {"indicator", "impute"}, default="indicator"
-        How missing values are handled; see `LinearCRF`.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical; see `LinearCRF`.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
         label sequence with the highest score (``"viterbi"``), or the label with the lowest expected
         cost at each position (``"minimum_risk"``). See the notes.
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. Updates from a sequence are multiplied by the mean weight of its
         labels.
-    warm_start : bool, default=False
-        Whether `fit` starts from the weights of the previous fit.
     n_jobs : int, default=None
         Number of threads for prediction; -1 uses all processors. Training updates are sequential.
         The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the order of the sequences and of the choice of validation sequences.
-    verbose : int, default=0
-        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     n_iter_ : int
         Number of epochs; after early stopping, that of the best one.
     train_accuracy_ : float array of shape ``(n_iter_,)``
@@ -105,15 +75,6 @@ class StructuredPerceptron(LinearSequenceClassifier):
     validation_accuracy_ : float array of shape ``(n_iter_,)``
         Fraction of the validation labels predicted correctly after each epoch; empty without
         validation sequences.
-    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
-        The weights, as in `LinearCRF`.
-    state_features_, transition_features_ : dict
-        The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
-        sklearn-crfsuite.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.linear import _linear
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import AttributeMatrix, StateLattice
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.scores import AttributeMatrix, StateLattice, scores_of_rows
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.parameters import Needs
@@ -38,10 +38,11 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, StrOptions, documented_as
 from treecrf.utils.warn import warn
 
 
+@documented_as(LinearCRF, without=["loss_", "train_score_", "validation_score_"])
 class StructuredSVM(LinearSequenceClassifier):
     r"""Support vector machine for label sequences.
 
@@ -85,26 +86,10 @@ class StructuredSVM(LinearSequenceClassifier):
         the minimum.
     cache_size : float, default=2000
         Maximum size in megabytes of the kernel matrix between all distinct windows.
-    min_count : int, default=1
-        Attributes that occur (are non-zero) at fewer training positions are dropped.
-    missing : {"indicator", "impute"}, default="indicator"
-        How missing values are handled; see `LinearCRF`.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical; see `LinearCRF`.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
         label sequence with the highest score (``"viterbi"``), or the label with the lowest expected
         cost at each position (``"minimum_risk"``). See the notes.
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. The ``C`` of a sequence is multiplied by the mean weight of its
         labels.
@@ -113,13 +98,9 @@ class StructuredSVM(LinearSequenceClassifier):
         Training steps are sequential. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the order in which sequences are visited.
-    verbose : int, default=0
-        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     n_iter_ : int
         Number of passes over the sequences.
     objective_ : float
@@ -127,16 +108,9 @@ class StructuredSVM(LinearSequenceClassifier):
         all sequences.
     dual_gap_ : float
         Upper bound on the distance of ``objective_`` from its minimum.
-    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
-        The weights, as in `LinearCRF`. With a kernel other than ``"linear"``, attributes have no
-        weights.
-    state_features_, transition_features_ : dict
-        The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
-        sklearn-crfsuite.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
+    state_weights_ : float array of shape ``(n_attributes, n_classes)``
+        Weights of the labels for each attribute, in the order of `get_attribute_names`; 0
+        with a kernel other than ``"linear"``.
 
     Warns
     -----
@@ -328,14 +302,10 @@ class StructuredSVM(LinearSequenceClassifier):
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         if self._support is None:
             return super()._scores_of(sequences, threads)
-        n_labels, offsets = len(self.classes_), sequences.offsets
-        require_memory(n_labels, self.order, sequences.n_positions)
+        require_memory(len(self.classes_), self.order, sequences.n_positions)
         inputs = Inputs.of(AttributeMatrix.of(self._attributes, sequences))
         rows = self._support.scores(inputs, threads)[inputs.indices]
-        out = np.empty((n_labels, len(rows), n_labels))
-        part = 0, len(offsets) - 1
-        _linear.chain_scores(rows, self._weights.transitions, offsets, offsets[:-1], part, out)
-        return out
+        return scores_of_rows(rows, self._weights.transitions, sequences.offsets)
 
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads

@@ -9,16 +9,17 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.sequence_boosting.bounds import (
+from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
+from treecrf.learners.structured.sequence_boosting.rounds import (
     Chooser,
     FeatureStep,
+    Rounds,
     SequenceBound,
     UnionBound,
 )
-from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
-from treecrf.learners.structured.sequence_boosting.rounds import Rounds
 from treecrf.utils import checks
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -29,7 +30,7 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, StrOptions, documented_as
 
 # Larger weights leave too few digits for differences between scores.
 MAX_STEP = 1e6
@@ -44,6 +45,7 @@ class ChosenFeature(NamedTuple):
     step: float
 
 
+@documented_as(LinearCRF)
 class SequenceBoostingClassifier(LinearSequenceClassifier):
     r"""Boosting of label sequences.
 
@@ -55,11 +57,6 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
 
     Parameters
     ----------
-    window : int or (int, int), default=0
-        Number of positions to the left and to the right whose values are attributes.
-        Offsets outside of all training sequences are left out.
-    attributes : source of attributes or None, default=None
-        Source of attributes that replaces windows of the input; see `LinearCRF`.
     transition_features : bool, default=False
         Whether each attribute also forms features with pairs of previous label and label, in
         addition to those with labels.
@@ -86,43 +83,15 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     early_stopping : bool, default=False
         Whether to stop when the likelihood of the validation sequences has not improved for
         ``n_iter_no_change`` rounds. The model keeps the weights of the best round.
-    validation_fraction : float, default=0.1
-        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=100
         Number of rounds without improvement before training stops.
-    min_count : int, default=1
-        Attributes that occur (are non-zero) at fewer training positions are dropped.
-    missing : {"indicator", "impute"}, default="indicator"
-        How missing values are handled; see `LinearCRF`.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical; see `LinearCRF`.
-    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``).
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. Each sequence has the mean weight of its labels.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of validation sequences; nothing else is random.
-    verbose : int, default=0
-        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     n_iter_ : int
         Number of rounds.
     features_ : int array of shape ``(n_iter_,)``
@@ -139,15 +108,6 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         Mean log-likelihood per training position, before the first and after each round.
     validation_score_ : float array
         The same for the validation sequences; empty without them.
-    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
-        The weights, as in `LinearCRF`.
-    state_features_, transition_features_ : dict
-        The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
-        sklearn-crfsuite.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

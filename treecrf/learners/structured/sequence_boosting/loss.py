@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,37 +17,6 @@ from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
 )
 
 
-@dataclass(frozen=True)
-class SequencePieces:
-    """Pieces of sequences, which training treats as sequences."""
-
-    offsets: np.ndarray  # int64 (n_pieces + 1,)
-    before: np.ndarray  # label before each piece, ``n_labels`` at the start of a sequence
-    log_weights: np.ndarray  # of each piece
-
-    @classmethod
-    def of(cls, data: TrainingData, max_length: int | None) -> SequencePieces:
-        """Cut sequences into the smallest number of pieces of about equal length."""
-        lengths = np.diff(data.offsets)
-        n_pieces = np.ones_like(lengths) if max_length is None else -(-lengths // max_length)
-        sequence = np.repeat(np.arange(len(lengths)), n_pieces)
-        index = positions_in_sequences(np.append(0, np.cumsum(n_pieces)))
-        starts = data.offsets[sequence] + index * lengths[sequence] // n_pieces[sequence]
-        before = data.codes[np.maximum(starts - 1, 0)].astype(np.int32)
-        before[index == 0] = len(data.classes)
-        return cls(np.append(starts, data.offsets[-1]), before, np.log(data.weights[sequence]))
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Number of positions of each piece."""
-        return np.diff(self.offsets)
-
-    @property
-    def of_positions(self) -> np.ndarray:
-        """The piece of each position."""
-        return np.repeat(np.arange(len(self.before)), self.lengths)
-
-
 class Occurrences(NamedTuple):
     """Positions and pieces with a feature."""
 
@@ -58,30 +26,43 @@ class Occurrences(NamedTuple):
 
 
 class SequenceLosses:
-    """Losses -log P(labels) of all sequences, or of pieces of up to ``max_length`` positions."""
+    """Losses -log P(labels) of all sequences, or of pieces of up to ``max_length`` positions.
+
+    Training treats pieces, the smallest number of about equal length, as sequences.
+    """
 
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None = None):
         self.data = data
-        self.pieces = SequencePieces.of(data, max_length)
-        self._mean = WeightedMean(data.sample_weights, self.pieces.offsets)
+        lengths = np.diff(data.offsets)
+        n_pieces = np.ones_like(lengths) if max_length is None else -(-lengths // max_length)
+        sequence = np.repeat(np.arange(len(lengths)), n_pieces)
+        index = positions_in_sequences(np.append(0, np.cumsum(n_pieces)))
+        starts = data.offsets[sequence] + index * lengths[sequence] // n_pieces[sequence]
+        self.offsets = np.append(starts, data.offsets[-1])  # of the pieces
+        self.lengths = np.diff(self.offsets)
+        # Label before each piece, ``n_labels`` at the start of a sequence.
+        self.before = data.codes[np.maximum(starts - 1, 0)].astype(np.int32)
+        self.before[index == 0] = len(data.classes)
+        self.log_weights = np.log(data.weights[sequence])
+        self.piece_of = np.repeat(np.arange(len(self.before)), self.lengths)  # of each position
+        self._mean = WeightedMean(data.sample_weights, self.offsets)
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
         rows = data.scores.new_rows()
         for part in data.table.parts:
             data.scores.part_rows(weights, *part, rows)
         self.scores = rows[data.table.window[1] + self.rows]
-        self.losses = np.full(len(self.pieces.before), np.inf)
-        self._piece_of = self.pieces.of_positions
+        self.losses = np.full(len(self.before), np.inf)
         self._position_of = np.full(data.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
-        self.chains = LabeledChains(data, self.pieces.offsets, self.pieces.before)
+        self.chains = LabeledChains(data, self.offsets, self.before)
         self._inference = PieceLosses(self.chains, self.scores, self.transitions)
         self.update(self.all_pieces)
 
     @property
     def all_pieces(self) -> np.ndarray:
         """Indices of all pieces."""
-        return np.arange(len(self.pieces.before))
+        return np.arange(len(self.before))
 
     @property
     def mean_log_likelihood(self) -> float:
@@ -99,7 +80,7 @@ class SequenceLosses:
     def log_terms(self) -> np.ndarray:
         """Logarithms of the terms of that sum."""
         certainly = np.maximum(-np.expm1(-self.losses), np.finfo(float).tiny)
-        return self.pieces.log_weights + self.losses + np.log(certainly)
+        return self.log_weights + self.losses + np.log(certainly)
 
     def update(self, chosen: np.ndarray) -> None:
         """Recompute the losses of some pieces."""
@@ -118,7 +99,12 @@ class SequenceLosses:
         layout, table = self.data.layout, self.data.table
         if feature >= layout.n_of_attributes:
             no_positions = np.zeros(0, dtype=np.int64)
-            return Occurrences(no_positions, np.zeros(0), self._with_transitions(feature))
+            is_start = self.before == layout.n_labels
+            # Whether a piece can have the transition.
+            can_have = self.lengths > is_start
+            if feature - layout.n_of_attributes >= layout.n_labels**2:
+                can_have = is_start
+            return Occurrences(no_positions, np.zeros(0), np.flatnonzero(can_have))
         attribute, offset = divmod(feature // layout.width, layout.n_offsets)
         starts, rows, values = table.by_attribute
         entries = slice(starts[attribute], starts[attribute + 1])
@@ -128,15 +114,7 @@ class SequenceLosses:
         is_scored = positions >= 0
         positions = positions[is_scored]
         values = np.ones(len(positions)) if values is None else values[entries][is_scored]
-        return Occurrences(positions, values, np.unique(self._piece_of[positions]))
-
-    def _with_transitions(self, feature: int) -> np.ndarray:
-        """Find the pieces in which the transition of a feature can occur."""
-        layout, pieces = self.data.layout, self.pieces
-        is_start = pieces.before == layout.n_labels
-        if feature - layout.n_of_attributes >= layout.n_labels**2:
-            return np.flatnonzero(is_start)
-        return np.flatnonzero(pieces.lengths > is_start)
+        return Occurrences(positions, values, np.unique(self.piece_of[positions]))
 
     def add(self, feature: int, step: float, where: Occurrences) -> None:
         """Change the weight of a feature without updating the losses."""
@@ -152,7 +130,7 @@ class SequenceExponentialLoss(SequenceLosses):
 
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None):
         super().__init__(data, weights, max_length)
-        self.expected = Expectations(self._inference, self.pieces.log_weights)
+        self.expected = Expectations(self._inference, self.log_weights)
         self.level = 0.0  # logarithm of the loss that changes of expectations are relative to
 
     def reset(self) -> None:
@@ -169,7 +147,7 @@ class SequenceExponentialLoss(SequenceLosses):
     @property
     def scales(self) -> np.ndarray:
         """Factor of each piece from its residuals to its part of the mean under the loss."""
-        return np.exp(self.losses + self.pieces.log_weights - self.log_value)
+        return np.exp(self.losses + self.log_weights - self.log_value)
 
     @property
     def fractions(self) -> np.ndarray:

@@ -1,19 +1,32 @@
-"""The rounds of sequence boosting: choose a feature, change its weight, update the loss."""
+"""The rounds of sequence boosting: choose a feature, change its weight, update the loss.
+
+A feature is a sum over the positions with a label, or a pair of labels, of an attribute's values.
+Each round takes the one with the smallest bound on the loss, which follows from how much larger or
+smaller the feature can be for other label sequences than for the true one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from treecrf.inputs.offsets import runs
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.sequence_boosting.bounds import Chooser, FeatureStep
-from treecrf.learners.structured.sequence_boosting.loss import (
-    Occurrences,
-    SequenceExponentialLoss,
-)
+from treecrf.learners.structured._examples import AttributeRows
+from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
+from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
+from treecrf.learners.structured.sequence_boosting.loss import Occurrences, SequenceExponentialLoss
+
+# CellEntries are computed for this many positions at a time.
+RUN_POSITIONS = 1 << 14
+
+# Number of features that a thread processes at a time.
+PART_FEATURES = 1 << 14
 
 # Rounding errors of incrementally updated sums are relative to the loss at the start of the sums.
 # The sums are recomputed when the logarithm of the loss has fallen by this much, and after this
@@ -26,6 +39,215 @@ MIN_LOG_LOSS = -20.0
 
 # Tolerance of the line search, relative to the maximum step.
 STEP_TOLERANCE = 1e-2
+
+
+class FeatureStep(NamedTuple):
+    """A feature, the step of its weight, and an upper bound on the ratio of the losses."""
+
+    feature: int
+    step: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class CellEntries:
+    """Occurrences of cells, attributes at an offset, in pieces; an entry is a cell in a piece."""
+
+    pieces: np.ndarray  # of each entry; entries are sorted by piece and then by cell
+    cells: np.ndarray  # of each entry
+    starts: np.ndarray  # of the positions of each entry, n_entries + 1
+    positions: np.ndarray  # ascending within an entry
+    values: np.ndarray  # of the attribute at these positions
+
+    @classmethod
+    def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> CellEntries:
+        """Find the entries of the pieces ``first`` to ``last - 1``."""
+        table, offsets = loss.data.table, loss.offsets
+        left, right = table.window
+        of_pieces = np.arange(offsets[first], offsets[last])
+        positions, cells, values = [], [], []
+        for offset in range(-left, right + 1):
+            entries = table.matrix[loss.rows[of_pieces] + offset].tocoo()
+            positions.append(of_pieces[entries.row])
+            cells.append(entries.col.astype(np.int64) * table.n_offsets + right - offset)
+            values.append(entries.data)
+        positions, cells, values = (np.concatenate(a) for a in (positions, cells, values))
+        pieces = np.searchsorted(offsets, positions, side="right") - 1
+        order = np.lexsort((positions, cells, pieces))
+        positions, cells, values, pieces = (a[order] for a in (positions, cells, values, pieces))
+        is_first = np.ones(len(pieces), dtype=bool)
+        is_first[1:] = (pieces[1:] != pieces[:-1]) | (cells[1:] != cells[:-1])
+        starts = np.append(np.flatnonzero(is_first), len(pieces))
+        values = values.astype(np.float64)
+        return cls(pieces[is_first], cells[is_first], starts, positions, values)
+
+    def intervals(self, loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the lows and highs of the features of each entry, (n_entries, width) each."""
+        n, width = len(loss.data.classes), loss.data.layout.width
+        lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
+        codes = loss.data.codes
+        extremes = self._extremes(self.values)
+        observed = self._observed(codes[self.positions], self.values, n)
+        highs[:, :n], lows[:, :n] = extremes[:, :1] - observed, extremes[:, 1:2] - observed
+        if width > n:
+            is_start = np.isin(self.positions, loss.data.offsets)
+            values = np.where(is_start, 0.0, self.values)
+            pairs = codes[self.positions - 1] * n + codes[self.positions]
+            observed = self._observed(pairs, values, n * n)
+            # A label can follow itself at all positions. Any other pair cannot occur at two
+            # neighboring positions.
+            is_same = np.eye(n, dtype=bool).ravel()
+            extremes = self._extremes(values)
+            highs[:, n:] = np.where(is_same, extremes[:, :1], extremes[:, 2:3]) - observed
+            lows[:, n:] = np.where(is_same, extremes[:, 1:2], extremes[:, 3:]) - observed
+        return lows, highs
+
+    def _extremes(self, values: np.ndarray) -> np.ndarray:
+        out = np.empty((len(self.cells), 4))
+        kernel.extremes(self.starts, self.positions, values, out)
+        return out
+
+    def _observed(self, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+        """Return the features of the true labels, (n_entries, n)."""
+        entry = np.repeat(np.arange(len(self.cells)), np.diff(self.starts))
+        counts = np.bincount(entry * n + columns, values, minlength=len(self.cells) * n)
+        return counts.reshape(-1, n)
+
+
+def transition_intervals(loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the lows and highs of transitions, (n_pieces, n_labels + 1, n_labels) each."""
+    codes, n = loss.data.codes, len(loss.data.classes)
+    before = np.append(n, codes[:-1])
+    before[loss.offsets[:-1]] = loss.before
+    transitions = (loss.piece_of * (n + 1) + before) * n + codes
+    shape = (len(loss.before), n + 1, n)
+    observed = np.bincount(transitions, minlength=np.prod(shape)).reshape(shape).astype(float)
+    is_start = loss.before == n
+    n_pairs = (loss.lengths - is_start)[:, np.newaxis, np.newaxis]
+    highest = np.empty(shape)
+    highest[:, :n] = np.where(np.eye(n, dtype=bool), n_pairs, (n_pairs + 1) // 2)
+    highest[:, n] = is_start[:, np.newaxis]
+    return -observed, highest - observed
+
+
+class UnionBound:
+    """Bounds with one interval for all pieces: equation 20 of Altun et al."""
+
+    def __init__(self, loss: SequenceExponentialLoss, max_step: float):
+        self.loss = loss
+        self.max_step = max_step
+        layout = loss.data.layout
+        self.lows, self.highs = layout.weights(), layout.weights()
+        for first, last in runs(loss.offsets, RUN_POSITIONS):
+            entries = CellEntries.of(loss, first, last)
+            lows, highs = entries.intervals(loss)
+            np.minimum.at(self._by_cell(self.lows), entries.cells, lows)
+            np.maximum.at(self._by_cell(self.highs), entries.cells, highs)
+        lows, highs = transition_intervals(loss)
+        self.lows.transitions[:], self.highs.transitions[:] = lows.min(axis=0), highs.max(axis=0)
+        self._sums = layout.weights()
+        first_rows = loss.rows[loss.offsets[:-1]]
+        self._rows = AttributeRows(loss.data.table, layout.width, first_rows)
+        self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
+        self._parts = list(runs(np.arange(layout.size + 1), PART_FEATURES))
+
+    @staticmethod
+    def _by_cell(weights: Weights) -> np.ndarray:
+        return weights.attributes.reshape(-1, weights.layout.width)
+
+    def reset(self) -> None:
+        """Prepare for an update of all pieces."""
+        self._sums.vector[:] = 0.0
+
+    def update(self, chosen: np.ndarray) -> None:
+        """Process the latest inference of the loss, for some of the pieces."""
+        expected = self.loss.expected
+        kernel.collect(
+            self._rows, self.loss.chains, chosen, expected.changes, self._sums.attributes
+        )
+        self._sums.transitions[:] += expected.pair_changes[chosen].sum(axis=0)
+
+    def choose(self) -> FeatureStep:
+        """Return the feature with the smallest bound; ties go to the first."""
+        scale = np.exp(self.loss.level - self.loss.log_value)
+
+        def fill(part: tuple[int, int]) -> None:
+            features = slice(*part)
+            vectors = (weights.vector[features] for weights in (self._sums, self.lows, self.highs))
+            kernel.union_bounds(
+                *vectors, scale, self.max_step, self._steps[features], self._bounds[features]
+            )
+
+        self.loss.data.threads.map(fill, self._parts)
+        best = int(np.argmin(self._bounds))
+        return FeatureStep(best, float(self._steps[best]), float(self._bounds[best]))
+
+
+class SequenceBound:
+    """Bounds with an interval for each piece: equation 17, minimized by Newton's method."""
+
+    def __init__(self, loss: SequenceExponentialLoss, max_step: float):
+        self.loss = loss
+        self.max_step = max_step
+        layout, n_pieces = loss.data.layout, len(loss.before)
+        self._entries = entries = CellEntries.of(loss, 0, n_pieces)
+        lows, highs = entries.intervals(loss)
+        self._of_piece = np.searchsorted(entries.pieces, np.arange(n_pieces + 1))
+        self._residuals = np.zeros_like(lows)
+        n_cells = layout.n_attributes * layout.n_offsets
+        by_cell = np.argsort(entries.cells, kind="stable")
+        starts = np.searchsorted(entries.cells[by_cell], np.arange(n_cells + 1))
+        self._cells = EntryBounds(starts, by_cell, entries.pieces, lows, highs, self._residuals)
+        # The transitions from one label are a cell that every piece has.
+        n, n_rows = layout.n_labels, layout.n_labels + 1
+        lows, highs = (array.reshape(-1, n) for array in transition_intervals(loss))
+        self._transitions = EntryBounds(
+            n_pieces * np.arange(n_rows + 1),
+            np.arange(n_pieces * n_rows).reshape(-1, n_rows).T.ravel(),
+            np.repeat(np.arange(n_pieces), n_rows),
+            lows,
+            highs,
+            loss.expected.pairs.reshape(-1, n),
+        )
+        self._steps, self._bounds = layout.weights(), layout.weights()
+
+    def reset(self) -> None:
+        """Prepare for an update of all pieces."""
+
+    def update(self, chosen: np.ndarray) -> None:
+        """Process the latest inference of the loss, for some of the pieces."""
+        entries = self._entries
+        self.loss.data.threads.map(
+            lambda part: kernel.collect_entries(
+                part, self._of_piece, entries.starts, entries.positions, entries.values,
+                self.loss.expected.residuals, self._residuals,
+            ),
+            self.loss.parts_of(chosen),
+        )  # fmt: skip
+
+    def choose(self) -> FeatureStep:
+        """Return the feature with the smallest bound; ties go to the first."""
+        layout = self._steps.layout
+        threads = self.loss.data.threads
+        by_piece = self.loss.scales, self.loss.fractions
+        steps, bounds = (
+            weights.attributes.reshape(-1, layout.width) for weights in (self._steps, self._bounds)
+        )
+        if len(self._entries.pieces):
+            threads.map(
+                lambda part: self._cells.minimize(by_piece, self.max_step, *part, steps, bounds),
+                threads.even_parts(len(steps)),
+            )
+        self._transitions.minimize(
+            by_piece, self.max_step, 0, layout.n_labels + 1, self._steps.transitions,
+            self._bounds.transitions,
+        )  # fmt: skip
+        best = int(np.argmin(self._bounds.vector))
+        return FeatureStep(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
+
+
+# Chooser of the feature with the smallest bound, with the expectations of all features.
+Chooser = UnionBound | SequenceBound
 
 
 class Rounds:
