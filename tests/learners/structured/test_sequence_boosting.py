@@ -218,15 +218,15 @@ def test_the_line_search_finds_the_lowest_loss():
 def test_pieces_are_even_and_follow_the_true_label(letters):
     X, y = letters
     rounds, _ = rounds_of(SequenceBoostingClassifier(piece_length=3), X, y)
-    pieces, text = rounds.loss.pieces, "".join(y)
+    loss, text = rounds.loss, "".join(y)
     ends = set(np.cumsum([len(word) for word in X]).tolist())
-    assert ends <= set(pieces.offsets.tolist())
+    assert ends <= set(loss.offsets.tolist())
     for word in X:
         n = -(-len(word) // 3)
         assert len(word) / n <= 3
-    assert pieces.lengths.max() <= 3
+    assert loss.lengths.max() <= 3
     starts = {0, *ends}
-    for start, before in zip(pieces.offsets[:-1].tolist(), pieces.before.tolist(), strict=True):
+    for start, before in zip(loss.offsets[:-1].tolist(), loss.before.tolist(), strict=True):
         assert before == (3 if start in starts else "xyz".index(text[start - 1]))
 
 

@@ -159,17 +159,18 @@ class FutureEncoder(Encoder):
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
-        return self.complete(self.base.encode(sequences, threads))
-
-    def complete(self, encoded: EncodedSequences) -> EncodedSequences:
-        """Add the features to sequences that the base has encoded."""
-        full = encoded
+        full = encoded = self.base.encode(sequences, threads)
         for feature in self.features:
-            full = _with_bins(full, bins_of(feature.values(self.base, encoded), self.n_bins))
+            codes = np.zeros((len(full.codes), full.codes.shape[1] + 1), dtype=np.uint8)
+            codes[:, :-1] = full.codes
+            bins = bins_of(feature.values(self.base, encoded), self.n_bins)
+            codes[full.row_of_position, -1] = bins
+            has_missing = np.append(full.has_missing, False)
+            full = replace(full, codes=codes, has_missing=has_missing)
         return full
 
     def without_features(self, encoded: EncodedSequences) -> EncodedSequences:
-        """Undo `complete`."""
+        """Return encoded positions without the columns of the features."""
         codes = np.ascontiguousarray(encoded.codes[:, : len(self.base.plan.n_codes)])
         has_missing = encoded.has_missing[: len(self.base.columns)]
         return replace(encoded, codes=codes, has_missing=has_missing)
@@ -258,15 +259,6 @@ def _with_codes(plan: Plan, n_derived: int, n_bins: int) -> Plan:
         has_one_id=longer(plan.has_one_id, n_bins == 2),
         n_codes=longer(plan.n_codes, n_bins),
     )
-
-
-def _with_bins(encoded: EncodedSequences, bins: np.ndarray) -> EncodedSequences:
-    """Return the encoded positions with the bins of one more derived column."""
-    codes = np.zeros((len(encoded.codes), encoded.codes.shape[1] + 1), dtype=np.uint8)
-    codes[:, :-1] = encoded.codes
-    codes[encoded.row_of_position, -1] = bins
-    has_missing = np.append(encoded.has_missing, False)
-    return replace(encoded, codes=codes, has_missing=has_missing)
 
 
 @dataclass(frozen=True)

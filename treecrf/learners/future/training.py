@@ -43,23 +43,18 @@ class State:
     phases: tuple[tuple[int, ...], ...] = ()
 
 
+@dataclass
 class AlternatingTraining:
     """Training that alternates between boosting trees and discovering features."""
 
-    def __init__(
-        self,
-        max_iter: int,  # number of trees between two discoveries
-        stopping: Stopping | None,
-        report: Callable[[int, History], None],  # as in `boost`
-        settings: SearchSettings,
-        begin: Begin,
-    ):
-        self.max_iter = max_iter
-        self.stopping = stopping
-        self.report = report
-        self.settings = settings
-        self.begin = begin
-        self.sizes = settings.sizes
+    max_iter: int  # number of trees between two discoveries
+    stopping: Stopping | None
+    report: Callable[[int, History], None]  # as in `boost`
+    settings: SearchSettings
+    begin: Begin
+
+    def __post_init__(self) -> None:
+        self.sizes = self.settings.sizes
 
     def run(self, encoder: Encoder, forest: Forest) -> State:
         """Train until another feature no longer helps."""
@@ -176,27 +171,12 @@ class AlternatingTraining:
 def _extended(state: State, discovered: list[Discovered], phases: tuple[int, ...]) -> State:
     """Return the state with more features, and with one iteration of trees that hold their effects.
 
+    The features come with their values at the training positions. Their columns follow the others.
     ``phases`` are the phases of this round so far.
     """
     forest, n_bins = state.forest.copy(), state.encoder.n_bins
-    n_columns = len(state.encoder.columns)
-    forest.trees += trees_of_effects(discovered, n_columns, n_bins, forest.n_labels)
-    history = History([*state.history.train, 0.0], [*state.history.validation, 0.0])
-    features = state.encoder.features + tuple(feature for feature, _ in discovered)
-    encoder = FutureEncoder(state.encoder.base, features, n_bins)
-    return State(encoder, forest, history, (*state.phases, phases))
-
-
-def trees_of_effects(
-    discovered: list[Discovered], n_columns: int, n_bins: int, n_labels: int
-) -> list[dict[str, np.ndarray]]:
-    """Make one tree for each label: the effect of a discovered feature, or no effect.
-
-    Features come with their values at the training positions. Their columns follow ``n_columns``
-    others.
-    """
-    by_label = [constant_tree() for _ in range(n_labels)]
-    for column, (feature, values) in enumerate(discovered, n_columns):
+    by_label = [constant_tree() for _ in range(forest.n_labels)]
+    for column, (feature, values) in enumerate(discovered, len(state.encoder.columns)):
         bins = bins_of(values, n_bins)
         sizes = np.bincount(bins, minlength=n_bins).astype(float)
         # In integers, so that the order of the positions does not matter.
@@ -206,7 +186,11 @@ def trees_of_effects(
         for label in np.flatnonzero(feature.effects.any(axis=0)):
             intercept, slope = feature.effects[:, label]
             by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)
-    return by_label
+    forest.trees += by_label
+    history = History([*state.history.train, 0.0], [*state.history.validation, 0.0])
+    features = state.encoder.features + tuple(feature for feature, _ in discovered)
+    encoder = FutureEncoder(state.encoder.base, features, n_bins)
+    return State(encoder, forest, history, (*state.phases, phases))
 
 
 def constant_tree() -> dict[str, np.ndarray]:

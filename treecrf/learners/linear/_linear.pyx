@@ -51,7 +51,7 @@ def score_rows(by_row, window, const double[:, :, ::1] weights, Py_ssize_t first
     if weights.shape[0] == 0:
         return
     with nogil:
-        add_rows(pointer(starts), pointer_32(attributes), pointer_d(values), starts.shape[0] - 1,
+        add_rows(&starts[0], pointer_32(attributes), pointer_d(values), starts.shape[0] - 1,
                  left, right, weights.shape[2], &weights[0, 0, 0], first, last, &out[0, 0])
 
 
@@ -68,7 +68,7 @@ def sum_rows(by_attribute, const double[:, ::1] deltas, Py_ssize_t first, Py_ssi
     if first == last:
         return
     with nogil:
-        add_columns(pointer(starts), pointer_32(rows), pointer_d(values), out.shape[1],
+        add_columns(&starts[0], pointer_32(rows), pointer_d(values), out.shape[1],
                     out.shape[2], &deltas[0, 0], first, last, &out[0, 0, 0])
 
 
@@ -146,10 +146,6 @@ def add_product(const double[:, ::1] values, const double[:, ::1] coefficients,
         for i in range(values.shape[0]):
             for k in range(values.shape[1]):
                 add_block(&out[i, 0], &coefficients[k, 0], values[i, k], n)
-
-
-cdef inline const int64_t *pointer(const int64_t[::1] array) noexcept nogil:
-    return &array[0]
 
 
 cdef inline const int32_t *pointer_32(const int32_t[::1] array) noexcept nogil:

@@ -132,11 +132,6 @@ cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length,
         summed[n, v] += rows[v]
 
 
-cdef void clear_rows(double[:, ::1] rows, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    if first < last:
-        memset(&rows[first, 0], 0, (last - first) * rows.shape[1] * sizeof(double))
-
-
 cdef double fill_residuals(Scratch *s, double *rows, const double[:, ::1] transitions,
                            const int32_t *labels, Py_ssize_t length, double weight,
                            double[:, ::1] summed) noexcept nogil:
@@ -239,7 +234,7 @@ cdef class StateChains:
                     for k in range(length * s.n_labels):
                         row[k] -= s.known[k]
                 if i + 1 < last:
-                    clear_rows(rows, self.first_rows[i] + length, self.first_rows[i + 1])
+                    rows[self.first_rows[i] + length : self.first_rows[i + 1]] = 0.0
             subtract_expected(&s, summed)
             if self.candidates is not None:
                 subtract_expected(&given, summed_given)

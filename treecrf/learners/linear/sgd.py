@@ -49,6 +49,7 @@ class StochasticSolver:
 
     def __init__(self, data: TrainingData, l2: float, start: Weights, seed: int):
         self.data = data
+        self.n_sequences = len(data.weights)
         self.seed = seed
         # A power of 2 for each attribute, so that scaling is exact.
         scale = data.layout.weights(scale_of(data, l2)).attributes[:, 0, 0]
@@ -63,11 +64,6 @@ class StochasticSolver:
         self._sizes = self._new_sizes(self._first_size())
         self._average = self._blocks.copy(), self._transitions.copy()
         self.n_iter = 0
-
-    @property
-    def n_sequences(self) -> int:
-        """Number of training sequences."""
-        return len(self.data.weights)
 
     def run_epoch(self) -> np.ndarray:
         """Make a step for each sequence; return log P of its labels before its step."""

@@ -51,23 +51,21 @@ cdef class Updates:
         cdef const int32_t *truth = self.chains.truth(i)
         cdef Py_ssize_t t, right_pair, wrong_pair, n = self.chains.n_labels
         cdef Py_ssize_t first = self.rows.first_rows[i]
+        cdef double *transitions = &self.transitions[0, 0]
+        cdef double *late = &self.late_transitions[0, 0]
         for t in range(self.chains.length(i)):
             right_pair = pair_at(truth, t, n)
             wrong_pair = pair_at(path, t, n)
             if right_pair == wrong_pair:
                 continue
-            self._add_transition(right_pair, step, n_before)
-            self._add_transition(wrong_pair, -step, n_before)
+            add_late(transitions, late, right_pair, step, n_before)
+            add_late(transitions, late, wrong_pair, -step, n_before)
             if truth[t] != path[t]:
                 self._add_features(first + t, truth[t], step, n_before)
                 self._add_features(first + t, path[t], -step, n_before)
             if self.rows.width > n and t > 0:
                 self._add_features(first + t, n + right_pair, step, n_before)
                 self._add_features(first + t, n + wrong_pair, -step, n_before)
-
-    cdef inline void _add_transition(self, Py_ssize_t pair, double step,
-                                     double n_before) noexcept nogil:
-        add_late(&self.transitions[0, 0], &self.late_transitions[0, 0], pair, step, n_before)
 
     cdef void _add_features(self, Py_ssize_t row, Py_ssize_t column, double step,
                             double n_before) noexcept nogil:

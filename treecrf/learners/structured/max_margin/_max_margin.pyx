@@ -82,7 +82,8 @@ cdef class DualState:
                 if gaps[i] <= 0.0:
                     continue
                 self.set_direction(i, scratch.path, scratch.deltas, &changes[0, 0])
-                step = self.square(i, scratch.deltas) + square_of(&changes[0, 0], (n + 1) * n)
+                step = self.square(i, scratch.deltas)
+                step += product(&changes[0, 0], &changes[0, 0], (n + 1) * n)
                 step = gaps[i] / step if step > gaps[i] else 1.0
                 self.move(i, scratch.deltas, step)
                 add_block(&self.transitions[0, 0], &changes[0, 0], step, (n + 1) * n)
@@ -216,7 +217,3 @@ cdef double product(const double *a, const double *b, Py_ssize_t n) noexcept nog
     for k in range(n):
         total += a[k] * b[k]
     return total
-
-
-cdef double square_of(const double *a, Py_ssize_t n) noexcept nogil:
-    return product(a, a, n)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -62,7 +61,16 @@ class Kernel:
     def between(self, a: sparse.csr_array, b: sparse.csr_array) -> np.ndarray:
         """Compute the kernel of all pairs, (n_a, n_b); raises ValueError if it is not finite."""
         if callable(self.kind):
-            return _checked(self.kind(a, b), (a.shape[0], b.shape[0]))
+            values, shape = self.kind(a, b), (a.shape[0], b.shape[0])
+            values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+            is_number = values.dtype.kind in "biuf"
+            if values.shape != shape or not is_number or not np.isfinite(values).all():
+                raise ValueError(
+                    f"kernel: {shape[0]} and {shape[1]} inputs give an array of shape "
+                    f"{values.shape} and dtype {values.dtype}; expected finite numbers of shape "
+                    f"{shape}"
+                )
+            return np.ascontiguousarray(values, dtype=np.float64)
         products = (a @ b.T).toarray()
         if self.kind == "poly":
             with np.errstate(over="ignore", invalid="ignore"):
@@ -78,16 +86,6 @@ class Kernel:
             with np.errstate(over="ignore"):  # the value of an infinite distance is 0
                 return np.exp(-self.gamma * np.maximum(distances, 0.0))
         return products
-
-
-def _checked(values: Any, shape: tuple[int, int]) -> np.ndarray:
-    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
-    if values.shape != shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
-        raise ValueError(
-            f"kernel: {shape[0]} and {shape[1]} inputs give an array of shape {values.shape} and "
-            f"dtype {values.dtype}; expected finite numbers of shape {shape}"
-        )
-    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _squares(rows: sparse.csr_array) -> np.ndarray:

@@ -175,22 +175,22 @@ def union_bounds(const double[::1] sums, const double[::1] lows, const double[::
 # cell in a piece.
 
 
-def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const double[::1] values,
-             double[:, ::1] out):
-    """Write the extreme sums of the values of each entry, see `CellEntries`.
+def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const double[::1] values):
+    """Return the extreme sums of the values of each entry, see `CellEntries`; (n_entries, 4).
 
-    Each row of ``out`` receives the sum of the positive values, the sum of the negative values, and
-    the largest and the smallest sum over positions of which no two are neighbors.
+    They are the sum of the positive values, the sum of the negative values, and the largest and the
+    smallest sum over positions of which no two are neighbors.
     """
+    cdef double[:, ::1] out = np.zeros((starts.shape[0] - 1, 4))
     cdef Py_ssize_t e
     cdef int64_t k
     with nogil:
         for e in range(starts.shape[0] - 1):
-            out[e, 0] = out[e, 1] = 0.0
             for k in range(starts[e], starts[e + 1]):
                 out[e, values[k] < 0.0] += values[k]
             out[e, 2] = separate_sum(positions, values, starts[e], starts[e + 1], 1.0)
             out[e, 3] = -separate_sum(positions, values, starts[e], starts[e + 1], -1.0)
+    return np.asarray(out)
 
 
 cdef double separate_sum(const int64_t[::1] positions, const double[::1] values, int64_t start,

@@ -86,7 +86,7 @@ class CellEntries:
         n, width = len(loss.data.classes), loss.data.layout.width
         lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
         codes = loss.data.codes
-        extremes = self._extremes(self.values)
+        extremes = kernel.extremes(self.starts, self.positions, self.values)
         observed = self._observed(codes[self.positions], self.values, n)
         highs[:, :n], lows[:, :n] = extremes[:, :1] - observed, extremes[:, 1:2] - observed
         if width > n:
@@ -97,15 +97,10 @@ class CellEntries:
             # A label can follow itself at all positions. Any other pair cannot occur at two
             # neighboring positions.
             is_same = np.eye(n, dtype=bool).ravel()
-            extremes = self._extremes(values)
+            extremes = kernel.extremes(self.starts, self.positions, values)
             highs[:, n:] = np.where(is_same, extremes[:, :1], extremes[:, 2:3]) - observed
             lows[:, n:] = np.where(is_same, extremes[:, 1:2], extremes[:, 3:]) - observed
         return lows, highs
-
-    def _extremes(self, values: np.ndarray) -> np.ndarray:
-        out = np.empty((len(self.cells), 4))
-        kernel.extremes(self.starts, self.positions, values, out)
-        return out
 
     def _observed(self, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
         """Return the features of the true labels, (n_entries, n)."""
