@@ -1,4 +1,4 @@
-"""Gradients of the Hamming objectives: derivatives of the probabilities of single labels.
+"""Gradients of the Hamming and of custom objectives: derivatives of marginal probabilities.
 
 The Hamming objectives are sums of ``g(log q_s)`` over positions s, where q_s is the probability of
 the true label of s. With ``w_s = g'(log q_s)``, the derivative with respect to the score of label v
@@ -22,6 +22,10 @@ If a label is so improbable that the ratios would leave the range of doubles, or
 already needed logarithms, changes of probability are passed from context to context instead:
 ``w_s (P(c | y_s true) - P(c))`` for the contexts c of a position. They are always in range. The
 conditional probabilities by which they are passed on come from logarithms, which takes more time.
+
+A custom objective is a function of the marginal probabilities ``P(v at s)``. With ``g_s(v)``, its
+derivative with respect to them, minus the mean of ``g_s`` over the labels, the term at s is
+``g_s(v)`` instead of ``w_s (I(v true) / q_s - 1)``.
 
 Scores, contexts and ranges of sequences are those of `_inference`.
 """
@@ -69,6 +73,7 @@ cdef struct Truth:
     Py_ssize_t n_labels
     const int32_t *labels
     const uint8_t *possible     # [position, label]; NULL if all labels are known
+    const double *slopes        # [position, label], of a custom objective; NULL for the others
 
 
 cdef inline bint is_true(const Truth *truth, Py_ssize_t t, Py_ssize_t v) noexcept nogil:
@@ -99,13 +104,17 @@ cdef class TrueLabels:
     cdef double[::1] log_q     # -inf for forbidden labels, NaN if no label sequence is allowed
     cdef double[::1] sizes     # sum of the absolute residuals of each position
     cdef bint exponential      # whether residuals are derivatives of -1 / q, else of log q
+    # Derivatives of a custom objective with respect to the probabilities of all labels, minus their
+    # means; its residuals do not depend on the true labels.
+    cdef const double[:, ::1] slopes
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels, bint exponential,
                  double[::1] log_q, double[::1] sizes,
-                 const uint8_t[:, ::1] possible=None):
+                 const uint8_t[:, ::1] possible=None, const double[:, ::1] slopes=None):
         self.offsets = offsets
         self.labels = labels
         self.possible = possible
+        self.slopes = slopes
         self.exponential = exponential
         self.log_q = log_q
         self.sizes = sizes
@@ -115,6 +124,7 @@ cdef class TrueLabels:
         truth.n_labels = chain.shape.n_labels
         truth.labels = &self.labels[chain.start]
         truth.possible = NULL if self.possible is None else &self.possible[chain.start, 0]
+        truth.slopes = NULL if self.slopes is None else &self.slopes[chain.start, 0]
         return truth
 
     def update(self, scores, Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] out=None):
@@ -293,9 +303,11 @@ cdef double row_total(const Chain *chain, Py_ssize_t t, const double *row) noexc
 
 cdef double true_total(const Chain *chain, const Truth *truth, Py_ssize_t t, const double *rows,
                        Py_ssize_t stride) noexcept nogil:
-    """Return the probability of the true label of t; 1 if all labels are possible."""
+    """Return the probability of the true label of t; 1 if it does not matter."""
     cdef Py_ssize_t v
     cdef double total = 0.0
+    if truth.slopes != NULL:
+        return 1.0
     if truth.possible == NULL:
         return row_total(chain, t, rows + truth.labels[t] * stride)
     if is_unknown(truth, t):
@@ -311,6 +323,10 @@ cdef void add_label_term(const Chain *chain, const Slope *slope, const Truth *tr
     """Add the term of the true label of t to a row of the contexts after t."""
     cdef Py_ssize_t c, v, low, n_labels = chain.shape.n_labels
     cdef double weight = 1.0 / slope.q[t] if slope.exponential else 1.0
+    if truth.slopes != NULL:
+        for c in range(contexts_at(&chain.shape, t + 1)):
+            row[c] += truth.slopes[t * n_labels + c % n_labels]
+        return
     if is_unknown(truth, t):
         return
     for c in range(contexts_at(&chain.shape, t + 1)):
@@ -453,7 +469,13 @@ cdef void add_label_change(const Chain *chain, Slope *slope, const Truth *truth,
                            double *row) noexcept nogil:
     """Add the change of the probabilities of the contexts after t by the true label of t."""
     cdef Py_ssize_t c
+    cdef Py_ssize_t n_labels = chain.shape.n_labels
     cdef double weight = exp(slope.lowest - slope.q[t]) if slope.exponential else 1.0
+    if truth.slopes != NULL:
+        context_probabilities(chain, slope, truth, t)
+        for c in range(contexts_at(&chain.shape, t + 1)):
+            row[c] += slope.work[c] * truth.slopes[t * n_labels + c % n_labels]
+        return
     if slope.q[t] == -INFINITY or is_unknown(truth, t):
         return
     context_probabilities(chain, slope, truth, t)

@@ -10,6 +10,7 @@ log                 sum of log P        mean of log P / mean length
 exponential         - sum of (1/P - 1)  - log(mean of 1/P) / mean length
 hamming_log         sum of log q        mean of log q
 hamming_exponential - sum of (1/q - 1)  - log(mean of 1/q)
+a function          - sum of losses     - mean of losses
 =================== =================== ==================================
 
 Where labels are unknown, P is the sum of the probabilities of all label sequences with the known
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -161,13 +163,12 @@ class ChainObjective(ABC):
 
     given = None  # takes the scores of all contexts
     counts: np.ndarray | None = None  # one example per position
-    has_curvature = False
 
     def __init__(
         self,
         data: ChainLabels,
         threads: Threads,
-        bound_share: float | None = None,  # see `_curvature`; needs ``has_curvature``
+        bound_share: float | None = None,  # see `_curvature`; of the log-likelihood only
         n_pseudo: int = 0,  # initial iterations that maximize the pseudo-likelihood instead
     ):
         self.offsets = data.offsets
@@ -245,8 +246,6 @@ class LogLikelihood(ChainObjective):
     Unknown labels change it as `treecrf.chains.partial_labels` explains.
     """
 
-    has_curvature = True
-
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         self.likelihoods = np.zeros(len(self.chains) - 1)
@@ -297,8 +296,6 @@ class ExponentialLoss(LogLikelihood):
 
     In tree fitting, a position counts as many examples as the weight of its sequence.
     """
-
-    has_curvature = False
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -416,6 +413,52 @@ class HammingExponentialLoss(HammingLogLikelihood):
         self._set_counts(np.maximum(0.5 * sizes, self._weights))
 
 
+class MarginalLoss(HammingLogLikelihood):
+    """Minus the sum over the positions of a loss, a function of the marginal probabilities."""
+
+    def __init__(self, function: Callable, data: ChainLabels, *arguments: Any, **options: Any):
+        super().__init__(data, *arguments, **options)
+        if self.candidates is not None:
+            raise ValueError(
+                "a function as objective needs all labels; some are unknown, or sets of labels"
+            )
+        self._function = function
+        self._slopes = np.zeros((len(self.codes), data.n_labels))
+        self._true_labels = _objectives.TrueLabels(
+            self.chains, self.codes, False, self.log_q.copy(), self._sizes, None, self._slopes
+        )
+
+    def value(self, scores: np.ndarray) -> float:
+        """Compute the value at the scores."""
+        self._evaluate(scores)
+        return self._value()
+
+    def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
+        marginals, gradient = self._evaluate(scores)
+        means = (gradient * marginals).sum(axis=1, keepdims=True)
+        np.subtract(means, gradient, out=self._slopes)
+        return super()._compute(scores, weights)
+
+    def _evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the losses; return the marginal probabilities, and the gradient at them."""
+        marginals, log_z = np.zeros(self._slopes.shape), np.zeros(len(self.chains) - 1)
+        self.threads.map(
+            lambda part: _inference.marginals(scores, self.chains, *part, marginals, log_z),
+            self.parts,
+        )
+        losses, gradient = map(np.asarray, self._function(self.codes.copy(), marginals.copy()))
+        shapes = {"losses": (len(self.codes),), "gradient": marginals.shape}
+        for (name, shape), array in zip(shapes.items(), (losses, gradient), strict=True):
+            if array.shape != shape:
+                raise ValueError(f"objective: {name} of shape {array.shape}; expected {shape}")
+            if not np.isfinite(array).all():
+                raise ValueError(
+                    f"objective: some {name} are not finite; probabilities can be 0 or 1"
+                )
+        self.log_q[:] = -losses
+        return marginals, gradient
+
+
 class LocalObjective:
     """Log-likelihood of each label given the true labels before it, and its functional gradient."""
 
@@ -486,9 +529,15 @@ OBJECTIVES: dict[str, type[ChainObjective]] = {
 }
 
 
-def make_objective(name: str, *arguments: Any, **options: Any) -> ChainObjective:
-    """Make the objective with this name; the other arguments are those of `ChainObjective`."""
-    return OBJECTIVES[name](*arguments, **options)
+# Name of an objective that is a function.
+CUSTOM = "custom"
+
+
+def make_objective(objective: str | Callable, *arguments: Any, **options: Any) -> ChainObjective:
+    """Make an objective by its name, or from a loss; the others are those of `ChainObjective`."""
+    if callable(objective):
+        return MarginalLoss(objective, *arguments, **options)
+    return OBJECTIVES[objective](*arguments, **options)
 
 
 def minus_log_mean_inverse(

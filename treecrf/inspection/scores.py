@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice, runs_of_tables
-from treecrf.chains.objectives import ChainLabels, make_objective
+from treecrf.chains.objectives import CUSTOM, ChainLabels, make_objective
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import CheckedData, FittedTrees, check_model
@@ -151,7 +151,8 @@ def likelihood_curve(
     Bunch
         With these attributes:
 
-        - objective : str, the objective of training, ``"log"`` for models without a choice;
+        - objective : str, the objective of training, ``"log"`` for models without a choice, and
+          ``"custom"`` for a function;
         - iterations : int array (n_iter + 1,), starting from 0, before the first iteration;
         - train : float array (n_iter + 1,), ``train_score_``;
         - validation : float array (n_iter + 1,), ``validation_score_``, or None without validation
@@ -198,6 +199,13 @@ def _objective_on(data: CheckedData) -> np.ndarray:
     """Compute the objective per position before and after each iteration."""
     model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
     objective, values = model._trained_objective, []
+    if objective == CUSTOM:
+        objective = model.objective
+        if not callable(objective):
+            raise ValueError(
+                "the objective of the model is a function, which its file does not contain; set "
+                "the parameter objective"
+            )
     with Threads(model.n_jobs) as threads:
         constraints, ends = model._constraints(sequences.offsets), range(model.n_iter_ + 1)
         for lattice in model._staged_lattices(sequences, constraints, threads, ends):

@@ -56,6 +56,7 @@ InteractionCst = Literal["pairwise", "no_interactions"] | Iterable[Iterable[Any]
 Missing = Literal["weighting", "surrogate", "impute", "indicator"]
 MonotonicCst = ArrayLike | Mapping[Any, Any] | None
 ObjectiveName = Literal["log", "exponential", "hamming_log", "hamming_exponential"]
+ObjectiveLike = ObjectiveName | Callable[[np.ndarray, np.ndarray], tuple[ArrayLike, ArrayLike]]
 RandomState = int | np.random.RandomState | None
 Scoring = str | Callable[..., float]
 Transitions = ArrayLike | None

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
-from treecrf.chains.objectives import OBJECTIVES
+from treecrf.chains.objectives import CUSTOM, OBJECTIVES
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -35,7 +35,7 @@ from treecrf.utils.typing import (
     InteractionCst,
     Missing,
     MonotonicCst,
-    ObjectiveName,
+    ObjectiveLike,
     RandomState,
     Scoring,
     Transitions,
@@ -75,13 +75,17 @@ class TreeCRF(BoostedSequenceClassifier):
         With ``second_order``, it is added to the sum of their curvature.
     learning_rate : float, default=0.3
         Factor by which the leaf values of each tree are multiplied.
-    objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
+    objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
+            default="log"
         Objective to maximize. If P is the probability of the labels of a sequence, and q of the
         label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
         the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
         Exponential objectives emphasize the worst-labeled sequences or positions; Hamming
         objectives count single labels rather than whole sequences. Objectives other than ``"log"``
         use first-order steps and no beam.
+        A function is a loss to minimize, see :ref:`custom_objective`: ``losses, gradient =
+        objective(y, proba)`` from the codes of the true labels, indices in ``classes_``, and the
+        probability of each label at each position.
     second_order : "auto" or bool, default="auto"
         Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
         instead of the number of examples. Only for ``objective="log"``, where it is the meaning of
@@ -273,7 +277,7 @@ class TreeCRF(BoostedSequenceClassifier):
     _alternative: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
-        "objective": [StrOptions(set(OBJECTIVES))],
+        "objective": [StrOptions(set(OBJECTIVES)), callable],
         "second_order": [StrOptions({"auto"}), "boolean"],
         "curvature": [StrOptions({"auto", "bound", "diagonal"})],
         "init": [StrOptions({"auto", "zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
@@ -297,7 +301,7 @@ class TreeCRF(BoostedSequenceClassifier):
         max_depth: int | None = None,
         l2_regularization: float = 20.0,
         learning_rate: float = 0.3,
-        objective: ObjectiveName = "log",
+        objective: ObjectiveLike = "log",
         second_order: Literal["auto"] | bool = "auto",
         curvature: Literal["auto", "bound", "diagonal"] = "auto",
         min_gain: float = 0.0,
@@ -374,7 +378,7 @@ class TreeCRF(BoostedSequenceClassifier):
         """Raise an error that names both settings if two cannot be combined."""
         has_beam, init = self.beam_width is not None, self.init
         is_newton = self.second_order not in ("auto", False)
-        if is_newton and not OBJECTIVES[self.objective].has_curvature:
+        if is_newton and self.objective != "log":
             raise ValueError(
                 f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
                 "for Newton steps"
@@ -415,18 +419,20 @@ class TreeCRF(BoostedSequenceClassifier):
                 )
 
     def _trained_settings(self) -> dict[str, Any]:
-        return {"_trained_objective": self.objective}
+        return {"_trained_objective": CUSTOM if callable(self.objective) else self.objective}
 
     def _fixed_settings(self) -> dict[str, Any]:
+        # Functions cannot be compared, and files have none.
+        is_custom = self._trained_objective == CUSTOM and callable(self.objective)
         return super()._fixed_settings() | {
-            "objective": self._trained_objective,
+            "objective": self.objective if is_custom else self._trained_objective,
             "constant_transitions": self._has_transitions,
         }
 
     # Settings
 
     def _kind(self) -> ExactKind | BeamKind:
-        is_newton = OBJECTIVES[self.objective].has_curvature and bool(self.second_order)
+        is_newton = self.objective == "log" and bool(self.second_order)
         shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
         settings = {
             "order": self.order,
@@ -575,8 +581,10 @@ class TreeCRF(BoostedSequenceClassifier):
         return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
+        if self.objective is None:  # files have no functions
+            self.objective = "log"
         self._trained_objective = values["objective"]
-        if self._trained_objective not in OBJECTIVES:
+        if self._trained_objective not in (*OBJECTIVES, CUSTOM):
             raise ValueError(f"unknown objective {self._trained_objective!r}")
         self.init_, of_init = None, model_file.Section(arrays, "init")
         checks.require(("init" in values) == bool(of_init), "start")

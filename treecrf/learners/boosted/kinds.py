@@ -7,6 +7,7 @@ parameters of an estimator, and can be sent to other processes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -174,8 +175,8 @@ class ChainKind(ABC):
 class ExactKind(ChainKind):
     """Exact inference in whole sequences."""
 
-    objective_name: str
-    validation_name: str  # objective that is reported for validation data
+    objective_name: str | Callable  # a function computes a loss
+    validation_name: str | Callable  # objective that is reported for validation data
     n_pseudo: int  # number of first iterations that maximize the pseudo-likelihood
     bound_share: float | None  # minimum fraction of the bound in the curvature
     constant_transitions: bool

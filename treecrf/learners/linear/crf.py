@@ -38,7 +38,7 @@ from treecrf.utils.typing import (
     ClassWeight,
     CostMatrix,
     Decoding,
-    ObjectiveName,
+    ObjectiveLike,
     RandomState,
     Scoring,
     Transitions,
@@ -74,13 +74,17 @@ class LinearCRF(LinearSequenceClassifier):
         labels that occur with them in the training data. For text with many labels, fewer weights
         need less memory and time; labels are then often slightly less accurate. Pairs of labels
         with ``transition_features`` are treated alike. False requires ``solver="lbfgs"``.
-    objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
+    objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
+            default="log"
         Objective to maximize. If P is the probability of the labels of a sequence, and q of the
         label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
         the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
         For sums of 1/P and 1/q, the regularization is added to the logarithm of their mean times
         their number. Only ``"log"`` has the fast gradient, and Hamming objectives may converge to a
         local optimum.
+        A function is a loss to minimize, see :ref:`custom_objective`: ``losses, gradient =
+        objective(y, proba)`` from the codes of the true labels, indices in ``classes_``, and the
+        probability of each label at each position.
     l2_regularization : float, default=1.0
         Coefficient of the sum of squared weights; ``c2`` in CRFsuite.
     l1_regularization : float, default=0.0
@@ -223,7 +227,7 @@ class LinearCRF(LinearSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
         "all_possible_states": ["boolean"],
-        "objective": [StrOptions(set(OBJECTIVES))],
+        "objective": [StrOptions(set(OBJECTIVES)), callable],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "solver": [StrOptions({"lbfgs", "sgd"})],
@@ -239,7 +243,7 @@ class LinearCRF(LinearSequenceClassifier):
         attributes: Any = None,
         transition_features: bool = False,
         all_possible_states: bool = True,
-        objective: ObjectiveName = "log",
+        objective: ObjectiveLike = "log",
         l2_regularization: float = 1.0,
         l1_regularization: float = 0.0,
         solver: Literal["lbfgs", "sgd"] = "lbfgs",
@@ -333,6 +337,8 @@ class LinearCRF(LinearSequenceClassifier):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
+        if self.objective is None:
+            self.objective = "log"
         super()._restore(values, arrays)
         checks.check_counts(self.n_iter_)
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
