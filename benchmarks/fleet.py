@@ -40,13 +40,13 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted.encoded import EncodedPart
 from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.labeled import read_partitions
-from treecrf.learners.boosted.messages import (
+from treecrf.learners.boosted.shard import (
     IterationRequest,
     IterationResult,
+    Shard,
     ShardSettings,
     Stale,
 )
-from treecrf.learners.boosted.shard import Shard
 from treecrf.learners.boosted.training import train
 from treecrf.utils.partitions import LocalPartitions, identity
 

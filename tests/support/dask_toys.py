@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from treecrf.learners.boosted.messages import Stale
+from treecrf.learners.boosted.shard import Stale
 
 
 class ToyStep:

@@ -6,9 +6,8 @@ from typing import Any
 
 from treecrf.dask.cluster import Cluster
 from treecrf.encoding.encoded import window_within
-from treecrf.learners.boosted.kinds import ExactKind
 from treecrf.learners.boosted.labeled import TrainingParts
-from treecrf.learners.boosted.spec import BoostingSpec
+from treecrf.learners.boosted.spec import BoostingSpec, ExactKind
 
 # Fraction of its memory limit at which Dask ends a worker.
 USABLE = 0.95
@@ -23,7 +22,7 @@ def require_memory(cluster: Cluster, spec: BoostingSpec, data: TrainingParts) ->
 
     A worker's share of the positions is proportional to its number of threads.
     """
-    described = [data.labeled.described]
+    described = [data.training.described]
     if data.validation is not None:
         described.append(data.validation.described)
     n_positions = sum(each.n_positions for each in described)

@@ -10,7 +10,7 @@ from distributed import Future
 
 from treecrf.dask.cluster import Cluster, released
 from treecrf.dask.shards import DaskShards
-from treecrf.learners.boosted.messages import ShardSettings
+from treecrf.learners.boosted.shard import ShardSettings
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.utils.partitions import identity
 

@@ -13,13 +13,13 @@ from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.learners.boosted.growing import ListGrowing
-from treecrf.learners.boosted.messages import (
+from treecrf.learners.boosted.shard import (
     IterationRequest,
     IterationResult,
+    Shard,
     ShardSettings,
     Stale,
 )
-from treecrf.learners.boosted.shard import Shard
 from treecrf.utils.partitions import PerPartition
 from treecrf.utils.threads import Threads, keeping_freed_memory
 

@@ -16,7 +16,7 @@ from treecrf._version import __version__
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.dataset import RawData
 from treecrf.learners.boosted.encoded import EncodedPart
-from treecrf.learners.boosted.messages import IterationResult, ShardAnswer
+from treecrf.learners.boosted.shard import IterationResult, ShardAnswer
 from treecrf.learners.training_data import LabeledSequences
 
 TYPES = (

@@ -58,23 +58,14 @@ class TrueLabels:
 
     @classmethod
     def joined(cls, parts: list[TrueLabels]) -> TrueLabels:
-        """Append the labels of parts; where a part has no candidates, its labels are known."""
-        codes = np.concatenate([part.codes for part in parts])
+        """Append the labels of parts, which are weighted or partly unknown in all of them."""
+
+        def join(name: str) -> np.ndarray | None:
+            arrays = [getattr(part, name) for part in parts]
+            return None if arrays[0] is None else np.concatenate(arrays)
+
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        weights, candidates = None, None
-        if any(part.weights is not None for part in parts):
-            weights = np.concatenate([
-                np.ones(len(part.codes)) if part.weights is None else part.weights
-                for part in parts
-            ])  # fmt: skip
-        masks = [part.candidates for part in parts]
-        n_labels = max((mask.shape[1] for mask in masks if mask is not None), default=0)
-        if n_labels:
-            candidates = np.concatenate([
-                np.eye(n_labels, dtype=bool)[part.codes] if mask is None else mask
-                for part, mask in zip(parts, masks, strict=True)
-            ])  # fmt: skip
-        return cls(codes, offsets_of(lengths), candidates, weights)
+        return cls(join("codes"), offsets_of(lengths), join("candidates"), join("weights"))
 
 
 def scoring_of(parameter: Any) -> Any:

@@ -318,7 +318,6 @@ class TrainingInput:
     held_out: LabeledSequences | None  # validation data of the user, or a part of the training data
     seed: int
     earlier: dict  # fitted attributes that a warm start continues from; may be empty
-    start: Any = None  # model whose scores the trees start from
     evaluated: tuple[LabeledSequences, ...] = ()  # further sequences that are scored
 
 

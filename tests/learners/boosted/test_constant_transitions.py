@@ -13,7 +13,7 @@ from support.settings import PLAIN
 from treecrf import TreeCRF, average, flatten, load
 from treecrf.chains.sampling import ExampleList, WeightedSample
 from treecrf.inspection import likelihood_curve, transition_scores
-from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
+from treecrf.learners.boosted.transitions import ContextWeights, grow_transitions
 from treecrf.trees.forest import LABEL, Forest, check_forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import LEAF_UNIT
@@ -244,7 +244,7 @@ def test_steps_are_newton_steps(order, has_curvature):
     draw = drawn(rng, 13, depths, n_labels, order)
     of_contexts = ContextWeights(offsets, codes, n_labels, order).sums(weights)
     of_contexts = None if has_curvature else of_contexts
-    TransitionGrowth(forest, growth, has_curvature).grow(draw, depths, of_contexts)
+    grow_transitions(forest, growth, draw, depths, of_contexts)
     expected = np.zeros((order + 1, n_labels, n_labels**order))
     for d, v, c in np.ndindex(expected.shape):
         examples = draw.lists[v]

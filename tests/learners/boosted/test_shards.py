@@ -16,9 +16,8 @@ from support.sweeps import sweep
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
 from treecrf.learners.boosted.encoded import EncodedPart
-from treecrf.learners.boosted.messages import Stale
 from treecrf.learners.boosted.sampled_booster import LocalShards
-from treecrf.learners.boosted.shard import Shard
+from treecrf.learners.boosted.shard import Shard, Stale
 from treecrf.metrics import get_scorer
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.scratch import Scratch

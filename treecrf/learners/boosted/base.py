@@ -24,10 +24,9 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.encoded import EncodedLabeled
-from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.labeled import TrainingParts, read_partitions
 from treecrf.learners.boosted.scores import Scores
-from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
@@ -222,7 +221,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         return self._forest.scores(self._encoder, encoded, threads, start=start)
 
     def _compile(self) -> CompiledModel | None:
-        if self._trained_backward:
+        if self._trained_backward or not hasattr(self, "_forest"):
             return None
         start = None if self._start is None else self._start.estimator
         return compiled(
@@ -235,6 +234,8 @@ class BoostedSequenceClassifier(SequenceLearner):
         )
 
     def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
+        if not hasattr(self, "_forest"):
+            return super()._scores_at(sequences, position, threads)
         encoded = self._encoder.encode(sequences, threads)
         here = slice(position, position + 1)
         start = self._start_of(sequences, threads)

@@ -98,21 +98,12 @@ class BeamObjective:
             self._residuals = np.zeros(shape)
             self._curvature = None if self.bound_share is None else np.zeros(shape)
         chains = BeamChains(scores, self.offsets, self.width, self.beam.forward_only)
-        self.threads.map(lambda part: self._follow_likelihood(chains, *part), self.parts)
+        results = self._residuals, self._curvature, self.likelihoods, self.bound_share or 0.0
+        self.threads.map(
+            lambda part: _beam_gradients.residuals(chains, self.codes, *part, *results), self.parts
+        )
         curvature = None if self._curvature is None else self._curvature[:, :, None]
         return self._residuals[:, :, None], curvature, self.mean(self.likelihoods)
-
-    def _follow_likelihood(self, chains: BeamChains, first: int, last: int) -> None:
-        _beam_gradients.residuals(
-            chains,
-            self.codes,
-            first,
-            last,
-            self._residuals,
-            self._curvature,
-            self.likelihoods,
-            self.bound_share or 0.0,
-        )
 
     def value(self, cache: ScoreCache) -> float:
         """Compute the mean log-likelihood of a position."""

@@ -17,8 +17,7 @@ from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.kinds import BeamKind, ExactKind
-from treecrf.learners.boosted.spec import Trained
+from treecrf.learners.boosted.spec import BeamKind, ExactKind, Trained
 from treecrf.learners.boosted.start import PART, WHOLE, LinearStart, is_linear, starting_parts
 from treecrf.learners.boosted.transitions import factored_lattices
 from treecrf.learners.classifier import SequenceClassifier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ class EncodedLabeled:
     encoded: EncodedSequences
     codes: np.ndarray
     allowed: np.ndarray | None
-    candidates: np.ndarray | None
+    candidates: np.ndarray | None  # None if all labels are known, in all parts
     weights: np.ndarray | None  # sample weights; None if all are 1 in all parts
     # Sample weights multiplied by class weights. If all are 1, the array takes no memory and cannot
     # be written to.
@@ -42,30 +42,24 @@ class EncodedLabeled:
         return self.encoded.offsets
 
     @classmethod
-    def joined(cls, parts: Sequence[EncodedLabeled], n_labels: int) -> EncodedLabeled:
+    def joined(cls, parts: Sequence[EncodedLabeled]) -> EncodedLabeled:
         """Append the sequences of all parts in a copy, without those before they were encoded."""
         if len(parts) == 1:
             return parts[0]
 
-        def join(name: str, default: Callable[[EncodedLabeled], np.ndarray]) -> np.ndarray | None:
+        def join(name: str, axis: int = 0) -> np.ndarray | None:
             arrays = [getattr(part, name) for part in parts]
-            if all(array is None for array in arrays):
-                return None
-            pairs = zip(parts, arrays, strict=True)
-            return np.concatenate(
-                [default(part) if array is None else array for part, array in pairs]
-            )
+            return None if arrays[0] is None else np.concatenate(arrays, axis)
 
-        states = [part.start_state for part in parts]
         return cls(
             chained([part.encoded for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            join("allowed", lambda part: np.ones((len(part.codes), n_labels), dtype=bool)),
-            join("candidates", lambda part: np.eye(n_labels, dtype=bool)[part.codes]),
-            join("weights", lambda part: np.ones(len(part.codes))),
+            join("codes"),
+            join("allowed"),
+            join("candidates"),
+            join("weights"),
             _joined_weights([part.position_weights for part in parts]),
-            np.concatenate([part.keys for part in parts]),
-            None if states[0] is None else np.concatenate(states, axis=1),
+            join("keys"),
+            join("start_state", axis=1),
             parts[0].start_transitions,
         )
 

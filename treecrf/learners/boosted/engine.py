@@ -17,16 +17,20 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.labeled import TrainingParts, joined, recode, take_some
+from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.messages import ShardSettings, Totals, total
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
     SampledBooster,
-    Shards,
     scored_on_shards,
 )
-from treecrf.learners.boosted.shard import predictions_for, true_labels
+from treecrf.learners.boosted.shard import (
+    ShardSettings,
+    Totals,
+    predictions_for,
+    total,
+    true_labels,
+)
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import (
     MAX_POSITIONS,
@@ -109,12 +113,12 @@ def engine_of(
     size = len(data.classes), data.training.n_positions
     sampling = spec.kind.sampling(spec.sampling, spec.max_examples, *size)
     setup = ShardSettings(spec, data.classes, encoder, growth, sampling)
-    weights, own_threads = np.ones(len(data.classes)), threads if data.in_memory else None
+    weights = np.ones(len(data.classes))
     if spec.class_weight is not None:
         counts = data.training.partitions.map(count_labels, len(data.classes))
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
         weights = label_weights(spec.class_weight, data.classes, sums)
-    encoding = Encoding(spec, encoder, start, weights, sampling is not None, own_threads)
+    encoding = Encoding(setup, start, weights, threads if data.in_memory else None)
     encoded = _encoded(data, encoding)
     sets, validation = [], None
     if data.in_memory:
@@ -122,7 +126,7 @@ def engine_of(
         sets = [part and encoding.encode(part) for part in data.evaluated]
         held_out = parts[-1].held_out
         validation, *sets = [each and _scored(setup, each, threads) for each in (held_out, *sets)]
-        encoded = LocalPartitions([replace(parts[0], held_out=None)])
+        encoded = LocalPartitions(parts[:1])  # without validation data
     if sampling is None:
         part, kind = parts[0].training, spec.kind
         objective = kind.objective(kind.chains(part, data.classes), threads)
@@ -140,7 +144,7 @@ def engine_of(
 
 def shards_of(
     partitions: Partitions, setup: ShardSettings, allocate: Allocate | None = None
-) -> Shards:
+) -> Any:
     """Return shards of encoded partitions, where these are; may release the partitions."""
     if hasattr(partitions, "make_shards"):
         return partitions.make_shards(setup)
@@ -177,17 +181,16 @@ def _fit_start_joined(
 
 def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
     """Return the `EncodedPart` of all training data, and then of the validation data."""
-    marks = None if data.marks is None else PerPartition(data.marks)
-    categories = data.training.described.schema.categories
-    encoded = data.labeled.partitions.derive_all(
-        encode_part, marks, categories, encoding, otherwise=EncodedPart(None, None)
+    encoded = data.training.partitions.derive_all(
+        encode_training, encoding, otherwise=EncodedPart(None, None)
     ).kept()
     if data.validation is not None:
         held_out = data.validation.partitions.derive_all(
             encode_validation, encoding, otherwise=EncodedPart(None, None)
         )
         encoded = encoded.chain(held_out.kept())
-    return _with_keys(encoded) if encoding.is_sampled else encoded
+    # Samples depend on keys of the sequences.
+    return encoded if encoding.setup.sampling is None else _with_keys(encoded)
 
 
 # Encoding, where the partitions are
@@ -197,20 +200,18 @@ def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
 class Encoding:
     """How labeled sequences are encoded."""
 
-    spec: BoostingSpec
-    encoder: Encoder
+    setup: ShardSettings
     start: LinearStart | None
     of_labels: np.ndarray  # float64 (n_labels,): weights of the labels
-    is_sampled: bool  # whether trees are grown on samples, for which sequences need keys
     threads: Threads | None = None  # for data in this process
 
     def encode(self, data: LabeledSequences, *, is_training: bool = False) -> EncodedLabeled:
         """Encode sequences; those for training get their keys later."""
-        spec, threads = self.spec, self.threads or Threads(1)
+        spec, threads = self.setup.spec, self.threads or Threads(1)
         # Position weights are for training data.
         weights = spec.kind.position_weights(data, self.of_labels) if is_training else np.ones(0)
         return EncodedLabeled(
-            self.encoder.encode(data.sequences, threads),
+            self.setup.encoder.encode(data.sequences, threads),
             data.codes,
             data.allowed,
             data.candidates,
@@ -222,25 +223,12 @@ class Encoding:
         )
 
 
-def encode_part(
-    data: LabeledSequences,
-    held_out: np.ndarray | None,  # marks the sequences that are held out, if any
-    categories: dict[int, np.ndarray],  # of the training sequences in all parts
-    encoding: Encoding,
-) -> EncodedPart:
-    """Encode a part, with some of its sequences held out."""
-    validation = None
-    if held_out is not None:
-        left, data = take_some(data, held_out), take_some(data, ~held_out)
-        validation = None if left is None else encoding.encode(left)
-        if data is None:
-            return EncodedPart(None, validation)
-        data = recode(data, categories)  # others may be in the sequences that are held out
-    training = encoding.encode(data, is_training=True)
-    hashes = None
-    if encoding.is_sampled:
+def encode_training(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
+    """Encode a part of the training data."""
+    training, hashes = encoding.encode(data, is_training=True), None
+    if encoding.setup.sampling is not None:
         hashes = _hashes(training, [training.position_weights, *data.ties])
-    return EncodedPart(training, validation, hashes)
+    return EncodedPart(training, None, hashes)
 
 
 def _hashes(
@@ -283,7 +271,7 @@ def _encoded_keys(
 def _scored(setup: ShardSettings, data: EncodedLabeled, threads: Threads) -> Scored:
     """Return validation data that are scored by ``scoring``."""
     spec = setup.spec
-    scores = setup.scores_of(data, threads, is_validation=True)
+    scores = spec.kind.scores(setup, data, threads, is_validation=True)
     if spec.scoring in OBJECTIVES:
         return scores
     metric = metric_of(spec.scoring, true_labels(data), setup.classes, spec.kind.is_backward)

@@ -14,7 +14,7 @@ from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, Weight
 from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.encoded import ListedPositions
 from treecrf.learners.boosted.loop import features_of_tree, tree_seed
-from treecrf.learners.boosted.messages import (
+from treecrf.learners.boosted.shard import (
     IterationRequest,
     IterationResult,
     ResidentExamples,
@@ -23,7 +23,7 @@ from treecrf.learners.boosted.messages import (
     ShardSettings,
     total,
 )
-from treecrf.learners.boosted.transitions import TransitionGrowth
+from treecrf.learners.boosted.transitions import grow_transitions
 from treecrf.learners.boosted.tree_scheduler import TreeScheduler
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -192,11 +192,9 @@ class ListGrowing:
             draw = WeightedSample(weighted, mu, size)
             lists.round(draw)
             lists.grow(draw, forest, step.n_iter, step.learning_rate)
-        kind = self.setup.spec.kind
-        if kind.constant_transitions:
+        if self.setup.spec.kind.constant_transitions:
             growth = replace(self.setup.growth, learning_rate=step.learning_rate)
-            transitions = TransitionGrowth(forest, growth, kind.has_curvature)
-            transitions.grow(draw, lists.positions.depth, of_contexts)
+            grow_transitions(forest, growth, draw, lists.positions.depth, of_contexts)
         return forest
 
     def _growth(

@@ -286,10 +286,8 @@ class TrainingParts:
     """Training and validation data, read and checked."""
 
     classes: np.ndarray
-    labeled: LabeledParts  # all sequences but the validation data of the user
-    marks: list[np.ndarray] | None  # held-out sequences of each partition, if any
-    training: LabeledParts  # sequences that are not held out
-    validation: LabeledParts | None  # other validation data
+    training: LabeledParts
+    validation: LabeledParts | None  # of the user, or a part of the training data
     seed: int
     earlier: dict  # fitted attributes that a warm start continues from; may be empty
     # Further sequences that are scored; None stands for the validation data.
@@ -299,12 +297,10 @@ class TrainingParts:
     @classmethod
     def of(cls, data: TrainingInput) -> TrainingParts:
         """Return data in memory as one partition."""
-        training, held_out = LabeledParts.of(data.training), data.held_out
+        held_out = data.held_out
         return cls(
             data.classes,
-            training,
-            None,
-            training,
+            LabeledParts.of(data.training),
             None if held_out is None else LabeledParts.of(held_out),
             data.seed,
             data.earlier,
@@ -312,18 +308,13 @@ class TrainingParts:
             in_memory=True,
         )
 
-    @property
-    def has_held_out(self) -> bool:
-        """Whether there are validation data."""
-        return self.validation is not None or self.marks is not None
-
     def joined(self, training: LabeledSequences) -> TrainingInput:
         """Return the settings of the data with training sequences in one place."""
         return TrainingInput(self.classes, training, None, self.seed, self.earlier)
 
     def release(self) -> None:
         """Free the memory of partitions that are not encoded."""
-        self.labeled.partitions.release()
+        self.training.partitions.release()
         if self.validation is not None:
             self.validation.partitions.release()
 
@@ -346,10 +337,9 @@ def read_partitions(
     classes = earlier["classes_"] if earlier else merged_labels(parts)
     settings, masks = (estimator._fitted_copy({}), classes), None if allowed is None else [allowed]
     labeling = Labeling(*settings, described, _are_weighted(parts))
-    labeled = training = LabeledParts.read(raws, parts, labeling, masks)
-    held_out, marks = None, None
+    training, held_out = LabeledParts.read(raws, parts, labeling, masks), None
     if validation is not None:
-        of_training = schema or labeled.described.schema
+        of_training = schema or training.described.schema
         try:
             parts = describe(validation, None, of_training)
             labeling = Labeling(*settings, merged(parts, of_training), _are_weighted(parts))
@@ -358,11 +348,12 @@ def read_partitions(
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"validation data: {error}") from error
     elif estimator.early_stopping not in (False, "auto"):
-        n_sequences = labeled.described.n_sequences
-        marks = labeled.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
+        n_sequences = training.described.n_sequences
+        marks = training.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
+        held_out = training.take(marks)
         # Categories that only occur in held-out sequences are unseen in training.
-        training = labeled.take([~of_part for of_part in marks]).with_used_categories()
-    return TrainingParts(classes, labeled, marks, training, held_out, seed, earlier)
+        training = training.take([~of_part for of_part in marks]).with_used_categories()
+    return TrainingParts(classes, training, held_out, seed, earlier)
 
 
 def _are_weighted(parts: list[PartDescription | None]) -> bool:

@@ -18,7 +18,7 @@ from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.kinds import LocalKind
+from treecrf.learners.boosted.spec import LocalKind
 from treecrf.learners.parameters import Needs
 from treecrf.trees.context_scores import tree_scores
 from treecrf.utils.threads import Threads

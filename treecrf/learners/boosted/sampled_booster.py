@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,15 @@ from treecrf.chains.sampling import (
 )
 from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
-from treecrf.learners.boosted.messages import (
+from treecrf.learners.boosted.scores import SampleRequest
+from treecrf.learners.boosted.shard import (
     IterationRequest,
     IterationResult,
-    ShardAnswer,
+    Shard,
     ShardSettings,
     Stale,
+    true_labels,
 )
-from treecrf.learners.boosted.scores import SampleRequest
-from treecrf.learners.boosted.shard import Shard, true_labels
 from treecrf.learners.evaluation import (
     MEANS,
     OBJECTIVES,
@@ -47,18 +47,6 @@ MAX_HASH = (1 << 64) - 1
 ITERATIONS_AT_A_TIME = 64
 
 
-class Shards(Protocol):
-    """All shards of the data, wherever they are."""
-
-    def iterate(
-        self, step: IterationRequest, again: Callable[[int], IterationRequest]
-    ) -> IterationResult:
-        """Carry out a step on all shards, and grow trees on their examples in one place.
-
-        If a shard answers `Stale`, ``again(stale.n_iter)`` is the step with the trees it lacks.
-        """
-
-
 class LocalShards:
     """Shards in this process."""
 
@@ -75,7 +63,7 @@ class LocalShards:
         n_shards: int = 1,
         n_threads: int = 1,  # threads of each shard, and of the growth of trees
         allocate: Allocate | None = None,
-    ) -> Shards:
+    ) -> LocalShards:
         """Distribute partitions of `EncodedPart` among shards."""
         parts = list(enumerate(partitions.map(identity)))
         shards = [
@@ -89,16 +77,15 @@ class LocalShards:
     def iterate(
         self, step: IterationRequest, again: Callable[[int], IterationRequest]
     ) -> IterationResult:
-        """Carry out a step on all shards, one after another."""
-        drawn = [self._run(shard, step, again) for shard in self.shards]
-        return self.growing.grow(drawn, step, self.n_threads)
+        """Carry out a step on all shards, and grow trees on their examples in one place.
 
-    @staticmethod
-    def _run(
-        shard: Shard, step: IterationRequest, again: Callable[[int], IterationRequest]
-    ) -> ShardAnswer:
-        answer = shard.run(step)
-        return shard.run(again(answer.n_iter)) if isinstance(answer, Stale) else answer
+        If a shard answers `Stale`, ``again(stale.n_iter)`` is the step with the trees it lacks.
+        """
+        drawn = []
+        for shard in self.shards:
+            answer = shard.run(step)
+            drawn.append(shard.run(again(answer.n_iter)) if isinstance(answer, Stale) else answer)
+        return self.growing.grow(drawn, step, self.n_threads)
 
 
 class SampledBooster:
@@ -107,7 +94,7 @@ class SampledBooster:
     def __init__(
         self,
         forest: Forest,  # trees to start from; new trees are appended
-        shards: Shards,
+        shards: Any,  # LocalShards or DaskShards
         setup: ShardSettings,
         max_iter: int,  # no trees grow after it
     ):

@@ -60,11 +60,11 @@ class Choice:
 
 def choose(spec: BoostingSpec, data: TrainingParts) -> Choice:
     """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
-    training, is_chosen = data.training, len(spec.starts) > 1 or not data.has_held_out
+    training, is_chosen = data.training, len(spec.starts) > 1 or data.validation is None
     if not spec.early_stopping or spec.warm_start or not is_chosen:
         return _default_choice(spec)
     sampled = training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
-    sizes = training.n_positions, data.has_held_out
+    sizes = training.n_positions, data.validation is not None
     return sampled.partitions.reduce(_choose, spec, data.joined(None), sampled.described, *sizes)
 
 

@@ -1,23 +1,331 @@
-"""Settings of boosting as a value, which training reads in place of an estimator."""
+"""Settings of boosting as values, which training reads in place of an estimator.
+
+A kind of chains defines the objectives, scores, samples and limits of training: chains are
+normalized over whole sequences, at each position, or within a beam. It is chosen once, from the
+parameters of an estimator, and can be sent to other processes, like all settings.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import (
+    MAX_LABELS,
+    check_label_codes,
+    check_lags,
+    check_order,
+    previous_labels,
+)
+from treecrf.chains.lattice import require_memory
+from treecrf.chains.objectives import (
+    ChainLabels,
+    ChainObjective,
+    LocalObjective,
+    Objective,
+    make_objective,
+)
+from treecrf.chains.sampling import LikelihoodSampler, TableSampler
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.kinds import ChainKind
-from treecrf.learners.boosted.start import LinearStart
+from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
+from treecrf.learners.boosted.encoded import EncodedLabeled, ListedPositions
+from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
+from treecrf.learners.boosted.start import LinearStart, started, table_of_parts
 from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
+from treecrf.learners.training_data import LabeledSequences, multiplied_weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
+from treecrf.trees.scoring.scorer import Router
+from treecrf.utils.threads import Threads
 
+# Number of examples, triples of a position, its previous labels and a label, from which on
+# ``sampling="auto"`` draws samples: in all, and at each position.
+MANY_EXAMPLES = 1 << 20
+MANY_AT_A_POSITION = 80
+# Threshold of ``sampling="auto"``.
+THRESHOLD = 0.1
 # Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
 MAX_NEWTON_STEP = 4.0
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which examples trees are fitted to.
+
+    Most examples, triples of a position, its previous labels and a label, have small residuals once
+    a few trees have been grown. Trees grow on a sample in which the probability of an example is
+    proportional to its residual, at most 1 (minimal variance sampling, Ibragimov and Gusev, NeurIPS
+    2019). Its values are divided by that probability, so that all sums are unbiased. The complete
+    trees are then added to the scores of all positions.
+    """
+
+    # Absolute residuals of at least this size are always kept, smaller ones with a probability
+    # proportional to them.
+    threshold: float
+    # Maximum expected number of examples per iteration; the threshold rises if necessary.
+    max_examples: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainKind(ABC):
+    """What training does with labeled sequences: with all contexts of a position in a table."""
+
+    order: int
+    transitions: Any  # parameter of the estimator
+    has_curvature: bool  # whether steps are Newton steps
+    is_backward: bool = False  # whether training begins at the end of the sequences
+
+    samples_partitions = True  # whether partitions can be sampled without the others
+    constant_transitions = False
+    booster_class: ClassVar[type[Booster]] = Booster
+
+    # Objectives and scores
+
+    @abstractmethod
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> Objective:
+        """Return the objective that training maximizes, or that is reported for validation data."""
+
+    def chains(self, data: EncodedLabeled, classes: np.ndarray) -> ChainLabels:
+        """Return the labels of sequences and the constraints on them."""
+        constraints = Constraints.of_parameters(
+            self.transitions, self.order, classes, data.offsets, data.allowed, self.is_backward
+        )
+        return ChainLabels(
+            data.offsets,
+            data.codes,
+            len(classes),
+            self.order,
+            constraints,
+            data.candidates,
+            data.weights,
+        )
+
+    def scores(
+        self,
+        setup: Any,  # ShardSettings
+        data: EncodedLabeled,
+        threads: Threads,
+        is_validation: bool = False,
+    ) -> Scores:
+        """Return the scores that trees are added to, with their objective."""
+        objective = self.objective(self.chains(data, setup.classes), threads, is_validation)
+        parts = data.start_state, data.start_transitions
+        start = table_of_parts(*parts, data.offsets, self.order)
+        return TableScores(setup.encoder, data.encoded, objective, threads, start)
+
+    # Samples of the examples
+
+    def sampling(
+        self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
+    ) -> Sampling | None:
+        """Return the sampling of the examples that trees are fitted to; None for all of them.
+
+        There are two ways to grow trees. `TreeGrower` uses all examples, as products of sets of
+        positions and sets of contexts. It is faster if labels are few and residuals large.
+        `ListGrower` uses a list of examples. It is faster if nearly all examples have small
+        residuals and are not in the sample, as with many labels, and its cost does not grow with
+        the number of positions. ``"auto"`` selects it for many examples.
+        """
+        n_scores = self.n_scores(n_labels)
+        is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
+        if parameter is None or (parameter == "auto" and is_few):
+            return None
+        return Sampling(THRESHOLD if parameter == "auto" else parameter, max_examples)
+
+    def n_scores(self, n_labels: int) -> int:
+        """Return the number of scores of a position in training."""
+        return n_labels ** (self.order + 1)
+
+    def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
+        """Return what draws examples of training sequences at their scores."""
+        return TableSampler(data.offsets, self.order, threads, data.keys)
+
+    def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
+        """Return what trees test at the positions of examples."""
+        return ListedPositions(data.encoded, data.encoded.depth_of(self.order), None)
+
+    # Weights
+
+    def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
+        """Return the weight of each position in tree fitting, given the weights of the labels."""
+        return multiplied_weights(of_labels, data)
+
+    # Forests
+
+    def new_forest(self, n_labels: int) -> Forest:
+        """Return a forest without trees."""
+        return Forest(n_labels, self.order, self.constant_transitions)
+
+    @abstractmethod
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
+        """Raise an error if training would not fit in memory or in the kernels' integers.
+
+        If the data stay in partitions, this is the number of positions in the largest.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactKind(ChainKind):
+    """Exact inference in whole sequences."""
+
+    objective_name: str | Callable  # a function computes a loss
+    validation_name: str | Callable  # objective that is reported for validation data
+    n_pseudo: int  # number of first iterations that maximize the pseudo-likelihood
+    bound_share: float | None  # minimum fraction of the bound in the curvature
+    constant_transitions: bool
+    alternative: str  # advice for the case of too many contexts
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether samples are drawn from factored scores, without tables of residuals."""
+        return self.objective_name == "log" and not self.n_pseudo
+
+    @property
+    def samples_partitions(self) -> bool:
+        """Whether partitions can be sampled without the others."""
+        return self.is_factored
+
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> ChainObjective:
+        """Return the objective that training maximizes, or that is reported for validation data."""
+        name = self.validation_name if is_validation else self.objective_name
+        return make_objective(name, chains, threads, self.bound_share, self.n_pseudo)
+
+    def scores(
+        self, setup: Any, data: EncodedLabeled, threads: Threads, is_validation: bool = False
+    ) -> TableScores | PartsScores:
+        """Return the scores that trees are added to: factored ones, if they serve for samples."""
+        if setup.sampling is None or not self.is_factored:
+            return super().scores(setup, data, threads, is_validation)
+        chains = self.chains(data, setup.classes)
+        parts = ScoreParts(chains.n_labels, self.order, data.offsets, chains.constraints)
+        parts = started(parts, data.start_state, data.start_transitions)
+        router = Router(setup.encoder, data.encoded, self.order)
+        return PartsScores(parts, self.objective(chains, threads, is_validation), router, threads)
+
+    def sampling(
+        self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
+    ) -> Sampling | None:
+        """Return the sampling of the examples; ValueError if there are too many labels for it."""
+        if self.constant_transitions:
+            return Sampling(THRESHOLD if parameter == "auto" else parameter, max_examples)
+        if not self.order or n_labels <= MAX_LABELS:
+            return super().sampling(parameter, max_examples, n_labels, n_positions)
+        return _no_sampling(
+            parameter,
+            f"supports at most {MAX_LABELS} labels, and y has {n_labels}; expected None, or "
+            "constant_transitions=True",
+        )
+
+    def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
+        """Return what draws examples of training sequences at their scores."""
+        if not self.is_factored:
+            return super().sampler(data, threads)
+        return LikelihoodSampler(
+            data.offsets,
+            data.codes,
+            self.order,
+            threads,
+            data.keys,
+            self.bound_share,
+            candidates=data.candidates,
+        )
+
+    def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
+        """Return the weight of each position in tree fitting, given the weights of the labels."""
+        weights = multiplied_weights(of_labels, data)
+        if self.order or data.candidates is None:
+            return weights
+        # Without neighbors, positions at which all labels are possible have no residuals.
+        return weights * ~data.candidates.all(axis=1)
+
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
+        """Raise an error if the scores, and tables of residuals, would not fit in memory."""
+        check_order(n_labels, self.order, self.alternative)
+        if self.constant_transitions or (in_partitions and self.is_factored):
+            require_memory(n_labels, 0, n_positions)
+        else:
+            require_memory(n_labels, self.order, n_positions, 2 + self.has_curvature)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalKind(ChainKind):
+    """Probabilities given the true previous labels, normalized at each position."""
+
+    name: str  # of the estimator, for error messages
+
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> LocalObjective:
+        """Return the objective that training maximizes, and that is reported."""
+        return LocalObjective(chains, threads, self.has_curvature)
+
+    def n_scores(self, n_labels: int) -> int:
+        """Return the number of scores of a position in training."""
+        return n_labels
+
+    def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
+        """Return what trees test at the positions of examples: also the previous labels."""
+        depth = data.encoded.depth_of(self.order)
+        given = previous_labels(data.codes, data.offsets, n_labels, self.order)
+        return ListedPositions(data.encoded, depth, given)
+
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
+        """Raise ValueError if labels or lags do not fit in the kernels' integers."""
+        check_label_codes(n_labels, self.name)
+        check_lags(self.order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamKind(ChainKind):
+    """Inference with only the best contexts at each position."""
+
+    beam: Beam
+    bound_share: float | None  # minimum fraction of the bound in the curvature
+
+    booster_class = BeamBooster
+
+    def objective(
+        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+    ) -> BeamObjective:
+        """Return the objective that training maximizes, and that is reported."""
+        return BeamObjective(chains, self.beam, threads, self.bound_share)
+
+    def scores(
+        self, setup: Any, data: EncodedLabeled, threads: Threads, is_validation: bool = False
+    ) -> BeamScores:
+        """Return the scores that trees are added to, with their objective."""
+        objective = self.objective(self.chains(data, setup.classes), threads)
+        return BeamScores(setup.encoder, data.encoded, objective)
+
+    def sampling(
+        self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
+    ) -> None:
+        """Return None; ValueError if samples are wanted."""
+        return _no_sampling(parameter, "needs all contexts; a beam requires None")
+
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
+        """Raise ValueError if labels, lags or contexts do not fit in the kernels' integers."""
+        check_label_codes(n_labels, "a beam")
+        check_lags(self.order)
+        self.beam.width_for(n_labels, self.order)
+
+
+def _no_sampling(parameter: Any, reason: str) -> None:
+    """Return None for all examples; ValueError if the parameter ``sampling`` asks for samples."""
+    if parameter not in (None, "auto"):
+        raise ValueError(f"sampling={parameter!r} {reason}")
 
 
 @dataclass(frozen=True)
@@ -77,7 +385,6 @@ class BoostingSpec:
     monotonic_cst: Any
     interaction_cst: Any
     early_stopping: bool | str
-    validation_fraction: float
     n_iter_no_change: int
     tol: float
     warm_start: bool

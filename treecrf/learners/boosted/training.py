@@ -23,7 +23,7 @@ from treecrf.learners.boosted.loop import boost
 from treecrf.learners.boosted.selection import Choice, choose
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, IterationInfo
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.progress import Progress
 from treecrf.utils.scratch import Allocate
@@ -125,8 +125,8 @@ def _train_joined(
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Join all partitions where one of them is, and train on them there."""
-    partitions = data.labeled.partitions.derive_all(identity)
-    n_parts, described = partitions.n_parts, [data.labeled.described]
+    partitions = data.training.partitions.derive_all(identity)
+    n_parts, described = partitions.n_parts, [data.training.described]
     if data.validation is not None:
         partitions = partitions.chain(data.validation.partitions.derive_all(identity))
         described.append(data.validation.described)
@@ -153,8 +153,6 @@ def train_on_all(
         for some, of_set in zip((parts[:n_parts], parts[n_parts:]), described, strict=False)
     ]
     training, held_out = sets[0], sets[1] if len(sets) > 1 else None
-    if held_out is None and spec.holds_out:
-        training, held_out = hold_out(training, spec.validation_fraction, data.seed)
     data = TrainingParts.of(replace(data, training=training, held_out=held_out))
     return train(spec, data, callbacks, model)
 
@@ -169,6 +167,7 @@ def _require_memory(described: list[Description]) -> None:
     check_memory(
         n_bytes,
         f"without samples of the examples, all data are needed in one place: "
-        f"{described[0].n_positions} positions of {described[0].schema.n_features} features "
+        f"{sum(each.n_positions for each in described)} positions of "
+        f"{described[0].schema.n_features} features "
         f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number",
     )

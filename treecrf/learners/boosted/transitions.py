@@ -14,7 +14,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import PartsLattice
 from treecrf.chains.partial_labels import unknown_contexts
-from treecrf.chains.sampling import ExampleList, WeightedSample
+from treecrf.chains.sampling import WeightedSample
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
@@ -33,59 +33,41 @@ WEIGHT_UNIT = 2.0**-10
 MAX_TRANSITION = 64.0
 
 
-class TransitionGrowth:
-    """Newton steps of constant transitions, from the examples that the trees grow on.
+def grow_transitions(
+    forest: Forest,
+    growth: Growth,
+    sample: WeightedSample,
+    depths: np.ndarray,  # number of labels before each position that define its context
+    of_contexts: np.ndarray | None,  # sums of `ContextWeights`; None if there is a curvature
+) -> None:
+    """Add a Newton step of constant transitions to the forest, from the examples of its trees.
 
     Without a curvature, a step is divided by the weight of the positions at which the context of
-    the transition is the true one.
+    the transition is the true one. The values of the examples must be rounded such that sums are
+    exact, as `ListGrowth.round` rounds them. Then the order of the examples does not matter.
     """
-
-    def __init__(self, forest: Forest, growth: Growth, has_curvature: bool):
-        self.forest = forest  # receives the steps
-        self.growth = growth
-        self.has_curvature = has_curvature  # whether the weights of examples are curvature
-        self.shape = forest.order + 1, forest.n_labels**forest.order
-
-    def grow(
-        self, draw: WeightedSample, depths: np.ndarray, of_contexts: np.ndarray | None
-    ) -> None:
-        """Add a step to the forest.
-
-        The values of the examples must be rounded such that sums are exact, as `ListGrowth.round`
-        rounds them. Then the order of the examples does not matter. ``depths`` is the number of
-        labels before each position that define its context, and ``of_contexts`` has the sums of
-        `ContextWeights` if there is no curvature.
-        """
-        weights = None if of_contexts is None else self._divided(of_contexts)
-        steps = [self._step(examples, depths, weights) for examples in draw.lists]
-        self.forest.transitions.append(np.stack(steps, axis=1))
-
-    def _divided(self, of_contexts: np.ndarray) -> np.ndarray:
-        """Divide the weight of positions whose context is not known among all contexts."""
-        sums = of_contexts[:, :-1].copy()
-        for depth, weight in enumerate(of_contexts[:, -1]):
-            n_contexts = self.forest.n_labels**depth
-            sums[depth, :n_contexts] += weight / n_contexts
-        return sums.ravel()
-
-    def _sums(self, groups: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Sum values by depth and context."""
-        return np.bincount(groups, values, np.prod(self.shape))
-
-    def _step(
-        self, examples: ExampleList, depths: np.ndarray, weights: np.ndarray | None
-    ) -> np.ndarray:
-        """Return the step of a label; int32 array (order + 1, n_contexts)."""
-        groups = depths[examples.positions].astype(np.int64) * self.shape[1] + examples.contexts
-        totals = self._sums(groups, examples.residuals)
-        if weights is None:
-            weights = self._sums(groups, examples.curvatures)
-        weights = weights + self.growth.l2_regularization
+    shape = forest.order + 1, forest.n_labels**forest.order
+    bound = min(growth.max_leaf_value, MAX_TRANSITION)
+    rate = min(growth.learning_rate, MAX_TRANSITION_RATE)
+    true_weights = None
+    if of_contexts is not None:
+        true_weights = of_contexts[:, :-1].copy()
+        for depth, weight in enumerate(of_contexts[:, -1]):  # of contexts that are not known
+            n_contexts = forest.n_labels**depth
+            true_weights[depth, :n_contexts] += weight / n_contexts
+    added = []
+    for examples in sample.lists:
+        groups = depths[examples.positions].astype(np.int64) * shape[1] + examples.contexts
+        totals = np.bincount(groups, examples.residuals, np.prod(shape))
+        if true_weights is None:
+            weights = np.bincount(groups, examples.curvatures, np.prod(shape))
+        else:
+            weights = true_weights.ravel()
+        weights = weights + growth.l2_regularization
         steps = np.divide(totals, weights, out=np.zeros_like(totals), where=weights > 0)
-        bound = min(self.growth.max_leaf_value, MAX_TRANSITION)
-        rate = min(self.growth.learning_rate, MAX_TRANSITION_RATE)
         units = np.rint(np.clip(steps, -bound, bound) * (rate / LEAF_UNIT))
-        return units.astype(np.int32).reshape(self.shape)
+        added.append(units.astype(np.int32).reshape(shape))
+    forest.transitions.append(np.stack(added, axis=1))
 
 
 class ContextWeights:

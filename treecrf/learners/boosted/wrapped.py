@@ -19,7 +19,6 @@ from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
-from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, LabeledSequences
 from treecrf.utils.threads import Threads
@@ -154,14 +153,6 @@ class WindowClassifier(LocalClassifier):
             previous = np.where(lags < positions, labels, n_labels).astype(np.uint8)
             scores[:, :, context] = scorer(every, previous)[:, :, 0]
         return scores
-
-    def _compile(self) -> CompiledModel | None:
-        return None if hasattr(self, "estimator_") else super()._compile()
-
-    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
-        if not hasattr(self, "estimator_"):
-            return super()._scores_at(sequences, position, threads)
-        return self._scores_of(sequences, threads)[:, position]
 
     def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
         if not hasattr(self, "estimator_"):
