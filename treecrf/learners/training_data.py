@@ -343,26 +343,6 @@ def count_held_out(n_sequences: int, fraction: float) -> int:
     return n_held_out
 
 
-def at_random(
-    data: LabeledSequences, n_positions: int, seed: int, min_sequences: int = 1
-) -> LabeledSequences:
-    """Choose sequences with about ``n_positions`` positions, but at least ``min_sequences``.
-
-    The choice depends on the content of the sequences, not on their order.
-    """
-    n = data.sequences.n_sequences
-    n_chosen = n_at_random(n, len(data.codes), n_positions, min_sequences)
-    if n_chosen >= n:
-        return data
-    return data.take(np.flatnonzero(smallest(data.hashes(seed), n_chosen)))
-
-
-def n_at_random(n_sequences: int, n_positions: int, n_wanted: int, min_sequences: int = 1) -> int:
-    """Return the number of sequences with about ``n_wanted`` of all positions."""
-    n_chosen = int(n_wanted / n_positions * n_sequences)
-    return n_sequences if n_chosen >= n_sequences else max(min_sequences, n_chosen)
-
-
 def has_validation(raw: RawData) -> bool:
     """Return whether validation data are given; ValueError if they are incomplete."""
     if (raw.X is None) != (raw.y is None):

@@ -21,6 +21,7 @@ from treecrf import (
 )
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import selection, training
+from treecrf.learners.boosted.labeled import LabeledParts
 from treecrf.learners.boosted.selection import (
     N_FOLDS,
     Candidate,
@@ -30,7 +31,6 @@ from treecrf.learners.boosted.selection import (
 )
 from treecrf.learners.boosted.start import PART, WHOLE, OwnStart
 from treecrf.learners.iterations import Stopping
-from treecrf.learners.training_data import at_random
 from treecrf.utils.partitions import identity
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
@@ -221,7 +221,8 @@ def test_much_data_choose_on_a_sample(monkeypatch):
 def chosen_sample(X, y, n_positions):
     """The sequences on which `choose` chooses if it may use ``n_positions`` only."""
     training = prepared(auto(), X, y).training
-    taken = contents(at_random(training, n_positions, selection.SEED, N_FOLDS))
+    sampled = LabeledParts.of(training).at_random(n_positions, selection.SEED, N_FOLDS)
+    taken = contents(sampled.partitions.map(identity)[0])
     chosen = [i for i, one in enumerate(contents(training)) if one in taken]
     return [X[i] for i in chosen], [y[i] for i in chosen]
 

@@ -40,7 +40,6 @@ from treecrf.learners.training_data import (
     LabeledSequences,
     TrainingInput,
     count_held_out,
-    n_at_random,
     no_known_examples,
 )
 from treecrf.utils.hashing import mix, smallest
@@ -251,9 +250,15 @@ class LabeledParts:
         return np.split(marks, np.cumsum([len(of_part) for of_part in keys])[:-1])
 
     def at_random(self, n_positions: int, seed: int, min_sequences: int = 1) -> LabeledParts:
-        """Choose sequences as `treecrf.learners.training_data.at_random` does."""
+        """Choose sequences with about ``n_positions`` positions, but at least ``min_sequences``.
+
+        The choice depends on the content of the sequences, not on their order.
+        """
         n = self.described.n_sequences
-        n_chosen = n_at_random(n, self.n_positions, n_positions, min_sequences)
+        n_chosen = int(n_positions / self.n_positions * n)
+        if n_chosen >= n:
+            return self
+        n_chosen = max(min_sequences, n_chosen)
         return self if n_chosen >= n else self.take(self.smallest(seed, n_chosen))
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
-from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.labeled import LabeledParts, TrainingParts, joined
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import fitted_linear
 from treecrf.learners.iterations import Stopping
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_random
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.utils.partitions import identity
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
@@ -93,7 +94,8 @@ def _choose(
         rules = rules.reversed()
     if len(data.training.codes) > MAX_POSITIONS:
         blocks = in_blocks(data.training, MAX_POSITIONS, N_FOLDS, rules)
-        data = replace(data, training=at_random(blocks, MAX_POSITIONS, SEED))
+        sampled = LabeledParts.of(blocks).at_random(MAX_POSITIONS, SEED)
+        data = replace(data, training=joined(sampled.partitions.map(identity), sampled.described))
     best = _best_candidate(spec, folds(data, rules), has_held_out)
     if best is None:
         return _default_choice(spec)
