@@ -111,8 +111,8 @@ def engine_of(
     """Encode the data, and return the engine that trains on them."""
     growth = spec.growth(encoder, data.classes, data.seed)
     size = len(data.classes), data.training.n_positions
-    sampling = spec.kind.sampling(spec.sampling, spec.max_examples, *size)
-    setup = ShardSettings(spec, data.classes, encoder, growth, sampling)
+    threshold = spec.kind.threshold(spec.sampling, *size)
+    setup = ShardSettings(spec, data.classes, encoder, growth, threshold)
     weights = np.ones(len(data.classes))
     if spec.class_weight is not None:
         counts = data.training.partitions.map(count_labels, len(data.classes))
@@ -127,7 +127,7 @@ def engine_of(
         held_out = parts[-1].held_out
         validation, *sets = [each and _scored(setup, each, threads) for each in (held_out, *sets)]
         encoded = LocalPartitions(parts[:1])  # without validation data
-    if sampling is None:
+    if threshold is None:
         part, kind = parts[0].training, spec.kind
         objective = kind.objective(kind.chains(part, data.classes), threads)
         table = table_of_parts(part.start_state, part.start_transitions, part.offsets, kind.order)
@@ -190,7 +190,7 @@ def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
         )
         encoded = encoded.chain(held_out.kept())
     # Samples depend on keys of the sequences.
-    return encoded if encoding.setup.sampling is None else _with_keys(encoded)
+    return encoded if encoding.setup.threshold is None else _with_keys(encoded)
 
 
 # Encoding, where the partitions are
@@ -226,7 +226,7 @@ class Encoding:
 def encode_training(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
     """Encode a part of the training data."""
     training, hashes = encoding.encode(data, is_training=True), None
-    if encoding.setup.sampling is not None:
+    if encoding.setup.threshold is not None:
         hashes = _hashes(training, [training.position_weights, *data.ties])
     return EncodedPart(training, None, hashes)
 

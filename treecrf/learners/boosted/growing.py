@@ -155,10 +155,9 @@ class ListGrowing:
         self, drawn: list[ShardAnswer], step: IterationRequest, n_threads: int = 1
     ) -> IterationResult:
         """Grow trees on the answers of all shards, in any order; the step needs no trees."""
-        sampling = self.setup.sampling
         examples = [answer.examples for answer in drawn if answer.examples is not None]
         size = sum(part.size for part in examples)
-        mu = mu_for(sampling.threshold, size, sampling.max_examples)
+        mu = mu_for(self.setup.threshold, size, self.setup.spec.max_examples)
         trees = None
         if step.request is not None and mu >= step.request.mu:
             of_contexts = total(answer.of_contexts for answer in drawn)

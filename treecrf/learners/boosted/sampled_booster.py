@@ -150,29 +150,29 @@ class SampledBooster:
 
     def _request(self) -> SampleRequest:
         """Return the request of the examples of the next iteration."""
-        sampling, iteration, last_chosen = self.setup.sampling, self.forest.n_iter, None
-        if self.setup.growth.subsample < 1:
+        setup, iteration, last_chosen = self.setup, self.forest.n_iter, None
+        if setup.growth.subsample < 1:
             if iteration not in self._last_chosen:
                 self._choose_subsamples(iteration)
             last_chosen = self._last_chosen[iteration]
-        mu, floor = sampling.threshold, self._floor()
-        if sampling.max_examples is not None:
+        mu, floor = setup.threshold, self._floor()
+        if setup.spec.max_examples is not None:
             if self._size is None:
                 mu, floor = KEEP_NONE, 0.0  # which only computes the size
             else:
-                mu = guess_for(mu, self._size, sampling.max_examples, self._decrease)
+                mu = guess_for(mu, self._size, setup.spec.max_examples, self._decrease)
         return SampleRequest(mu, floor, last_chosen)
 
     def _floor(self) -> float:
         """Return the probability that an example of weight 1 without a residual is kept."""
-        setup, sampling, kind = self.setup, self.setup.sampling, self.setup.spec.kind
+        setup, kind = self.setup, self.setup.spec.kind
         if kind.has_curvature:
             return 0.0
         weight = float(setup.totals.training.weight)
         if setup.growth.subsample < 1:
             weight = self._chosen_weights[self.forest.n_iter]
         n_examples = kind.n_scores(setup.n_labels)
-        return floor_for(sampling.threshold, sampling.max_examples, weight, n_examples)
+        return floor_for(setup.threshold, setup.spec.max_examples, weight, n_examples)
 
     def _choose_subsamples(self, first: int) -> None:
         """Choose the subsamples of some iterations, which depend on all sequences."""

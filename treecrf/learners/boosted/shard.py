@@ -27,7 +27,7 @@ from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
-from treecrf.learners.boosted.spec import BoostingSpec, Sampling, Trained
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.learners.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.iterations import History
@@ -96,7 +96,9 @@ class ShardSettings:
     classes: np.ndarray
     encoder: Encoder
     growth: Growth
-    sampling: Sampling | None  # None if trees are fitted to all examples
+    # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
+    # examples. It rises if there would be more than ``spec.max_examples``.
+    threshold: float | None
     totals: Totals | None = None
 
     @property

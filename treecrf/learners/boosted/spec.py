@@ -56,24 +56,6 @@ THRESHOLD = 0.1
 MAX_NEWTON_STEP = 4.0
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Which examples trees are fitted to.
-
-    Most examples, triples of a position, its previous labels and a label, have small residuals once
-    a few trees have been grown. Trees grow on a sample in which the probability of an example is
-    proportional to its residual, at most 1 (minimal variance sampling, Ibragimov and Gusev, NeurIPS
-    2019). Its values are divided by that probability, so that all sums are unbiased. The complete
-    trees are then added to the scores of all positions.
-    """
-
-    # Absolute residuals of at least this size are always kept, smaller ones with a probability
-    # proportional to them.
-    threshold: float
-    # Maximum expected number of examples per iteration; the threshold rises if necessary.
-    max_examples: int | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ChainKind(ABC):
     """What training does with labeled sequences: with all contexts of a position in a table."""
@@ -125,22 +107,26 @@ class ChainKind(ABC):
 
     # Samples of the examples
 
-    def sampling(
-        self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
-    ) -> Sampling | None:
-        """Return the sampling of the examples that trees are fitted to; None for all of them.
+    def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> float | None:
+        """Return the residual from which on examples are always sampled; None for all examples.
+
+        Most examples, triples of a position, its previous labels and a label, have small residuals
+        once a few trees have been grown. Trees grow on a sample in which the probability of an
+        example is proportional to its residual, at most 1 (minimal variance sampling, Ibragimov and
+        Gusev, NeurIPS 2019). Its values are divided by that probability, so that all sums are
+        unbiased. The complete trees are then added to the scores of all positions.
 
         There are two ways to grow trees. `TreeGrower` uses all examples, as products of sets of
         positions and sets of contexts. It is faster if labels are few and residuals large.
         `ListGrower` uses a list of examples. It is faster if nearly all examples have small
         residuals and are not in the sample, as with many labels, and its cost does not grow with
-        the number of positions. ``"auto"`` selects it for many examples.
+        the number of positions. ``sampling="auto"`` selects it for many examples.
         """
         n_scores = self.n_scores(n_labels)
         is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
-        if parameter is None or (parameter == "auto" and is_few):
-            return None
-        return Sampling(THRESHOLD if parameter == "auto" else parameter, max_examples)
+        if parameter == "auto":
+            return None if is_few else THRESHOLD
+        return parameter
 
     def n_scores(self, n_labels: int) -> int:
         """Return the number of scores of a position in training."""
@@ -206,7 +192,7 @@ class ExactKind(ChainKind):
         self, setup: Any, data: EncodedLabeled, threads: Threads, is_validation: bool = False
     ) -> TableScores | PartsScores:
         """Return the scores that trees are added to: factored ones, if they serve for samples."""
-        if setup.sampling is None or not self.is_factored:
+        if setup.threshold is None or not self.is_factored:
             return super().scores(setup, data, threads, is_validation)
         chains = self.chains(data, setup.classes)
         parts = ScoreParts(chains.n_labels, self.order, data.offsets, chains.constraints)
@@ -214,15 +200,13 @@ class ExactKind(ChainKind):
         router = Router(setup.encoder, data.encoded, self.order)
         return PartsScores(parts, self.objective(chains, threads, is_validation), router, threads)
 
-    def sampling(
-        self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
-    ) -> Sampling | None:
-        """Return the sampling of the examples; ValueError if there are too many labels for it."""
+    def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> float | None:
+        """Return the threshold of samples; ValueError if there are too many labels for them."""
         if self.constant_transitions:
-            return Sampling(THRESHOLD if parameter == "auto" else parameter, max_examples)
+            return THRESHOLD if parameter == "auto" else parameter
         if not self.order or n_labels <= MAX_LABELS:
-            return super().sampling(parameter, max_examples, n_labels, n_positions)
-        return _no_sampling(
+            return super().threshold(parameter, n_labels, n_positions)
+        return _without_samples(
             parameter,
             f"supports at most {MAX_LABELS} labels, and y has {n_labels}; expected None, or "
             "constant_transitions=True",
@@ -309,11 +293,9 @@ class BeamKind(ChainKind):
         objective = self.objective(self.chains(data, setup.classes), threads)
         return BeamScores(setup.encoder, data.encoded, objective)
 
-    def sampling(
-        self, parameter: Any, max_examples: int | None, n_labels: int, n_positions: int
-    ) -> None:
+    def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> None:
         """Return None; ValueError if samples are wanted."""
-        return _no_sampling(parameter, "needs all contexts; a beam requires None")
+        return _without_samples(parameter, "needs all contexts; a beam requires None")
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
         """Raise ValueError if labels, lags or contexts do not fit in the kernels' integers."""
@@ -322,7 +304,7 @@ class BeamKind(ChainKind):
         self.beam.width_for(n_labels, self.order)
 
 
-def _no_sampling(parameter: Any, reason: str) -> None:
+def _without_samples(parameter: Any, reason: str) -> None:
     """Return None for all examples; ValueError if the parameter ``sampling`` asks for samples."""
     if parameter not in (None, "auto"):
         raise ValueError(f"sampling={parameter!r} {reason}")

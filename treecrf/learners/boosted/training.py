@@ -60,8 +60,8 @@ def train(
 def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
     """Return whether partitions need not be joined; errors if samples are not supported."""
     size = len(data.classes), data.training.n_positions
-    sampling = spec.kind.sampling(spec.sampling, spec.max_examples, *size)
-    return sampling is not None and spec.kind.samples_partitions
+    threshold = spec.kind.threshold(spec.sampling, *size)
+    return threshold is not None and spec.kind.samples_partitions
 
 
 # Iterations
