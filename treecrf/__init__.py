@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from treecrf.learners.boosted.average import average as average
     from treecrf.learners.boosted.crf import TreeCRF as TreeCRF
     from treecrf.learners.boosted.memm import TreeMEMM as TreeMEMM
-    from treecrf.learners.boosted.recurrent import (
+    from treecrf.learners.boosted.window import (
         RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
     )
     from treecrf.learners.boosted.window import SlidingWindowClassifier as SlidingWindowClassifier
@@ -69,7 +69,7 @@ _HOMES = {
     "ModelFileError": "treecrf.utils.model_file",
     "PerSequence": "treecrf.learners.per_sequence",
     "Pruned": "treecrf.learners.flat.forest",
-    "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.recurrent",
+    "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.window",
     "SequenceBoostingClassifier": "treecrf.learners.structured.sequence_boosting.classifier",
     "SlidingWindowClassifier": "treecrf.learners.boosted.window",
     "Stream": "treecrf.learners.stream",

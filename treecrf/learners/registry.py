@@ -6,8 +6,10 @@ from os import PathLike
 
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
-from treecrf.learners.boosted.window import SlidingWindowClassifier
+from treecrf.learners.boosted.window import (
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+)
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.future.memm import FutureFeatureMEMM

@@ -17,8 +17,10 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
-from treecrf.learners.boosted.window import SlidingWindowClassifier
+from treecrf.learners.boosted.window import (
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+)
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.export import FlatExports, FlatTables
 from treecrf.learners.flat.forest import NOTHING, FlatForest, Pruned, prune

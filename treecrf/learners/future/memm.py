@@ -16,9 +16,8 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import TrainingParts
-from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, report_to
-from treecrf.learners.boosted.memm import TreeMEMM
+from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.chain_model import of_each
 from treecrf.learners.evaluation import Scored
