@@ -209,7 +209,7 @@ class HMMClassifier(SequenceClassifier):
         codes, candidates = self._checked_codes(labels, classes, sequences.offsets)
         weights = raw.weights(sequences.offsets)
         data = LabeledSequences(sequences, codes, None, candidates, weights)
-        data = data.weighted().informative()
+        data = data.useful()
         vocabulary = Vocabulary.of(data.sequences)
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, data.sequences)

@@ -293,10 +293,8 @@ class SequenceLearner(SequenceClassifier):
         sequences = self._with_init_score(sequences, raw.init_score, len(classes), raw.segmentation)
         codes, candidates = self._checked_codes(labels, classes, sequences.offsets, masks)
         labeled = LabeledSequences(sequences, codes, masks, candidates, weights)
-        if weights is not None:
-            labeled = labeled.weighted()
-        if candidates is not None:
-            labeled = labeled.informative()
+        if weights is not None or candidates is not None:
+            labeled = labeled.useful()
         labeled = labeled.reversed() if self._is_backward() else labeled
         if self._trains_on_known_examples:
             labeled = labeled.of_known_examples(self.order)

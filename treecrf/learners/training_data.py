@@ -76,13 +76,6 @@ class LabeledSequences:
         sequences = training.sequences.with_used_categories()
         return replace(training, sequences=sequences), self.take(np.flatnonzero(held_out))
 
-    def weighted(self) -> LabeledSequences:
-        """Leave out the sequences of weight 0; ValueError if no symbols remain."""
-        if self.weights is None:
-            return self
-        kept = self.have_weight()
-        return self if kept.all() else self._left(kept, "of weight 0")
-
     def joined(self, other: LabeledSequences) -> LabeledSequences:
         """Append other sequences; without masks, all labels are allowed in them, and known."""
 
@@ -109,21 +102,19 @@ class LabeledSequences:
         positions = reversed_positions(self.sequences.offsets)
         return self._at(self.sequences.reversed(), positions)
 
-    def informative(self) -> LabeledSequences:
-        """Return the sequences in which not all allowed labels are possible; ValueError if none.
+    def useful(self) -> LabeledSequences:
+        """Leave out sequences of weight 0 or without information; ValueError if none remain.
 
-        The likelihood of the others is 1 under all models.
+        All allowed labels are possible in the latter, so their likelihood is 1 under all models.
         """
-        if self.candidates is None:
-            return self
-        chosen = self.are_informative()
-        if not chosen.any():
+        weighted = self._kept(self.have_weight(), "of weight 0")
+        is_informative = weighted.are_informative()
+        if not is_informative.any():
             raise ValueError(NO_KNOWN_LABELS)
-        if chosen.all():
-            return self
-        left = self._left(chosen, "without known labels")
-        is_partial = unknown_labels(left.candidates).any()
-        return left if is_partial else replace(left, candidates=None)
+        kept = weighted._kept(is_informative, "without known labels")
+        if kept is weighted or unknown_labels(kept.candidates).any():
+            return kept
+        return replace(kept, candidates=None)
 
     def of_known_examples(self, order: int) -> LabeledSequences:
         """Return sequences with weights of 0 where labels are unknown; ValueError if none remain.
@@ -136,7 +127,7 @@ class LabeledSequences:
         marked = self.with_known_examples(order)
         if not marked.weights.any():
             raise ValueError(no_known_examples(order))
-        return marked.weighted()
+        return marked._kept(marked.have_weight(), "of weight 0")
 
     def with_known_examples(self, order: int) -> LabeledSequences:
         """Return the same with weights of 0 where `of_known_examples` sets them."""
@@ -170,8 +161,10 @@ class LabeledSequences:
         possible = self.candidates if self.allowed is None else self.candidates | ~self.allowed
         return np.logical_or.reduceat(~possible.all(axis=1), self.sequences.offsets[:-1])
 
-    def _left(self, kept: np.ndarray, others: str) -> LabeledSequences:
-        """Return those that are kept, as if there were no others."""
+    def _kept(self, kept: np.ndarray, others: str) -> LabeledSequences:
+        """Return the marked sequences, as if there were no others; ValueError without symbols."""
+        if kept.all():
+            return self
         taken = self.take(np.flatnonzero(kept))
         sequences = taken.sequences.with_used_categories()
         if sequences.of_symbols and not len(sequences.symbols()):
