@@ -26,7 +26,7 @@ from treecrf.encoding.encoded import (
     widest,
     window_within,
 )
-from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_imputation
+from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Description, Sequences
@@ -79,7 +79,7 @@ class Encoder:
         window = window_within(self.max_window, described.longest)
         if self.missing in FILLED:
             imputation = learn_imputation(partitions, schema, self.missing)
-            partitions = view(partitions, ImputedSequences.of, imputation, schema)
+            partitions = view(partitions, imputed, imputation, schema)
             described = imputation.described(described)
         learned = learn_columns(partitions, described, self.max_bins, seed)
         plan = make_plan(
@@ -155,11 +155,10 @@ class Encoder:
 
     def prepared(self, sequences: Sequences) -> Sequences:
         """Return sequences with the columns to encode and the codes of the model's categories."""
-        schema = self.schema
-        sequences = sequences.for_model(schema)
+        sequences = sequences.for_model(self.schema)
         if self.imputation is None:
             return sequences
-        return ImputedSequences.of(sequences, self.imputation, schema)
+        return imputed(sequences, self.imputation, self.schema)
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""

@@ -11,7 +11,7 @@ from scipy import sparse
 from treecrf.encoding.categories import Vocabulary
 from treecrf.encoding.columns import columns_with_missing
 from treecrf.inputs.schema import BOOLEAN, InputSchema
-from treecrf.inputs.sequences import Description, Sequences
+from treecrf.inputs.sequences import ConvertedSequences, Description, Sequences
 from treecrf.utils.checks import check_indices, require
 from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.partitions import Partitions
@@ -94,39 +94,18 @@ class Imputation:
         check_indices(self.indicator_columns, n_features, "missing values")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImputedSequences(Sequences):
-    """Tables without missing values, computed while they are read."""
-
-    base: Sequences
-    imputation: Imputation
-
-    @classmethod
-    def of(cls, base: Sequences, imputation: Imputation, schema: InputSchema) -> ImputedSequences:
-        """Return sequences with imputed values, followed by the indicator columns."""
-        return cls(
-            form="sparse" if base.form == "sparse" else "dense",
-            offsets=base.offsets,
-            n_features=len(imputation.sources),
-            dtype=np.dtype(np.float64),
-            kinds=imputation.kinds(schema.kinds),
-            categories=schema.categories,
-            base=base,
-            imputation=imputation,
-        )
-
-    def rows(self, first: int, last: int) -> Any:
-        """Return the concatenated values of sequences ``first`` to ``last - 1``."""
-        return self.imputation.fill(self.base.rows(first, last))
-
-    def take(self, indices: np.ndarray) -> ImputedSequences:
-        """Return the selected sequences, in the order of the indices."""
-        base = self.base.take(indices)
-        return replace(self, base=base, offsets=base.offsets)
-
-    def reversed(self) -> ImputedSequences:
-        """Return the same sequences, each in reverse order."""
-        return replace(self, base=self.base.reversed())
+def imputed(base: Sequences, imputation: Imputation, schema: InputSchema) -> Sequences:
+    """Return sequences with imputed values, followed by the indicator columns."""
+    return ConvertedSequences(
+        form="sparse" if base.form == "sparse" else "dense",
+        offsets=base.offsets,
+        n_features=len(imputation.sources),
+        dtype=np.dtype(np.float64),
+        kinds=imputation.kinds(schema.kinds),
+        categories=schema.categories,
+        base=base,
+        convert=imputation.fill,
+    )
 
 
 def learn_imputation(partitions: Partitions, schema: InputSchema, method: str) -> Imputation:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -45,27 +46,34 @@ class Sequences:
     kinds: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)  # the sorted values
     of_symbols: bool = False  # a table of one category, symbols of which some are missing
+    init_scores: np.ndarray | None = None  # (n_positions, n_labels), to which a model adds its own
 
     @abstractmethod
     def rows(self, first: int, last: int) -> Any:
         """Return the concatenated values of sequences ``first`` to ``last - 1``."""
 
     @abstractmethod
-    def take(self, indices: np.ndarray) -> Sequences:
-        """Return the selected sequences, in the order of the indices."""
+    def _taken(self, indices: np.ndarray) -> dict[str, Any]:
+        """Return the values of the selected sequences, by the names of fields."""
 
     @abstractmethod
+    def _reversed(self) -> dict[str, Any]:
+        """Return the values of the sequences in reverse order, by the names of fields."""
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """Return the selected sequences, in the order of the indices."""
+        offsets, scores = offsets_of(np.diff(self.offsets)[indices]), self.init_scores
+        if scores is not None:
+            parts = split_sequences(scores, self.offsets)
+            scores = np.concatenate([parts[i] for i in indices])
+        return replace(self, offsets=offsets, init_scores=scores, **self._taken(indices))
+
     def reversed(self) -> Sequences:
         """Return the same sequences, each in reverse order."""
-
-    @property
-    def init_scores(self) -> np.ndarray | None:
-        """Initial scores, (n_positions, n_labels), or None."""
-        return None
-
-    def with_init_scores(self, scores: np.ndarray) -> Sequences:
-        """Return the same sequences with ``init_scores``."""
-        return ScoredSequences(**_description(self, self.categories), base=self, scores=scores)
+        scores = self.init_scores
+        if scores is not None:
+            scores = scores[reversed_positions(self.offsets)]
+        return replace(self, init_scores=scores, **self._reversed())
 
     @property
     def schema(self) -> InputSchema:
@@ -139,7 +147,11 @@ class Sequences:
                 tables[j] = codes_among(categories[j], values)
         if not tables:
             return self
-        return RecodedSequences(**_description(self, categories), base=self, tables=tables)
+        return ConvertedSequences(
+            **_description(self, categories),
+            base=self if self.init_scores is None else replace(self, init_scores=None),
+            convert=partial(_recoded, tables),
+        )
 
     def for_model(self, schema: InputSchema) -> Sequences:
         """Recode sequences by the categories of a model; errors if they do not fit its schema."""
@@ -220,14 +232,11 @@ class ListedSequences(Sequences):
             return np.array(list(chain.from_iterable(items)), dtype=np.str_)
         return items[0] if len(items) == 1 else np.concatenate(items)
 
-    def take(self, indices: np.ndarray) -> Sequences:
-        """Return the selected sequences, in the order of the indices."""
-        lengths = np.diff(self.offsets)[indices]
-        return replace(self, items=[self.items[i] for i in indices], offsets=offsets_of(lengths))
+    def _taken(self, indices: np.ndarray) -> dict[str, Any]:
+        return {"items": [self.items[i] for i in indices]}
 
-    def reversed(self) -> Sequences:
-        """Return the same sequences, each in reverse order."""
-        return replace(self, items=[item[::-1] for item in self.items])
+    def _reversed(self) -> dict[str, Any]:
+        return {"items": [item[::-1] for item in self.items]}
 
 
 class ColumnTable:
@@ -269,14 +278,11 @@ class LongSequences(Sequences):
             return self.table[np.repeat(ends - 1, lengths) - positions]
         return self.table[np.repeat(starts, lengths) + positions]
 
-    def take(self, indices: np.ndarray) -> Sequences:
-        """Return the selected sequences, in the order of the indices."""
-        lengths = np.diff(self.offsets)[indices]
-        return replace(self, starts=self.starts[indices], offsets=offsets_of(lengths))
+    def _taken(self, indices: np.ndarray) -> dict[str, Any]:
+        return {"starts": self.starts[indices]}
 
-    def reversed(self) -> Sequences:
-        """Return the same sequences, each in reverse order."""
-        return replace(self, backward=not self.backward)
+    def _reversed(self) -> dict[str, Any]:
+        return {"backward": not self.backward}
 
 
 def _row_range(table: Any, first: int, last: int) -> Any:
@@ -290,66 +296,34 @@ def _row_range(table: Any, first: int, last: int) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecodedSequences(Sequences):
-    """Sequences with other codes for some categories."""
+class ConvertedSequences(Sequences):
+    """Sequences whose values are converted while they are read."""
 
     base: Sequences
-    tables: dict[int, np.ndarray]  # the new code for each old code of a recoded column
+    convert: Callable[[Any], Any]  # of concatenated values
 
     def rows(self, first: int, last: int) -> Any:
         """Return the concatenated values of some sequences."""
-        piece = self.base.rows(first, last)
-        table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
-        for j, codes in self.tables.items():
-            values = _column(table, j)
-            known = ~np.isnan(values)
-            values[known] = codes[values[known].astype(np.intp)]
-        if not sparse.issparse(table):
-            return table
-        table.eliminate_zeros()
-        return sparse.csr_array(table)
+        return self.convert(self.base.rows(first, last))
 
-    def take(self, indices: np.ndarray) -> Sequences:
-        """Return the selected sequences, in the order of the indices."""
-        base = self.base.take(indices)
-        return replace(self, base=base, offsets=base.offsets)
+    def _taken(self, indices: np.ndarray) -> dict[str, Any]:
+        return {"base": self.base.take(indices)}
 
-    def reversed(self) -> Sequences:
-        """Return the same sequences, each in reverse order."""
-        return replace(self, base=self.base.reversed())
-
-    @property
-    def init_scores(self) -> np.ndarray | None:
-        """Initial scores, (n_positions, n_labels), or None."""
-        return self.base.init_scores
+    def _reversed(self) -> dict[str, Any]:
+        return {"base": self.base.reversed()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScoredSequences(Sequences):
-    """Sequences with scores of labels, to which the scores of a model are added."""
-
-    base: Sequences
-    scores: np.ndarray
-
-    @property
-    def init_scores(self) -> np.ndarray:
-        """Initial scores, (n_positions, n_labels), or None."""
-        return self.scores
-
-    def rows(self, first: int, last: int) -> Any:
-        """Return the concatenated values of some sequences."""
-        return self.base.rows(first, last)
-
-    def take(self, indices: np.ndarray) -> Sequences:
-        """Return the selected sequences, in the order of the indices."""
-        base, parts = self.base.take(indices), split_sequences(self.scores, self.offsets)
-        scores = np.concatenate([parts[i] for i in indices])
-        return replace(self, base=base, offsets=base.offsets, scores=scores)
-
-    def reversed(self) -> Sequences:
-        """Return the same sequences, each in reverse order."""
-        scores = self.scores[reversed_positions(self.offsets)]
-        return replace(self, base=self.base.reversed(), scores=scores)
+def _recoded(tables: dict[int, np.ndarray], piece: Any) -> Any:
+    """Replace the codes in some columns, given the new code for each old one."""
+    table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
+    for j, codes in tables.items():
+        values = _column(table, j)
+        known = ~np.isnan(values)
+        values[known] = codes[values[known].astype(np.intp)]
+    if not sparse.issparse(table):
+        return table
+    table.eliminate_zeros()
+    return sparse.csr_array(table)
 
 
 def joined(first: Sequences, second: Sequences) -> Sequences:
@@ -362,8 +336,11 @@ def joined(first: Sequences, second: Sequences) -> Sequences:
         items = [item.toarray() if sparse.issparse(item) else item for item in items]
     lengths = [np.diff(part.offsets) for part in (first, second)]
     description = _description(first, first.categories)
-    description["offsets"] = offsets_of(np.concatenate(lengths))
-    description["dtype"] = np.result_type(first.dtype, second.dtype)
+    description |= {
+        "offsets": offsets_of(np.concatenate(lengths)),
+        "dtype": np.result_type(first.dtype, second.dtype),
+        "init_scores": None,
+    }
     return ListedSequences(**description, items=items)
 
 
@@ -375,9 +352,7 @@ def cut(sequences: Sequences, offsets: np.ndarray) -> Sequences:
         ends = (offsets[first : last + 1] - offsets[first]).tolist()
         items += [item[start:stop] for start, stop in pairwise(ends)]
     description = _description(sequences, sequences.categories) | {"offsets": offsets}
-    pieces = ListedSequences(**description, items=items)
-    scores = sequences.init_scores
-    return pieces if scores is None else pieces.with_init_scores(scores)
+    return ListedSequences(**description, items=items)
 
 
 def _items(sequences: Sequences) -> list:

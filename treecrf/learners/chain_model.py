@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from os import PathLike
 from typing import Any
@@ -236,7 +236,7 @@ class ChainModel(BaseEstimator):
             return sequences
         self._check_init_score()
         scores = as_init_scores(init_score, n_labels, sequences.offsets, segmentation)
-        return sequences.with_init_scores(scores)
+        return replace(sequences, init_scores=scores)
 
     def _check_init_score(self) -> None:
         """Raise ValueError unless the model can be added to given scores."""

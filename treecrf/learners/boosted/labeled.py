@@ -389,7 +389,7 @@ def _joined_sequences(parts: list[Sequences], described: Description) -> Sequenc
     schema = described.schema
     is_plain = described.is_boolean or not (schema.kinds != NUMBER).any()
     is_symbols = described.form == "symbols"
-    sequences = LongSequences.of(
+    return LongSequences.of(
         table,
         offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
         form=described.form,
@@ -399,9 +399,8 @@ def _joined_sequences(parts: list[Sequences], described: Description) -> Sequenc
         kinds=None if is_plain or is_symbols else schema.kinds,
         categories={} if is_symbols else schema.categories,
         of_symbols=schema.form == "symbols" and not is_symbols,
+        init_scores=_concatenated([part.init_scores for part in parts]),
     )
-    scores = _concatenated([part.init_scores for part in parts])
-    return sequences if scores is None else sequences.with_init_scores(scores)
 
 
 def _concatenated(arrays: list[np.ndarray | None]) -> np.ndarray | None:
