@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -36,41 +36,19 @@ EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
 
 @dataclass(frozen=True)
 class PartDescription:
-    """Description of a part that has been read on its own.
+    """Description of a part that has been read on its own."""
 
-    Attributes
-    ----------
-    place : str
-        The part, for error messages.
-    described : Description
-    has_values : bool array (n_features,)
-        Columns with a value that is not missing.
-    n_unlabeled : int
-        Number of positions where any label is possible.
-    labels : array
-        The distinct labels, known or possible, sorted; empty if all are unknown.
-    groups : uint64 array (n_sequences,) or None
-        A hash of the name of each sequence, if the sequences are groups of a long table.
-    kinds_of_groups : frozenset of str
-        Kinds of these names.
-    widths : frozenset of int
-        Lengths of the lists of strings, if positions are such lists: rows of a table, or
-        attributes.
-    is_weighted, has_weight : bool
-        Whether there are sample weights other than 1, and whether any weight is positive.
-    has_init_score : bool
-    """
-
-    place: str
+    place: str  # in error messages
     described: Description
-    has_values: np.ndarray
-    n_unlabeled: int
-    labels: np.ndarray
+    has_values: np.ndarray  # which columns have a value that is not missing
+    n_unlabeled: int  # number of positions where any label is possible
+    labels: np.ndarray  # the distinct labels, known or possible, sorted
+    # Hashes of the names of the sequences, if they are groups of a long table.
     groups: np.ndarray | None
-    kinds_of_groups: frozenset[str]
-    widths: frozenset[int]
-    is_weighted: bool
-    has_weight: bool
+    kinds_of_groups: frozenset[str]  # kinds of these names
+    widths: frozenset[int]  # lengths of the lists of strings, if positions are such lists
+    is_weighted: bool  # whether there are weights other than 1
+    has_weight: bool  # whether any weight is positive
     has_init_score: bool
 
     @property
@@ -140,10 +118,15 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
     """
     raw, schema = raw.resolved(), described.schema
     sequences = _read(raw, None, schema, False)
-    if sequences.form == "symbols" and described.form == "dense":
-        # Other parts have missing symbols.
-        sequences = _as_categories(sequences, schema.categories[0])
-    return sequences, raw
+    if sequences.form != "symbols" or described.form != "dense":
+        return sequences, raw
+    # Other parts have missing symbols, and are tables of one category.
+    pieces, symbols = [], schema.categories[0]
+    for _, _, piece in sequences.pieces():
+        distinct, indices = np.unique(piece, return_inverse=True)
+        pieces.append(codes_among(symbols, distinct)[1:].astype(np.int32)[indices])
+    column = ColumnValues(CATEGORY, np.concatenate(pieces), symbols)
+    return table_of([column], sequences.offsets, None, of_symbols=True), raw
 
 
 def _read(
@@ -167,16 +150,6 @@ def _items_of(raw: RawData) -> list:
 
 def _has_no_positions(raw: RawData) -> bool:
     return is_empty(raw.X) if raw.segmentation.is_long else is_empty_list(raw.X)
-
-
-def _as_categories(sequences: Sequences, symbols: np.ndarray) -> Sequences:
-    """Convert symbols to a table of one category, as if some symbols were missing."""
-    pieces = []
-    for _, _, piece in sequences.pieces():
-        distinct, indices = np.unique(piece, return_inverse=True)
-        pieces.append(codes_among(symbols, distinct)[1:].astype(np.int32)[indices])
-    column = ColumnValues(CATEGORY, np.concatenate(pieces), symbols)
-    return table_of([column], sequences.offsets, None, of_symbols=True)
 
 
 def _find_values(sequences: Sequences) -> np.ndarray:
@@ -210,12 +183,6 @@ def merged(
     """Describe all data, with a fixed schema, or with the schemas of all parts merged.
 
     A column whose values are all missing in a part has no kind there, and joins with any other.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the forms or the columns of two parts, or the kinds of a column in them, do not fit
-        together. The message names the column and both parts.
     """
     present = [part for part in parts if part is not None]
     if not present:
@@ -228,8 +195,13 @@ def merged(
     )
     described = [part.described for part in present]
     is_symbols = present[0].form == "symbols"
-    if schema is None:
-        schema = _merged_symbols(present) if is_symbols else _merged_tables(present)
+    if schema is None and is_symbols:
+        values = _united("X", [(part.place, part.schema.categories[0]) for part in present])
+        if not len(values):
+            raise ValueError("all symbols of X are missing")
+        schema = replace(present[0].schema, categories={0: values})
+    elif schema is None:
+        schema = _merged_tables(present)
     with_missing = is_symbols and any(each.form == "dense" for each in described)
     return Description(
         schema,
@@ -251,13 +223,6 @@ def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
         TypeError,
     )
     return checked_classes(_distinct([labels for _, labels in known]))
-
-
-def _merged_symbols(parts: list[PartDescription]) -> InputSchema:
-    values = _united("X", [(part.place, part.schema.categories[0]) for part in parts])
-    if not len(values):
-        raise ValueError("all symbols of X are missing")
-    return replace(parts[0].schema, categories={0: values})
 
 
 def _united(column: str, categories: list[tuple[str, np.ndarray]]) -> np.ndarray:
@@ -293,7 +258,14 @@ def _merged_tables(parts: list[PartDescription]) -> InputSchema:
             with_categories[at[k]] |= len(values) > 0
     mixed = np.flatnonzero(with_categories & with_numbers)
     if len(mixed):
-        _refuse_mixture(int(mixed[0]), names, parts, indices)
+        j, owners = mixed[0], {}
+        for part, at in zip(parts, indices, strict=True):
+            if part.has_values[at == j].any():
+                owners.setdefault(part.schema.kinds[at == j][0] == CATEGORY, part.place)
+        raise TypeError(
+            f"{column_name(names, j)} holds categories in {owners[True]}, but numbers in "
+            f"{owners[False]}; expected a single type"
+        )
     kinds = np.select(
         [with_categories, are_numbers, are_booleans], [CATEGORY, NUMBER, BOOLEAN], CATEGORY
     ).astype(np.uint8)
@@ -355,33 +327,22 @@ def _refuse_different(
         raise error(f"{describe(one, first)}, but {describe(other, second)}; expected {expected}")
 
 
-def _refuse_mixture(
-    j: int,
-    names: tuple[str, ...] | None,
-    parts: list[PartDescription],
-    indices: list[np.ndarray],
-) -> NoReturn:
-    """Raise TypeError for a column of categories in one part, and of numbers in another."""
-    owners: dict[bool, str] = {}
-    for part, at in zip(parts, indices, strict=True):
-        for k in np.flatnonzero(at == j).tolist():
-            is_category = part.schema.kinds[k] == CATEGORY
-            if len(part.schema.categories[k]) if is_category else part.has_values[k]:
-                owners.setdefault(bool(is_category), part.place)
-    raise TypeError(
-        f"{column_name(names, j)} holds categories in {owners[True]}, but numbers in "
-        f"{owners[False]}; expected a single type"
-    )
-
-
 # Groups
 
 
-def find_shared_group(
-    parts: Sequence[PartDescription | None],
-) -> tuple[int, list[str]] | None:
-    """Find a group with positions in several parts: its hash, and the places of the parts."""
-    owners = [part for part in parts if part is not None and part.groups is not None]
+def find_shared_group(parts: Sequence[PartDescription | None]) -> tuple[int, list[str]] | None:
+    """Find a group with positions in several parts: its hash, and the places of the parts.
+
+    TypeError if the same group would have different names in two parts.
+    """
+    present = [part for part in parts if part is not None]
+    _refuse_different(
+        [(part.place, *part.kinds_of_groups) for part in present if len(part.kinds_of_groups) == 1],
+        lambda kind, place: f"groups holds {kind} in {place}",
+        "a single type",
+        TypeError,
+    )
+    owners = [part for part in present if part.groups is not None]
     if len(owners) < 2:
         return None
     hashes = np.concatenate([part.groups for part in owners])
@@ -392,17 +353,6 @@ def find_shared_group(
         return None
     shared = hashes[order[equal[0]]]
     return int(shared), [owners[i].place for i in np.unique(numbers[hashes == shared])]
-
-
-def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
-    """Raise TypeError if the same group would have different names in two parts."""
-    present = [part for part in parts if part is not None]
-    _refuse_different(
-        [(part.place, *part.kinds_of_groups) for part in present if len(part.kinds_of_groups) == 1],
-        lambda kind, place: f"groups holds {kind} in {place}",
-        "a single type",
-        TypeError,
-    )
 
 
 def group_of_hash(raw: RawData, hashed: int) -> str | None:

@@ -22,7 +22,6 @@ from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.parts import (
     PartDescription,
-    check_kinds_of_groups,
     describe_part,
     find_shared_group,
     group_of_hash,
@@ -74,7 +73,6 @@ def describe(
 
 
 def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -> None:
-    check_kinds_of_groups(parts)
     found = find_shared_group(parts)
     if found is None:
         return
