@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treecrf.cli.files.tables import RowFile
 from treecrf.inputs import table_sources, tables
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.stored_tables import RowFile
 from treecrf.inputs.tables import TableOptions, are_tables, open_tables
 
 pa = pytest.importorskip("pyarrow")

@@ -97,7 +97,7 @@ def _copied_columns(
     source: Source, data: FileData, model: SequenceClassifier, options: argparse.Namespace
 ) -> list[str]:
     """Return the names of the columns to write in addition to the predictions."""
-    names = data.text.names
+    names = data.text_names
     if (options.keep_all or options.keep) and not names:
         raise ValueError(f"{source.name}: the format has no columns to keep")
     for name in options.keep:
@@ -164,7 +164,7 @@ def _output_rows(
     data: FileData, copied: list[str], labels: list[np.ndarray] | None, results: Results
 ) -> Iterator[list[tuple[list[str], list[str]]]]:
     """Yield the rows of each sequence: columns up to the prediction, and probabilities if any."""
-    texts = data.text.rows(copied) if copied else itertools.repeat(())
+    texts = data.text_rows(copied) if copied else itertools.repeat(())
     for i, (predicted, probabilities) in enumerate(results):
         rows = []
         for t, prediction in enumerate(predicted.tolist()):

@@ -14,13 +14,11 @@ from scipy import sparse
 from treecrf.inputs._dicts import StringCodes, codes_of_rows
 from treecrf.inputs.columns import (
     CHUNK,
-    CellNames,
     ColumnReader,
     ColumnSpec,
+    ColumnSpecs,
     ColumnValues,
-    category_columns,
     check_width,
-    column_readers,
     ranked,
     selected_columns,
     sparse_table_of,
@@ -36,6 +34,7 @@ from treecrf.inputs.values import (
     characters,
     find_missing,
     first_infinite,
+    floats_of_codes,
     is_number,
     plain_array,
     refuse_final_nul,
@@ -59,49 +58,44 @@ def read_arrays(
     items = [_as_item(item, where) for item, where in zip(items, wheres, strict=True)]
     if not items:
         raise ValueError("X holds no sequences")
-    form = _common_form(items, wheres)
+    form = _form(items[0])
+    for item, where in zip(items, wheres, strict=True):
+        if _form(item) != form:
+            raise ValueError(
+                f"{where} is {describe(item)}, {wheres[0]} is {describe(items[0])}; expected "
+                "sequences of the same form"
+            )
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
     offsets = segmentation.item_offsets(lengths)
     if schema is not None:
         schema.check_form(form)
     if form == "symbols":
-        category_columns(1, None, categorical)
+        selected_columns(categorical, None, 1)  # refuses values that are not valid
         return read_symbols(items, offsets, segmentation, schema)
-    for item, where in zip(items, wheres, strict=True):
-        check_width(item.shape[1], where, items[0].shape[1], schema)
     width = items[0].shape[1]
-    of_objects = any(item.dtype.kind in "OU" for item in items)
-    if of_objects or len(category_columns(width, schema, categorical)):
-        read = _read_sparse_columns if form == "sparse" else _read_columns
-        return read(items, offsets, schema, categorical)
-    return _read_numbers(items, form, offsets, segmentation, schema)
-
-
-def _read_numbers(
-    items: list,
-    form: str,
-    offsets: np.ndarray,
-    segmentation: Segmentation,
-    schema: InputSchema | None,
-) -> Sequences:
-    """Read tables of numbers and booleans, which are used without a copy."""
-    _refuse_infinite(items, offsets)
+    for item, where in zip(items, wheres, strict=True):
+        check_width(item.shape[1], where, width, schema)
+    specs = ColumnSpecs(None if schema is None else schema.names, width, schema, categorical)
+    by_column = specs.is_category.any() or any(item.dtype.kind in "OU" for item in items)
+    if form == "sparse" or not by_column:
+        _refuse_infinite(items, offsets)
+    if by_column:
+        return (_read_sparse_columns if form == "sparse" else _read_columns)(items, offsets, specs)
+    # Tables of numbers and booleans are used without a copy.
     if schema is not None:
         _check_booleans(items, offsets, schema)
-    description = {"form": form, "offsets": offsets, "n_features": items[0].shape[1]}
-    description["dtype"] = np.result_type(*{item.dtype for item in items})
+    dtype = np.result_type(*{item.dtype for item in items})
+    description = {"form": form, "offsets": offsets, "n_features": width, "dtype": dtype}
     if segmentation.is_long:
         return LongSequences.of(items[0], **description)
     return ListedSequences(items=segmentation.in_places(items), **description)
 
 
-def _read_columns(
-    items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
-) -> LongSequences:
+def _read_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -> LongSequences:
     """Read tables with some columns that are categories."""
     columns = []
-    names, width = None if schema is None else schema.names, items[0].shape[1]
-    for j, reader in enumerate(column_readers(names, width, schema, categorical, offsets)):
+    for j in range(items[0].shape[1]):
+        reader = specs.reader(j, offsets)
         for are_objects, run in groupby(items, lambda item: item.dtype.kind in "OU"):
             # Few long parts are read faster than many short ones.
             values = [item[:, j] for item in run]
@@ -151,22 +145,17 @@ def read_rows(
     return table_of(columns, offsets, None)
 
 
-def _read_sparse_columns(
-    items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
-) -> LongSequences:
+def _read_sparse_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -> LongSequences:
     """Read sparse matrices with some columns that are categories; 0 is no category."""
-    _refuse_infinite(items, offsets)
     table = sparse.csc_array(sparse.vstack(items), dtype=np.float64)
-    kinds = np.full(table.shape[1], NUMBER, dtype=np.uint8)
+    kinds = np.where(specs.is_category, CATEGORY, NUMBER).astype(np.uint8)
     categories = {}
-    for j in category_columns(table.shape[1], schema, categorical):
-        spec = ColumnSpec(is_category=True) if schema is None else ColumnSpec.of_schema(schema, j)
+    for j in np.flatnonzero(specs.is_category).tolist():
         part = slice(table.indptr[j], table.indptr[j + 1])
-        column = column_name(None, j) if schema is None else schema.column(j)
-        reader = ColumnReader(spec, CellNames(offsets, column, table.indices[part]))
+        reader = specs.reader(j, offsets, table.indices[part])
         reader.add_numbers(table.data[part])
-        values = reader.finish()
-        kinds[j], table.data[part], categories[j] = CATEGORY, values.as_floats(), values.values
+        column = reader.finish()
+        table.data[part], categories[j] = floats_of_codes(column.data), column.values
     return sparse_table_of(table, offsets, None, kinds, categories)
 
 
@@ -273,18 +262,6 @@ def _form(item: Any) -> str:
     return "dense" if getattr(item, "ndim", 1) == 2 else "symbols"
 
 
-def _common_form(items: list, wheres: list[str]) -> str:
-    """Return the form of all items; raises ValueError if they differ."""
-    form = _form(items[0])
-    for item, where in zip(items, wheres, strict=True):
-        if _form(item) != form:
-            raise ValueError(
-                f"{where} is {describe(item)}, {wheres[0]} is {describe(items[0])}; expected "
-                "sequences of the same form"
-            )
-    return form
-
-
 def describe(item: Any) -> str:
     """Describe an object by its type and shape in error messages."""
     if isinstance(item, str):
@@ -299,17 +276,16 @@ def describe(item: Any) -> str:
 # Values
 
 
-def _cell(item: Any, i: int) -> tuple[int, int]:
-    """Return the row and column of the i-th value in C order, or of the i-th stored value."""
+def _cell_name(
+    item: Any, start: int, offsets: np.ndarray, names: tuple[str, ...] | None, i: int
+) -> str:
+    """Name the i-th value in C order, or the i-th stored one, of an item that starts somewhere."""
     if sparse.issparse(item):
-        return int(np.searchsorted(item.indptr, i, side="right")) - 1, int(item.indices[i])
-    return divmod(i, item.shape[1])
-
-
-def _cell_name(item: Any, start: int, offsets: np.ndarray, i: int) -> str:
-    """Describe a value of an item whose first row is position ``start``."""
-    row, column = _cell(item, i)
-    return f"{position_name(start + row, offsets)}, {column_name(None, column)}"
+        row = int(np.searchsorted(item.indptr, i, side="right")) - 1
+        column = int(item.indices[i])
+    else:
+        row, column = divmod(i, item.shape[1])
+    return f"{position_name(start + row, offsets)}, {column_name(names, column)}"
 
 
 def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
@@ -318,7 +294,7 @@ def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
         for item in items:
             values = item.data if sparse.issparse(item) else item
             if first_infinite(values) is not None:
-                refuse_infinite(values, partial(_cell_name, item, start, offsets))
+                refuse_infinite(values, partial(_cell_name, item, start, offsets, None))
             start += item.shape[0]
 
 
@@ -335,10 +311,9 @@ def _check_booleans(items: list, offsets: np.ndarray, schema: InputSchema) -> No
             bad = boolean[columns] & (values != 0) & (values != 1) & (values == values)
             if bad.any():
                 i = int(np.argmax(bad))
-                row, column = _cell(item, i)
                 raise TypeError(
-                    f"{position_name(start + row, offsets)}, {schema.column(column)}: "
-                    f"{values.flat[i]} is neither 0 nor 1; in training the column held booleans"
+                    f"{_cell_name(item, start, offsets, schema.names, i)}: {values.flat[i]} is "
+                    "neither 0 nor 1; in training the column held booleans"
                 )
         start += item.shape[0]
 
@@ -363,20 +338,16 @@ def as_csr(matrix: Any, where: str) -> sparse.csr_array:
 def _check(matrix: Any) -> None:
     if matrix.format in ("csc", "bsr"):
         matrix.check_format(full_check=True)
-    elif matrix.format == "coo":
-        _check_coordinates(matrix)
     elif matrix.format == "dia" and matrix.offsets.shape != matrix.data.shape[:1]:
         raise ValueError("offsets and data have different lengths")
-
-
-def _check_coordinates(matrix: Any) -> None:
-    for indices, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-        if indices.shape != matrix.data.shape:
-            raise ValueError("coordinates and data have different lengths")
-        if indices.size and not (indices.min() >= 0 and indices.max() < size):
-            raise ValueError(f"a coordinate is outside the shape {matrix.shape}")
-    if not all(np.issubdtype(a.dtype, np.integer) for a in (matrix.row, matrix.col)):
-        raise ValueError("the coordinates are not integers")
+    elif matrix.format == "coo":
+        for indices, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            if indices.shape != matrix.data.shape:
+                raise ValueError("coordinates and data have different lengths")
+            if indices.size and not (indices.min() >= 0 and indices.max() < size):
+                raise ValueError(f"a coordinate is outside the shape {matrix.shape}")
+        if not all(np.issubdtype(a.dtype, np.integer) for a in (matrix.row, matrix.col)):
+            raise ValueError("the coordinates are not integers")
 
 
 # Symbols
@@ -440,7 +411,7 @@ def read_plain(
     if schema is not None:
         schema.check_form("symbols")
         schema.check_symbols(dtype)
-    category_columns(1, None, categorical)
+    selected_columns(categorical, None, 1)  # refuses values that are not valid
     offsets = offsets_of(np.fromiter(map(len, items), dtype=np.int64, count=len(items)))
     return ListedSequences(items=items, form="symbols", offsets=offsets, n_features=1, dtype=dtype)
 
@@ -450,37 +421,26 @@ def read_symbols(
 ) -> Sequences:
     """Convert checked symbols to sequences; if some are missing, to a table of one category."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
-        return _read_with_missing(items, offsets, schema)
-    dtype = _common_type(items)
+        spec = ColumnSpec(is_category=True)
+        if schema is not None:
+            known = schema.categories[0]
+            reason = f"in training all symbols were {TYPES[known.dtype.kind]}"
+            spec = ColumnSpec(True, known=known, reason=reason)
+        reader = ColumnReader(spec, lambda position: position_name(position, offsets))
+        for item in items:
+            reader.add_objects(list(item))
+        return table_of([reader.finish()], offsets, None, of_symbols=True)
+    are_strings = [isinstance(item, str) for item in items]
+    kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
+    if len(kinds) > 1:
+        raise TypeError("some sequences hold strings, others integers; expected a single type")
+    dtype = np.dtype(np.int64 if kinds == {"i"} else "U1" if all(are_strings) else "U")
     if schema is not None:
         schema.check_symbols(dtype)
     description = {"form": "symbols", "offsets": offsets, "n_features": 1, "dtype": dtype}
     if segmentation.is_long:
         table = characters(items[0]) if isinstance(items[0], str) else items[0]
         return LongSequences.of(table, **description)
-    if not all(isinstance(item, str) for item in items):
+    if not all(are_strings):
         items = [characters(item) if isinstance(item, str) else item for item in items]
     return ListedSequences(items=segmentation.in_places(items), **description)
-
-
-def _read_with_missing(
-    items: list, offsets: np.ndarray, schema: InputSchema | None
-) -> LongSequences:
-    spec = ColumnSpec(is_category=True)
-    if schema is not None:
-        known = schema.categories[0]
-        held = TYPES[known.dtype.kind]
-        spec = ColumnSpec(True, known=known, reason=f"in training all symbols were {held}")
-    reader = ColumnReader(spec, lambda position: position_name(position, offsets))
-    for item in items:
-        reader.add_objects(list(item))
-    return table_of([reader.finish()], offsets, None, of_symbols=True)
-
-
-def _common_type(items: list) -> np.dtype:
-    kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
-    if len(kinds) > 1:
-        raise TypeError("some sequences hold strings, others integers; expected a single type")
-    if kinds == {"i"}:
-        return np.dtype(np.int64)
-    return np.dtype("U1") if all(isinstance(item, str) for item in items) else np.dtype("U")

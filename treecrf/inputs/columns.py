@@ -20,7 +20,6 @@ from treecrf.inputs.values import (
     IGNORE_OVERFLOW,
     UNSEEN,
     find_missing,
-    floats_of_codes,
     is_number,
     refuse_final_nul,
     refuse_infinite,
@@ -108,10 +107,6 @@ class ColumnValues:
     data: np.ndarray  # NaN if missing; of a category, ranks from 1, 0 if missing, and `UNSEEN`
     values: np.ndarray | None = None
 
-    def as_floats(self) -> np.ndarray:
-        """Convert numbers, booleans, or codes of categories; see `Sequences`."""
-        return floats_of_codes(self.data) if self.kind == CATEGORY else self.data
-
     def decoded(self) -> np.ndarray:
         """Return the values of a category: objects if some are missing, which are None."""
         if self.data.all():
@@ -145,8 +140,7 @@ class ColumnReader:
         if array.dtype.itemsize > 8:
             with np.errstate(over="ignore"):
                 array = array.astype(np.float64)
-        self._check_numbers(array)
-        self._add(BOOLEAN if array.dtype.kind == "b" else NUMBER, array)
+        self._add_array(BOOLEAN if array.dtype.kind == "b" else NUMBER, array)
 
     def add_objects(self, values: list) -> None:
         """Add Python objects: strings, numbers, booleans, and None or NaN if missing."""
@@ -170,42 +164,77 @@ class ColumnReader:
         elif strings or self.spec.is_category:
             self._add_category(values)
         else:
-            self._add_number_objects(values, kinds)
+            are_booleans = all(issubclass(kind, (bool, np.bool_)) for kind in kinds)
+            is_full = are_booleans and None not in values
+            try:
+                array = np.array(values, dtype=bool if is_full else np.float64)
+            except OverflowError:
+                t = next(t for t, v in enumerate(values) if v is not None and _is_huge(v))
+                message = f"{short_repr(values[t])} is outside the range of float64"
+                self._refuse(t, message, ValueError)
+            self._add_array(BOOLEAN if are_booleans else NUMBER, array)
 
     def finish(self) -> ColumnValues:
         """Determine the kind of the whole column; errors if parts do not fit together."""
         kinds = {kind for kind, _, _ in self.parts} - {None}
-        if CATEGORY in kinds or (not kinds and self.spec.is_category is not False):
-            return self._finish_category()
-        arrays = [a if kind is not None else np.full(len(a), np.nan) for kind, _, a in self.parts]
-        return ColumnValues(BOOLEAN if kinds == {BOOLEAN} else NUMBER, _joined(arrays))
+        if CATEGORY not in kinds and (kinds or self.spec.is_category is False):
+            kind = BOOLEAN if kinds == {BOOLEAN} else NUMBER
+            arrays = [np.full(len(a), np.nan) if k is None else a for k, _, a in self.parts]
+            return ColumnValues(kind, _joined(arrays))
+        codes = _joined([self._codes(*part) for part in self.parts])
+        if self.spec.known is not None:
+            return ColumnValues(CATEGORY, codes, self.spec.known)
+        values = self.encoder.values
+        are_strings = not values or isinstance(values[0], str)
+        if are_strings:
+            refuse_final_nul(
+                values,
+                lambda i: f"{self.where(int(np.argmax(codes == i + 1)))}: {short_repr(values[i])}",
+            )
+        values, ranks = self.encoder.ranks()
+        values = np.array(values, dtype=np.str_ if are_strings else np.int64)
+        return ColumnValues(CATEGORY, ranks[codes], values)
+
+    def _codes(self, kind: int | None, start: int, part: np.ndarray) -> np.ndarray:
+        """Return the codes of a part; if it was read as numbers, all values must be missing."""
+        if kind not in (BOOLEAN, NUMBER):
+            return part
+        present = ~np.isnan(part) if part.dtype.kind == "f" else np.ones(len(part), bool)
+        if present.any():
+            t = int(np.argmax(present))
+            self._refuse_mixture(self.seen[True], (start + t, part[t]))
+        return np.zeros(len(part), dtype=np.int32)
 
     def _add(self, kind: int | None, array: np.ndarray) -> None:
         self.parts.append((kind, self.n, array))
         self.n += len(array)
 
+    def _add_array(self, kind: int, array: np.ndarray) -> None:
+        """Add booleans or numbers, which must be finite, or 0 and 1 if the column is boolean."""
+        refuse_infinite(array, lambda t: self.where(self.n + t))
+        if self.spec.is_boolean and array.dtype.kind != "b":
+            bad = ~((array == 0) | (array == 1) | np.isnan(array))
+            if bad.any():
+                t = int(np.argmax(bad))
+                self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.spec.reason}")
+        self._add(kind, array)
+
     def _add_category(self, values: list) -> None:
         """Add strings or whole numbers, None if missing."""
         t, value = _first(values)
+        known, is_string = self.spec.known, isinstance(value, str)
         # If the training data had no value, every value is unseen.
-        has_known = self.spec.known is None or len(self.spec.known) > 0
-        if value is not None and has_known:
-            self._check_category(t, value)
-            if not isinstance(value, str):
+        if value is not None and (known is None or len(known)):
+            is_other = known is not None and (known.dtype.kind == "U") != is_string
+            if self.spec.is_category is False or is_other:
+                what = "a string" if is_string else "a number"
+                self._refuse(t, f"{short_repr(value)} is {what}; {self.spec.reason}")
+            here = self.seen.setdefault(is_string, (self.n + t, value))
+            if (not is_string) in self.seen:
+                self._refuse_mixture(self.seen[not is_string], here)
+            if not is_string:
                 self._refuse_fractions(values)
         self._add(CATEGORY, self.encoder.codes(values, len(values)))
-
-    def _check_category(self, t: int, value: Any) -> None:
-        """Raise TypeError for a string or a number if the column holds the other."""
-        is_string, known = isinstance(value, str), self.spec.known
-        if self.spec.is_category is False or (
-            known is not None and (known.dtype.kind == "U") != is_string
-        ):
-            what = "a string" if is_string else "a number"
-            self._refuse(t, f"{short_repr(value)} is {what}; {self.spec.reason}")
-        here = self.seen.setdefault(is_string, (self.n + t, value))
-        if (not is_string) in self.seen:
-            self._refuse_mixture(self.seen[not is_string], here)
 
     def _refuse_fractions(self, values: list) -> None:
         with np.errstate(**IGNORE_OVERFLOW):
@@ -218,57 +247,6 @@ class ColumnReader:
             "the range of int64",
             ValueError,
         )
-
-    def _finish_category(self) -> ColumnValues:
-        codes = self._codes()
-        if self.spec.known is not None:
-            return ColumnValues(CATEGORY, codes, self.spec.known)
-        values = self.encoder.values
-        if values and isinstance(values[0], str):
-            refuse_final_nul(
-                values,
-                lambda i: f"{self.where(int(np.argmax(codes == i + 1)))}: {short_repr(values[i])}",
-            )
-        values, ranks = self.encoder.ranks()
-        dtype = np.int64 if values and not isinstance(values[0], str) else np.str_
-        return ColumnValues(CATEGORY, ranks[codes], np.array(values, dtype=dtype))
-
-    def _codes(self) -> np.ndarray:
-        """Join the codes of all parts; in parts read as numbers, all values must be missing."""
-        codes = []
-        for kind, start, part in self.parts:
-            if kind in (BOOLEAN, NUMBER):
-                present = ~np.isnan(part) if part.dtype.kind == "f" else np.ones(len(part), bool)
-                if present.any():
-                    t = int(np.argmax(present))
-                    self._refuse_mixture(self.seen[True], (start + t, part[t]))
-                part = np.zeros(len(part), dtype=np.int32)
-            codes.append(part)
-        return _joined(codes)
-
-    def _add_number_objects(self, values: list, kinds: set[type]) -> None:
-        only_booleans = all(issubclass(kind, (bool, np.bool_)) for kind in kinds)
-        if only_booleans and None not in values:
-            array = np.array(values, dtype=bool)
-        else:
-            array = self._floats(values)
-        self._check_numbers(array)
-        self._add(BOOLEAN if only_booleans else NUMBER, array)
-
-    def _floats(self, values: list) -> np.ndarray:
-        try:
-            return np.array(values, dtype=np.float64)
-        except OverflowError:
-            t = next(t for t, value in enumerate(values) if value is not None and _is_huge(value))
-            self._refuse(t, f"{short_repr(values[t])} is outside the range of float64", ValueError)
-
-    def _check_numbers(self, array: np.ndarray) -> None:
-        refuse_infinite(array, lambda t: self.where(self.n + t))
-        if self.spec.is_boolean and array.dtype.kind != "b":
-            bad = ~((array == 0) | (array == 1) | np.isnan(array))
-            if bad.any():
-                t = int(np.argmax(bad))
-                self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.spec.reason}")
 
     def _refuse_mixture(self, one: tuple[int, Any], other: tuple[int, Any]) -> NoReturn:
         """Raise TypeError for a string and a number in one column, given with their positions."""
@@ -380,19 +358,6 @@ class CellNames:
         return f"{position_name(position, self.offsets)}, {self.column}"
 
 
-def column_readers(
-    names: tuple[str, ...] | None,
-    n: int,
-    schema: InputSchema | None,
-    categorical: Any,
-    offsets: np.ndarray,
-) -> Iterator[ColumnReader]:
-    """Make a reader for each of the ``n`` columns of a table of concatenated sequences."""
-    specs = ColumnSpecs(names, n, schema, categorical)
-    for j in range(n):
-        yield ColumnReader(specs[j], CellNames(offsets, column_name(names, j)))
-
-
 class ColumnSpecs:
     """The values that each column may hold: as in training, or as the user specifies.
 
@@ -402,6 +367,7 @@ class ColumnSpecs:
     def __init__(
         self, names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
     ):
+        self._names = names  # in error messages
         self._schema = schema
         self.is_category = self.is_not_category = self.is_boolean = np.zeros(n, dtype=bool)
         if schema is not None:
@@ -411,13 +377,17 @@ class ColumnSpecs:
         elif (selected := selected_columns(categorical, names, n)) is not None:
             self.is_category, self.is_not_category = selected, ~selected
 
-    def __getitem__(self, j: int) -> ColumnSpec:
+    def reader(
+        self, j: int, offsets: np.ndarray, positions: np.ndarray | None = None
+    ) -> ColumnReader:
+        """Make a reader of a column, whose values may be at some positions only."""
+        spec = ColumnSpec()
         if self._schema is not None:
-            return ColumnSpec.of_schema(self._schema, j)
-        if not (self.is_category[j] or self.is_not_category[j]):
-            return ColumnSpec()
-        reason = "the column is not in categorical_features; expected numbers"
-        return ColumnSpec(bool(self.is_category[j]), reason=reason)
+            spec = ColumnSpec.of_schema(self._schema, j)
+        elif self.is_category[j] or self.is_not_category[j]:
+            reason = "the column is not in categorical_features; expected numbers"
+            spec = ColumnSpec(bool(self.is_category[j]), reason=reason)
+        return ColumnReader(spec, CellNames(offsets, column_name(self._names, j), positions))
 
 
 def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:
@@ -428,14 +398,6 @@ def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> N
         raise ValueError(f"{where} has {n} features, {other} {width}")
     if n == 0:
         raise ValueError("the sequences have 0 features; expected at least 1")
-
-
-def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> list[int]:
-    """Return the indices of the categorical columns of a table of numbers without names."""
-    if schema is not None:
-        return sorted(schema.categories)
-    selected = selected_columns(categorical, None, n)
-    return [] if selected is None else np.flatnonzero(selected).tolist()
 
 
 def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> np.ndarray | None:

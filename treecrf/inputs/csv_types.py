@@ -161,28 +161,20 @@ class KindFinder:
         )
 
 
-class TextConversion:
-    """Conversion of columns of text to types, given their kinds; ``categories`` become coded."""
-
-    def __init__(
-        self, converter: ArrowConverter, kinds: Mapping[str, str], categories: Sequence[str]
-    ):
-        self._converter = converter
-        self._kinds = kinds
-        self._categories = frozenset(categories)
-
-    def __call__(self, batch: Any) -> Any:
-        """Convert a record batch."""
-        columns = {name: self._typed(name, batch.column(name)) for name in self._kinds}
-        return self._converter.pa.record_batch(columns)
-
-    def _typed(self, name: str, array: Any) -> Any:
-        converter, pa, kind = self._converter, self._converter.pa, self._kinds[name]
+def typed_text(
+    converter: ArrowConverter, kinds: Mapping[str, str], categories: frozenset[str], batch: Any
+) -> Any:
+    """Convert a record batch of text to the kinds of its columns; ``categories`` become coded."""
+    pa, columns = converter.pa, {}
+    for name, kind in kinds.items():
+        array = batch.column(name)
         if kind == AS_BOOLEAN:
             values = converter.booleans(array)
-            return pa.array(values == 1, mask=np.isnan(values))
-        if kind == AS_NUMBER:
-            return pa.array(converter.numbers(array))
-        array = converter.plain(array)
-        array = array if kind == AS_TEXT else array.cast(pa.int64())
-        return array.dictionary_encode() if name in self._categories else array
+            columns[name] = pa.array(values == 1, mask=np.isnan(values))
+        elif kind == AS_NUMBER:
+            columns[name] = pa.array(converter.numbers(array))
+        else:
+            array = converter.plain(array)
+            array = array if kind == AS_TEXT else array.cast(pa.int64())
+            columns[name] = array.dictionary_encode() if name in categories else array
+    return pa.record_batch(columns)

@@ -42,26 +42,19 @@ def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, str]]
         return
     n_positions = data.n_positions
     for j, values in data.schema.categories.items():
-        sample = _sample(values) if values.dtype.kind == "U" else []
         n = len(values)
+        # Some of the sorted values, evenly spaced.
+        sample = values[:: max(1, n // SAMPLE)].tolist() if values.dtype.kind == "U" else []
         dates = [value for value in sample if _DATE.fullmatch(value)]
         numerals = [value for value in sample if _NUMERAL.fullmatch(value)]
+        # Few strings of digits are more likely names of categories than measurements.
+        are_numbers = n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals))
         if dates and len(dates) >= FRACTION * len(sample):
             yield j, f"holds dates as strings, such as {dates[-1]!r}"
-        elif len(numerals) >= FRACTION * len(sample) and _are_numbers(numerals, n):
+        elif numerals and len(numerals) >= FRACTION * len(sample) and are_numbers:
             yield j, f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}"
         elif data.form == "dense" and n > max(n_positions / 2, MAX_DISTINCT):
             yield j, f"has {n:,} distinct values at {n_positions:,} positions"
-
-
-def _sample(values: np.ndarray) -> list[str]:
-    """Return some of the sorted values, evenly spaced."""
-    return values[:: max(1, len(values) // SAMPLE)].tolist()
-
-
-def _are_numbers(numerals: list[str], n: int) -> bool:
-    """Return whether strings of digits are more likely measurements than names of categories."""
-    return bool(numerals) and (n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals)))
 
 
 def warn_of_columns(data: Sequences | Description, categorical_features: Any) -> None:
@@ -95,15 +88,11 @@ def warn_of_names(
     names: tuple[str, ...] | None, expected: tuple[str, ...] | None, estimator: str
 ) -> None:
     """Warn as scikit-learn does if only X or only the training data has names of features."""
-    if names is None and expected is not None:
+    if (names is None) != (expected is None):
+        now, before = ("does not have valid", "with") if names is None else ("has", "without")
         warn(
-            f"X does not have valid feature names, but {estimator} was fitted with feature names; "
-            "columns are matched by their order"
-        )
-    elif names is not None and expected is None:
-        warn(
-            f"X has feature names, but {estimator} was fitted without feature names; columns are "
-            "matched by their order"
+            f"X {now} feature names, but {estimator} was fitted {before} feature names; columns "
+            "are matched by their order"
         )
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
-from treecrf.inputs.columns import CellNames, ColumnReader, ColumnSpecs, ranked, sparse_table_of
+from treecrf.inputs.columns import ColumnSpecs, ranked, sparse_table_of
 from treecrf.inputs.offsets import offsets_of, position_name
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.values import short_repr
+from treecrf.inputs.values import floats_of_codes, short_repr
 from treecrf.inputs.vectors import Vectors, is_vector
 
 # Types of the attributes of one position, if they have no values.
@@ -39,7 +39,9 @@ def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema
     if schema is not None:
         is_table = widths == {schema.n_features} and len(schema.categories) > 0
         return schema.names is not None and not is_table
-    return len(widths) > 1 or isinstance(_first_row(items), (set, frozenset))
+    rows = chain.from_iterable(item for item in items if isinstance(item, (list, tuple)))
+    first = next((row for row in rows if not isinstance(row, ROWS) or row), None)
+    return len(widths) > 1 or isinstance(first, (set, frozenset))
 
 
 def are_empty_rows(items: list) -> bool:
@@ -48,12 +50,6 @@ def are_empty_rows(items: list) -> bool:
     return is_listed and all(
         isinstance(row, (Mapping, *ROWS)) and not row for row in chain.from_iterable(items)
     )
-
-
-def _first_row(items: list) -> Any:
-    """Return the first item of a sequence that is not an empty list."""
-    rows = chain.from_iterable(item for item in items if isinstance(item, (list, tuple)))
-    return next((row for row in rows if not isinstance(row, ROWS) or row), None)
 
 
 def read_attribute_lists(
@@ -74,7 +70,13 @@ def read_dicts(
     if n_entries < 0:
         rows = _as_plain_dicts(rows, offsets)
         n_entries = count_entries(rows)
-    entries = _read_entries(rows, n_entries, schema, offsets)
+    if schema is None:
+        entries = Entries(rows, n_entries)
+        entries.renumber(_sorted_keys(list(entries.index), rows, offsets))
+    elif schema.names is None:
+        raise ValueError("X holds dicts, but the columns of the training data have no names")
+    else:
+        entries = Entries(rows, n_entries, schema.names, schema.known_strings)
     names = tuple(entries.index)
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
@@ -84,11 +86,12 @@ def read_dicts(
         categories = _sort_categories(entries, np.flatnonzero((kinds == CATEGORY) & ~by_reader))
     for j, of_column in _entries_of(entries, by_reader):
         positions = np.searchsorted(entries.starts, of_column, side="right") - 1
-        reader = ColumnReader(specs[j], CellNames(offsets, column_name(names, j), positions))
+        reader = specs.reader(j, offsets, positions)
         reader.add_objects([rows[t][names[j]] for t in positions.tolist()])
         column = reader.finish()
-        entries.values[of_column], kinds[j] = column.as_floats(), column.kind
+        entries.values[of_column], kinds[j] = column.data, column.kind
         if column.kind == CATEGORY:
+            entries.values[of_column] = floats_of_codes(column.data)
             categories[j] = column.values
     # SciPy uses one dtype for starts and columns, the wider one.
     starts = entries.starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
@@ -117,7 +120,8 @@ def _vectors_of(
         widths = {key: len(columns) for key, columns in schema.vectors.items()}
     found = []
     for key, width in widths.items():
-        if not _holds_vectors(rows, key):
+        values = (row[key] for row in rows if row.get(key) is not None)
+        if not is_vector(next(values, None)):
             continue
         if key in index:
             by_reader[index[key]] = False
@@ -147,25 +151,6 @@ def _with_names(
     new_kinds[new] = kinds[old]
     categories = {index[names[j]]: categories[j] for j in old if j in categories}
     return table, tuple(index), new_kinds, categories
-
-
-def _holds_vectors(rows: list[dict], key: str) -> bool:
-    """Return whether the first value of a key is a vector."""
-    values = (row[key] for row in rows if row.get(key) is not None)
-    return is_vector(next(values, None))
-
-
-def _read_entries(
-    rows: list[dict], n_entries: int, schema: InputSchema | None, offsets: np.ndarray
-) -> Entries:
-    """Read all dicts; the columns are the names in the schema, or all keys, sorted."""
-    if schema is None:
-        entries = Entries(rows, n_entries)
-        entries.renumber(_sorted_keys(list(entries.index), rows, offsets))
-        return entries
-    if schema.names is None:
-        raise ValueError("X holds dicts, but the columns of the training data have no names")
-    return Entries(rows, n_entries, schema.names, schema.known_strings)
 
 
 def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:

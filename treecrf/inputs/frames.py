@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from treecrf.inputs.columns import (
     CHUNK,
     ColumnReader,
+    ColumnSpecs,
     ColumnValues,
     check_width,
-    column_readers,
     order_of,
     table_of,
 )
@@ -23,7 +22,7 @@ from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, refuse_missing_groups
 from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, short_list
+from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, require_same_names
 
 
 def column_of(X: Any, name: str) -> list:
@@ -34,9 +33,7 @@ def column_of(X: Any, name: str) -> list:
             f"groups={name!r} names a column, but X is not a data frame; expected an array with "
             "the group of each position"
         )
-    import narwhals.stable.v2 as narwhals
-
-    return _group_column(_wrap(X, "X", narwhals), name)
+    return _group_column(_wrap(X, "X"), name)
 
 
 def _group_column(frame: Any, name: str) -> list:
@@ -99,11 +96,8 @@ def rows_of(
     X: Any, bounds: list[tuple[int, int]], without: set[str] | frozenset[str] = frozenset()
 ) -> list:
     """Return parts of a data frame, without some of its columns."""
-    import narwhals.stable.v2 as narwhals
-
-    frame = _wrap(X, "X", narwhals)
-    dropped = [name for name in frame.columns if name in without]
-    if dropped:
+    frame = _wrap(X, "X")
+    if dropped := [name for name in frame.columns if name in without]:
         frame = frame.drop(*dropped)
     return [frame[i:j].to_native() for i, j in bounds]
 
@@ -112,15 +106,10 @@ def concatenated(frames: list) -> Any:
     """Return one long data frame of several ones, with the columns in the order of the first."""
     import narwhals.stable.v2 as narwhals
 
-    wrapped = [_wrap(frame, f"sequence {i}", narwhals) for i, frame in enumerate(frames)]
+    wrapped = [_wrap(frame, f"sequence {i}") for i, frame in enumerate(frames)]
     names = wrapped[0].columns
     for i, frame in enumerate(wrapped):
-        other = set(frame.columns) ^ set(names)
-        if other:
-            raise ValueError(
-                f"sequence {i} and sequence 0 do not have the same columns: only one of them has "
-                f"{short_list(sorted(map(repr, other)))}"
-            )
+        require_same_names(f"sequence {i}", frame.columns, "sequence 0", names)
     ordered = [frame if frame.columns == names else frame.select(names) for frame in wrapped]
     return narwhals.concat(ordered).to_native()
 
@@ -129,15 +118,24 @@ def read_frames(
     frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
     """Convert data frames, or one long data frame, to sequences."""
-    import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
+    import narwhals.stable.v2 as narwhals
 
-    wheres = segmentation.item_names(len(frames))
-    wrapped = [_wrap(frame, where, narwhals) for frame, where in zip(frames, wheres, strict=True)]
-    offsets = _offsets_of_frames(wrapped, segmentation)
+    wheres, group = segmentation.item_names(len(frames)), segmentation.column
+    wrapped = [_wrap(frame, where) for frame, where in zip(frames, wheres, strict=True)]
+    groups = None if group is None else _group_column(wrapped[0], group)
+    offsets = segmentation.item_offsets(list(map(len, wrapped)), groups)
     warn_of_time(frames, offsets)
-    columns = [_columns_of(frame, segmentation.group_columns) for frame in wrapped]
+    others = segmentation.group_columns
+    columns = [
+        {
+            name: j
+            for j, name in enumerate(frame.columns)
+            if name not in others and not is_index(name)
+        }
+        for frame in wrapped
+    ]
     names = _names_of(columns[0], wheres[0])
-    orders = _match(columns, names, wheres, schema, segmentation.group_columns)
+    orders = _match(columns, names, wheres, schema, others)
     # In errors, columns without names have the names of the training data.
     shown = names if schema is None else schema.names or names
     ordered = [
@@ -145,15 +143,18 @@ def read_frames(
         for frame, order in zip(wrapped, orders, strict=True)
     ]
     parts = [narwhals.concat(run) for _, run in groupby(ordered, _types_of)]
-    readers = column_readers(shown, len(orders[0]), schema, categorical, offsets)
+    specs = ColumnSpecs(shown, len(orders[0]), schema, categorical)
     values = [
-        _read_column([part[:, j] for part in parts], reader, narwhals)
-        for j, reader in enumerate(readers)
+        _read_column([part[:, j] for part in parts], specs.reader(j, offsets))
+        for j in range(len(orders[0]))
     ]
     return table_of(values, offsets, names)
 
 
-def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
+def _wrap(frame: Any, where: str) -> Any:
+    """Return a data frame of narwhals; ``where`` names the frame in error messages."""
+    import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
+
     try:
         return narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
@@ -167,20 +168,6 @@ def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
             f"{where} is of type {kind}; expected a data frame in memory, such as those of pandas, "
             f"polars or pyarrow{hint}"
         ) from None
-
-
-def _offsets_of_frames(frames: list, segmentation: Segmentation) -> np.ndarray:
-    groups, name = None, segmentation.column
-    if segmentation.is_long:
-        groups = None if name is None else _group_column(frames[0], name)
-    return segmentation.item_offsets(list(map(len, frames)), groups)
-
-
-def _columns_of(frame: Any, names: set[str]) -> dict[Any, int]:
-    """Return the names and indices of the columns that are features, not groups."""
-    return {
-        name: j for j, name in enumerate(frame.columns) if name not in names and not is_index(name)
-    }
 
 
 def _names_of(columns: dict[Any, int], where: str) -> tuple[str, ...] | None:
@@ -225,7 +212,9 @@ def _types_of(frame: Any) -> Any:
     return native.schema if hasattr(native, "schema") else [*native.columns, *native.dtypes]
 
 
-def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> ColumnValues:
+def _read_column(parts: list, reader: ColumnReader) -> ColumnValues:
+    import narwhals.stable.v2 as narwhals
+
     typed = any(series.dtype in (narwhals.Categorical, narwhals.Enum) for series in parts)
     if typed and reader.spec.is_category is None:
         reader.spec = replace(reader.spec, is_category=True)
@@ -277,9 +266,7 @@ def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
 
 
 def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:
-    import narwhals.stable.v2 as narwhals
-
-    table = narwhals.from_native(frame, eager_only=True)
+    table = _wrap(frame, where)
     if name not in table.columns:
         raise ValueError(
             f"y={name!r} is not a column of {where}{closest_name(name, table.columns)}"
@@ -292,17 +279,7 @@ def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:
 def without_columns(X: Any, names: set[str]) -> Any:
     """Return data frames, or a list of them, without some columns; other objects unchanged."""
     X = as_groups(X, "X")
-    if is_frame(X):
-        return _without(X, names)
     if isinstance(X, (list, tuple)) and any(map(is_frame, X)):
-        return [_without(item, names) if is_frame(item) else item for item in X]
-    return X
-
-
-def _without(frame: Any, names: set[str]) -> Any:
-    dropped = names.intersection(column_names(frame))
-    if not dropped:
-        return frame
-    import narwhals.stable.v2 as narwhals
-
-    return narwhals.from_native(frame, eager_only=True).drop(*dropped).to_native()
+        return [without_columns(item, names) if is_frame(item) else item for item in X]
+    dropped = names.intersection(column_names(X)) if is_frame(X) else ()
+    return _wrap(X, "X").drop(*dropped).to_native() if dropped else X

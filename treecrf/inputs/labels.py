@@ -27,6 +27,7 @@ SETS = (set, frozenset)
 SCHEMES = ("iob1", "iob2", "ioe2", "iobes", "bilou")
 ALIASES = {"bio": "iob2", "bioes": "iobes"}
 SCHEME_NAMES = (*SCHEMES, *ALIASES)
+KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
 
 
 @dataclass(frozen=True)
@@ -79,25 +80,19 @@ class Labels:
     def encoded(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the codes of the labels, 0 if unknown, and the candidates unless all are known."""
         if self.are_complete:
-            return self._codes(self.values, range(len(self.values)), classes), None
+            return _codes_of(self.values, range(len(self.values)), self.offsets, classes), None
         known = np.flatnonzero(self.known)
         codes = np.zeros(len(self.values), dtype=np.int32)
         if len(known):
-            codes[known] = self._codes(self.values[known], known, classes)
+            codes[known] = _codes_of(self.values[known], known, self.offsets, classes)
         candidates = np.zeros((len(codes), len(classes)), dtype=bool)
         candidates[known, codes[known]] = True
         if self.missing is not None:
             candidates[self.missing] = True
         for position, labels in self.choices.items():
-            candidates[position, self._codes(labels, [position] * len(labels), classes)] = True
+            possible = _codes_of(labels, [position] * len(labels), self.offsets, classes)
+            candidates[position, possible] = True
         return codes, candidates
-
-    def _codes(
-        self, labels: np.ndarray, positions: Sequence[int], classes: np.ndarray
-    ) -> np.ndarray:
-        """Return the codes of labels at some positions."""
-        check_kind([labels], classes)
-        return _codes_of(labels, positions, self.offsets, classes)
 
 
 def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels:
@@ -143,9 +138,15 @@ def _read_labels(item: Any, where: str) -> Labels:
     offsets = np.array([0, len(array)])
     if array.dtype.kind in "biuU" and not np.ma.is_masked(item):
         return Labels(_plain_labels(array, where), offsets)
-    missing = _find_missing(array, item)
+    missing = None
+    if np.ma.is_masked(item):
+        missing = np.ma.getmaskarray(item)
+    elif array.dtype.kind == "f":
+        missing = np.isnan(array)
+    elif array.dtype.kind == "O":
+        missing = find_missing(array)
     choices = _find_choices(array, where)
-    if missing is None and not choices:
+    if (missing is None or not missing.any()) and not choices:
         return Labels(_plain_labels(array, where), offsets)
     missing = np.zeros(len(array), dtype=bool) if missing is None else missing
     if missing.all():
@@ -158,15 +159,6 @@ def _read_labels(item: Any, where: str) -> Labels:
     choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
     missing = missing if missing.any() else None
     return Labels(_plain_labels(filled, where), offsets, missing, choices)
-
-
-def _find_missing(array: np.ndarray, item: Any) -> np.ndarray | None:
-    if np.ma.is_masked(item):
-        return np.ma.getmaskarray(item)
-    if array.dtype.kind == "f":
-        missing = np.isnan(array)
-        return missing if missing.any() else None
-    return find_missing(array) if array.dtype.kind == "O" else None
 
 
 def _find_choices(array: np.ndarray, where: str) -> dict[int, np.ndarray]:
@@ -246,7 +238,6 @@ def label_kind(array: np.ndarray) -> str:
 
 def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     """Return the codes of all labels, one sequence after another; ValueError if one is unseen."""
-    check_kind(arrays, classes)
     offsets = offsets_of([len(array) for array in arrays])
     return _codes_of(np.concatenate(arrays), range(offsets[-1]), offsets, classes)
 
@@ -255,6 +246,7 @@ def _codes_of(
     labels: np.ndarray, positions: Sequence[int], offsets: np.ndarray, classes: np.ndarray
 ) -> np.ndarray:
     """Return the codes of labels at some positions."""
+    check_kind(labels, classes)
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     unseen = classes[codes] != labels
     if unseen.any():
@@ -264,11 +256,10 @@ def _codes_of(
     return codes.astype(np.int32)
 
 
-def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
+def check_kind(labels: np.ndarray, classes: np.ndarray) -> None:
     """Raise ValueError unless labels and classes are both strings, or both numbers."""
-    if label_kind(arrays[0]) != label_kind(classes):
-        types = {"str": "strings", "number": "integers"}
-        kind, known_kind = (types[label_kind(array)] for array in (arrays[0], classes))
+    if label_kind(labels) != label_kind(classes):
+        kind, known_kind = (KINDS_OF_LABELS[label_kind(array)] for array in (labels, classes))
         raise ValueError(f"y holds {kind}, but the labels of the model are {known_kind}")
 
 

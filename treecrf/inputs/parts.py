@@ -21,7 +21,7 @@ from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of
-from treecrf.inputs.labels import as_labels, checked_classes, label_kind
+from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
 from treecrf.inputs.reading import as_sequences, is_empty, is_empty_list
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
 from treecrf.inputs.sequences import Description, Sequences, codes_among
@@ -29,7 +29,6 @@ from treecrf.inputs.values import short_repr
 from treecrf.inputs.weights import read_weights
 
 NAMES_OF_FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
-KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
 # The schema of a part whose dicts, or lists of attributes, are all empty.
 EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
 

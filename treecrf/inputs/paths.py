@@ -23,9 +23,15 @@ LIKE_PATH = re.compile(r"[/*?\[]|\.[A-Za-z]\w*$" + (r"|\\" if os.sep == "\\" els
 
 def are_paths(X: Any, with_strings: bool) -> bool:
     """Return whether X is a path of a table or a list of them; strings only ``with_strings``."""
-    if isinstance(X, (list, tuple)):
-        return bool(X) and all(_is_path(item, with_strings) for item in X)
-    return _is_path(X, with_strings)
+    items = X if isinstance(X, (list, tuple)) else [X]
+    for item in items:
+        if isinstance(item, str):
+            is_folder = os.sep in item and os.path.isdir(item)
+            if not with_strings or not (item.lower().endswith(ENDINGS) or is_folder):
+                return False
+        elif not isinstance(item, os.PathLike):
+            return False
+    return len(items) > 0
 
 
 def is_path_string(X: Any, are_characters: bool) -> bool:
@@ -35,12 +41,6 @@ def is_path_string(X: Any, are_characters: bool) -> bool:
     if not are_characters:
         return True
     return is_existing(X) and (os.sep in X or X.lower().endswith(ENDINGS))
-
-
-def are_path_strings(X: Any) -> bool:
-    """Return whether X is a list of strings that are meant as paths, which may not exist."""
-    is_list = isinstance(X, (list, tuple)) and len(X) > 0
-    return is_list and all(is_path_string(item, are_characters=False) for item in X)
 
 
 def is_existing(X: Any) -> bool:
@@ -54,17 +54,21 @@ def is_existing(X: Any) -> bool:
         return False
 
 
-def _is_path(item: Any, with_strings: bool) -> bool:
-    if isinstance(item, str):
-        is_folder = os.sep in item and os.path.isdir(item)
-        return with_strings and (item.lower().endswith(ENDINGS) or is_folder)
-    return isinstance(item, os.PathLike)
-
-
 def find_files(X: Any) -> list[str]:
     """Return the files of a path, a pattern, a folder, or a list of them, sorted by name."""
-    items = X if isinstance(X, (list, tuple)) else [X]
-    files = [file for item in items for file in _files_of(os.fspath(item))]
+    files: list[str] = []
+    for path in map(os.fspath, X if isinstance(X, (list, tuple)) else [X]):
+        if os.path.isdir(path):
+            files += _files_in(path)
+        elif os.path.exists(path):
+            files.append(path)
+        elif not glob.has_magic(path):
+            raise FileNotFoundError(f"{path}: there is no such file or folder")
+        else:
+            matches = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+            if not matches:
+                raise FileNotFoundError(f"{path}: no file matches this pattern")
+            files += sorted(matches, key=_in_natural_order)
     for file in files:
         if not file.lower().endswith(ENDINGS):
             raise ValueError(f"{file}: the ending is not that of a table; {EXPECTED_ENDINGS}")
@@ -75,19 +79,6 @@ def find_files(X: Any) -> list[str]:
             f"{files[is_parquet.index(False)]} is a text file; expected files of one format"
         )
     return files
-
-
-def _files_of(path: str) -> list[str]:
-    if os.path.isdir(path):
-        return _files_in(path)
-    if os.path.exists(path):
-        return [path]
-    if not glob.has_magic(path):
-        raise FileNotFoundError(f"{path}: there is no such file or folder")
-    files = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
-    if not files:
-        raise FileNotFoundError(f"{path}: no file matches this pattern")
-    return sorted(files, key=_in_natural_order)
 
 
 def _files_in(folder: str) -> list[str]:

@@ -37,21 +37,18 @@ def as_sequences(
     if isinstance(X, Sequences):
         return X if schema is None else X.for_model(schema)
     segmentation = segmentation or Segmentation()
-    X = as_groups(X, "X")
-    if segmentation.is_long:
-        refuse_files(X, are_characters=segmentation.column is None)
-    if not segmentation.is_long and _are_strings(X, schema):
-        X = X.tolist()
-    items = [X] if segmentation.is_long else _listed(X)
-    if not segmentation.is_long and (dtype := plain_symbols(items)) is not None:
+    X, is_long = as_groups(X, "X"), segmentation.is_long
+    refuse_files(X, are_characters=is_long and segmentation.column is None)
+    items = [X] if is_long else _listed(X, schema)
+    if not is_long and (dtype := plain_symbols(items)) is not None:
         return read_plain(items, dtype, schema, categorical_features)
     if segmentation.may_be_empty:
-        present = [item for item in items if not is_empty(item)]
-        if not present:
+        present = np.array([not is_empty(item) for item in items], dtype=bool)
+        if not present.any():
             return _without_positions(X, len(items), segmentation)
-        if len(present) < len(items):
-            are_present = np.array([not is_empty(item) for item in items])
-            items, segmentation = present, replace(segmentation, present=are_present)
+        if not present.all():
+            items = [items[i] for i in np.flatnonzero(present)]
+            segmentation = replace(segmentation, present=present)
     for name, matches, read in (
         ("a data frame", is_frame, read_frames),
         ("a list of dicts", are_dicts, read_dicts),
@@ -107,32 +104,28 @@ def _check_forms(items: list, mask: list[bool], name: str, segmentation: Segment
             )
 
 
-def _are_strings(X: Any, schema: InputSchema | None) -> bool:
-    """Return whether an array holds a string for each sequence, not the symbols of one sequence."""
-    if not isinstance(X, np.ndarray) or X.ndim != 1 or X.dtype.kind not in "UT":
-        return False
-    if schema is not None and schema.form == "symbols" and schema.has_words:
-        return False
-    return any(len(item) > 1 for item in X.tolist())
-
-
-def _listed(X: Any) -> list:
-    is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
-    is_flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
-    is_single = isinstance(X, (str, bytes, dict, set, frozenset))
-    refuse_files(X)
-    if is_frame(X):
-        raise TypeError(
-            f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "
-            f"the column that separates them: groups='column'; {SEARCHES}"
-        )
-    if is_flat and X.ndim == 1 and X.dtype.kind in "UT":
+def _listed(X: Any, schema: InputSchema | None) -> list:
+    """Return the items of a list of sequences; TypeError for other objects."""
+    is_array = isinstance(X, np.ndarray)
+    if is_array and X.ndim == 1 and X.dtype.kind in "UT":
+        # Each string is a sequence, unless they may be the symbols of a single one.
+        items = X.tolist()
+        of_words = schema is not None and schema.form == "symbols" and schema.has_words
+        if not of_words and any(len(item) > 1 for item in items):
+            return items
         raise TypeError(
             f"X is {describe(X)}, whose strings are symbols or sequences of characters; pass [X] "
             "and [y] for one sequence of symbols, X.tolist() for a list of strings, or lengths= or "
             "groups= for a long table of symbols"
         )
-    if is_single or sparse.issparse(X) or is_flat:
+    if is_frame(X):
+        raise TypeError(
+            f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "
+            f"the column that separates them: groups='column'; {SEARCHES}"
+        )
+    is_flat = is_array and X.ndim < 3 and not (X.ndim == 1 and X.dtype == object)
+    is_single = isinstance(X, (str, bytes, dict, set, frozenset)) or sparse.issparse(X)
+    if is_flat or is_single:
         raise TypeError(
             f"X is {describe(X)}; expected a list of sequences: pass [X] and [y] for one sequence, "
             f"or lengths= or groups= for a long table; {SEARCHES}"

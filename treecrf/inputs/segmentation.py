@@ -130,7 +130,13 @@ def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.nd
 
 
 def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
-    values = _group_list(groups)
+    array = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    if array.ndim != 1:
+        raise TypeError(
+            f"groups has {array.ndim} dimensions; expected a 1-D array with the group of each "
+            "position"
+        )
+    values = array.tolist()
     if len(values) != n:
         raise ValueError(f"{name} has {n} positions, groups has {len(values)}")
     refuse_missing_groups(values)
@@ -161,13 +167,3 @@ def refuse_missing_groups(values: list) -> None:
         t = int(np.argmax(missing))
         value = "NaN" if isinstance(values[t], float) else short_repr(values[t])
         raise ValueError(f"groups is missing ({value}) at position {t}")
-
-
-def _group_list(groups: Any) -> list:
-    array = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
-    if array.ndim != 1:
-        raise TypeError(
-            f"groups has {array.ndim} dimensions; expected a 1-D array with the group of each "
-            "position"
-        )
-    return array.tolist()

@@ -17,7 +17,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, BinaryIO
 
@@ -86,13 +85,13 @@ class Source:
             if sys.stdin is None:
                 raise OSError("standard input is closed")
             self._copy_from(sys.stdin.buffer)
-        else:
-            if os.path.isdir(path):
-                raise IsADirectoryError(errno.EISDIR, "expected one file, not a folder", path)
-            # Missing and unreadable files raise a short error here, a long one in pyarrow.
-            with open(path, "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    self._copy_from(file)
+            return
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "expected one file, not a folder", path)
+        # Missing and unreadable files raise a short error here, a long one in pyarrow.
+        with open(path, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                self._copy_from(file)
 
     def _copy_from(self, stream: IO[bytes]) -> None:
         self._copy = temporary_file()
@@ -101,11 +100,6 @@ class Source:
                 self._copy.write(block)
                 self._copy.flush()
         weakref.finalize(self, self._copy.close)
-
-    @property
-    def suffixes(self) -> list[str]:
-        """The extensions of the file name."""
-        return Path(self.path).suffixes
 
     def is_gzip(self) -> bool:
         """Return whether the content is compressed."""
@@ -205,27 +199,20 @@ class CsvFile(TableFile):
             yield from _from_row(first, reader)
 
     def _read_names(self) -> None:
-        self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * self._first_line_bytes())
-        with self._open() as reader:
-            self.names = reader.schema.names
-
-    def _check_encoding(self, start: bytes) -> None:
-        """Raise ValueError for UTF-16, as which some programs export tables, unless expected."""
+        n_bytes = 0  # of the first line
+        with self.source.open() as raw, self._decompressed(raw) as file:
+            start = part = file.read(BLOCK_BYTES)
+            while part and b"\n" not in part:
+                n_bytes += len(part)
+                part = file.read(BLOCK_BYTES)
+            n_bytes += max(0, part.find(b"\n"))
+        # Some programs export tables as UTF-16.
         is_utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         if is_utf_16 and not codecs.lookup(self.encoding).name.startswith("utf-16"):
             raise ValueError(f"the text is encoded in UTF-16; expected {self.encoding}")
-
-    def _first_line_bytes(self) -> int:
-        n = 0
-        with self.source.open() as raw, self._decompressed(raw) as file:
-            while part := file.read(BLOCK_BYTES):
-                if n == 0:
-                    self._check_encoding(part)
-                end = part.find(b"\n")
-                if end >= 0:
-                    return n + end
-                n += len(part)
-        return n
+        self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * n_bytes)
+        with self._open() as reader:
+            self.names = reader.schema.names
 
     def _decompressed(self, file: BinaryIO) -> Any:
         return self.pa.input_stream(file, compression="gzip" if self.is_gzip else None)
@@ -341,13 +328,13 @@ class CopiedBatches(Table):
 
 def are_batches(X: Any) -> bool:
     """Return whether X is a source of record batches of Arrow, other than a table in memory."""
-    if isinstance(X, (list, tuple)):
-        return bool(X) and all(map(_is_batch, X))
-    return hasattr(type(X), "read_next_batch") or _is_batch(X) or _is_dataset(X)
-
-
-def _is_batch(X: Any) -> bool:
-    return hasattr(type(X), "__arrow_c_array__") and hasattr(type(X), "num_columns")
+    if hasattr(type(X), "read_next_batch") or _is_dataset(X):
+        return True
+    items = X if isinstance(X, (list, tuple)) else [X]
+    kinds = map(type, items)
+    return len(items) > 0 and all(
+        hasattr(kind, "__arrow_c_array__") and hasattr(kind, "num_columns") for kind in kinds
+    )
 
 
 def _is_dataset(X: Any) -> bool:
@@ -360,7 +347,7 @@ def table_of_batches(X: Any, folder: str | None = None) -> Table:
     pa = import_pyarrow()
     if _is_dataset(X):
         return ArrowTable(X)
-    if not isinstance(X, (list, tuple)) and not _is_batch(X):
+    if hasattr(type(X), "read_next_batch"):
         return CopiedBatches(X, folder)
     batches = [pa.record_batch(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
     for i, batch in enumerate(batches):

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from treecrf.inputs.columns import selected_columns
-from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFinder, TextConversion
+from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFinder, typed_text
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import runs
-from treecrf.inputs.paths import (
-    FORMAT_OF_ENDING,
-    are_path_strings,
-    are_paths,
-    find_files,
-    is_path_string,
-)
+from treecrf.inputs.paths import FORMAT_OF_ENDING, are_paths, find_files, is_path_string
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.table_sources import (
     SEPARATORS,
@@ -36,7 +30,7 @@ from treecrf.inputs.values import (
     closest_name,
     refuse_infinite,
     require_different_names,
-    short_list,
+    require_same_names,
     short_repr,
 )
 
@@ -68,60 +62,49 @@ def are_tables(raw: RawData) -> bool:
     and ``y`` can only be the name of a column. A single one is a path if ``groups`` is a name, or
     if it is like a path and neither ``lengths`` nor ``groups`` define sequences of its characters.
     """
-    segmentation = raw.segmentation
-    if isinstance(raw.X, str):
+    X, segmentation = raw.X, raw.segmentation
+    if isinstance(X, str):
         if segmentation.column is not None and segmentation.lengths is None:
             return True
-        return is_path_string(raw.X, are_characters=segmentation.is_long)
-    if isinstance(raw.X, TableReader) or are_batches(raw.X):
+        return is_path_string(X, are_characters=segmentation.is_long)
+    if isinstance(X, TableReader) or are_batches(X):
         return True
     names_column = isinstance(raw.y, str) and segmentation.lengths is None
     has_array = segmentation.is_long and segmentation.column is None
-    if names_column and not has_array and are_path_strings(raw.X):
+    is_list = names_column and not has_array and isinstance(X, (list, tuple)) and len(X) > 0
+    if is_list and all(is_path_string(item, are_characters=False) for item in X):
         return True
-    return are_paths(raw.X, with_strings=names_column)
+    return are_paths(X, with_strings=names_column)
 
 
-@dataclass(frozen=True)
-class OtherColumns:
-    """Names of the columns that are not features."""
-
-    label: str
-    group: str
-    weight: str | None = None
-
-    @classmethod
-    def of_data(cls, raw: RawData) -> OtherColumns:
-        """Check that the arguments of `fit` are different names of columns."""
-        segmentation = raw.segmentation
-        for argument, value in (("lengths", segmentation.lengths), ("init_score", raw.init_score)):
-            if value is not None:
-                raise TypeError(f"{argument} cannot be combined with files or batches as X")
-        arguments = {"y": (raw.y, "labels"), "groups": (segmentation.groups, "sequences")}
-        if raw.sample_weight is not None:
-            arguments["sample_weight"] = (raw.sample_weight, "weights")
-        for argument, (value, content) in arguments.items():
-            if not isinstance(value, str):
-                problem = "is not given" if value is None else f"is {short_repr(value)}"
-                raise TypeError(
-                    f"{argument} {problem}; with files or batches as X, expected the name of the "
-                    f"column of {content}"
-                )
-        columns = cls(raw.y, segmentation.groups, raw.sample_weight)
-        require_different_names(columns.by_argument)
-        return columns
-
-    @property
-    def by_argument(self) -> dict[str, str]:
-        """The names of the columns by the arguments of `fit`, without arguments that are None."""
-        names = {"y": self.label, "groups": self.group, "sample_weight": self.weight}
-        return {argument: name for argument, name in names.items() if name is not None}
+def other_columns(raw: RawData) -> dict[str, str]:
+    """Return the names of the columns that are not features, by the arguments of `fit`."""
+    segmentation = raw.segmentation
+    for argument, value in (("lengths", segmentation.lengths), ("init_score", raw.init_score)):
+        if value is not None:
+            raise TypeError(f"{argument} cannot be combined with files or batches as X")
+    names = {"y": raw.y, "groups": segmentation.groups}
+    if raw.sample_weight is not None:
+        names["sample_weight"] = raw.sample_weight
+    contents = {"y": "labels", "groups": "sequences", "sample_weight": "weights"}
+    for argument, name in names.items():
+        if not isinstance(name, str):
+            problem = "is not given" if name is None else f"is {short_repr(name)}"
+            raise TypeError(
+                f"{argument} {problem}; with files or batches as X, expected the name of the "
+                f"column of {contents[argument]}"
+            )
+    require_different_names(names)
+    return names
 
 
 class TableReader:
-    """Reader of the pieces of a table, whose first rows, and the number of rows, are ``bounds``."""
+    """Reader of the pieces of a table, whose first rows, and the number of rows, are ``bounds``.
 
-    def __init__(self, table: ConcatenatedTable, columns: OtherColumns, bounds: np.ndarray):
+    ``columns`` are not features, see `other_columns`.
+    """
+
+    def __init__(self, table: ConcatenatedTable, columns: dict[str, str], bounds: np.ndarray):
         self._table = table
         self._columns = columns
         self.bounds = bounds
@@ -129,41 +112,44 @@ class TableReader:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
+    def loads(self) -> list[Callable[[], RawData]]:
+        """Return a function for each piece that reads it."""
+        return [partial(self.read, i) for i in range(len(self))]
+
     def read(self, i: int) -> RawData:
         """Read piece i; ValueError if a number is infinite."""
         # Pools keep the memory of the piece before.
         import_pyarrow().default_memory_pool().release_unused()
         start, stop = self.bounds[i : i + 2].tolist()
-        rows = self._table.read(start, stop)
-        weight = None
-        if self._columns.weight is not None:
-            weight = rows.column(self._columns.weight).to_numpy()
-            rows = rows.drop_columns(self._columns.weight)
-        segmentation = Segmentation(groups=self._columns.group)
+        rows, weight = self._table.read(start, stop), None
+        if "sample_weight" in self._columns:
+            weight = rows.column(self._columns["sample_weight"]).to_numpy()
+            rows = rows.drop_columns(self._columns["sample_weight"])
         self._refuse_infinite(rows, start)
-        first, last = self._table.place_of(start), self._table.place_of(stop - 1)
-        place = f"rows from {first} to {last}"
-        return RawData(rows, self._columns.label, segmentation, weight, place=place)
+        place_of = self._table.place_of
+        return RawData(
+            rows,
+            self._columns["y"],
+            Segmentation(groups=self._columns["groups"]),
+            weight,
+            place=f"rows from {place_of(start)} to {place_of(stop - 1)}",
+        )
 
     def _refuse_infinite(self, rows: Any, start: int) -> None:
         """Raise ValueError for an infinite number, with its file and row."""
+
+        def where(i: int) -> str:
+            return f"{self._table.place_of(first + i)}, column {field.name!r}"
+
         is_floating = import_pyarrow().types.is_floating
-        others = self._columns.by_argument.values()
         for field in rows.schema:
-            if field.name in others or not is_floating(field.type):
+            if field.name in self._columns.values() or not is_floating(field.type):
                 continue
             first = start
             for chunk in rows.column(field.name).chunks:
                 values = chunk.to_numpy(zero_copy_only=False)
-                refuse_infinite(values, partial(self._cell, first, field.name))
+                refuse_infinite(values, where)
                 first += len(values)
-
-    def _cell(self, first: int, name: str, i: int) -> str:
-        return f"{self._table.place_of(first + i)}, column {name!r}"
-
-    def loads(self) -> list[Callable[[], RawData]]:
-        """Return a function for each piece that reads it."""
-        return [partial(self.read, i) for i in range(len(self))]
 
 
 class ConcatenatedTable:
@@ -177,8 +163,7 @@ class ConcatenatedTable:
         self._position = 0
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
-        # Converts record batches to types that are the same in all tables.
-        self.convert: Callable[[Any], Any] = lambda batch: batch
+        self.convert: Callable[[Any], Any]  # of record batches, to the same types in all tables
 
     @property
     def n_rows(self) -> int:
@@ -271,70 +256,63 @@ class GroupBoundaries:
         order = np.argsort(hashes, kind="stable")
         again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
         for i in again:
-            # Different groups hardly ever have the same hash.
             group = group_at(int(starts[i]))
             for j in np.flatnonzero(hashes[:i] == hashes[i]):
+                # Different groups hardly ever have the same hash.
                 if group_at(int(starts[j])) == group:
-                    self._refuse(group, int(starts[j]), int(starts[i]))
-
-    def _refuse(self, group: Any, first: int, again: int) -> NoReturn:
-        raise ValueError(
-            f"group {short_repr(group)} begins at {self._place_of(first)} and comes back at "
-            f"{self._place_of(again)}; the rows of a group must be contiguous: sort the data by "
-            f"{self._name!r}, keeping the order within each group"
-        )
+                    first, second = (self._place_of(int(starts[k])) for k in (j, i))
+                    raise ValueError(
+                        f"group {short_repr(group)} begins at {first} and comes back at {second}; "
+                        "the rows of a group must be contiguous: sort the data by "
+                        f"{self._name!r}, keeping the order within each group"
+                    )
 
 
-class TypeConversion:
-    """Conversion of columns to types that they have in common in all tables."""
-
-    def __init__(self, tables: Sequence[Table], names: list[str]):
-        self._pa = import_pyarrow()
-        self._types = {name: self._common_type(tables, name) for name in names}
-
-    def __call__(self, batch: Any) -> Any:
-        """Convert a record batch."""
-        return self._pa.record_batch({name: self.column(name, batch) for name in self._types})
-
-    def column(self, name: str, batch: Any) -> Any:
-        """Convert one column of a record batch."""
-        array, kind = batch.column(name), self._types[name]
-        return array if array.type == kind else array.cast(kind, safe=False)
-
-    def _common_type(self, tables: Sequence[Table], name: str) -> Any:
-        is_null = self._pa.types.is_null
-        common, owner = tables[0].schema.field(name).type, tables[0]
+def _common_types(tables: Sequence[Table], names: list[str]) -> dict[str, Any]:
+    """Return a type of each column for its values in all tables; TypeError if there is none."""
+    is_null, types = import_pyarrow().types.is_null, {}
+    for name in names:
+        types[name], owner = tables[0].schema.field(name).type, tables[0]
         for table in tables[1:]:
-            kind = table.schema.field(name).type
+            kind, common = table.schema.field(name).type, types[name]
             if is_null(kind) or kind == common:
                 continue
             if is_null(common):
-                common, owner = kind, table
+                types[name], owner = kind, table
                 continue
-            both = self._combined(common, kind)
-            if both is None:
+            types[name] = _combined(common, kind)
+            if types[name] is None:
                 raise TypeError(
                     f"{table.name}: column {name!r} is of type {kind}, but in {owner.name} of type "
                     f"{common}"
                 )
-            common = both
-        return common
+    return types
 
-    def _combined(self, one: Any, other: Any) -> Any:
-        """Return a type for the values of two types, or None."""
-        types = self._pa.types
-        values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
-        if all(types.is_string(kind) or types.is_large_string(kind) for kind in values):
-            return self._pa.large_string()
-        if any(map(types.is_dictionary, (one, other))):
-            is_same = types.is_dictionary(one) == types.is_dictionary(other)
-            same = is_same and values[0] == values[1]
-            return self._pa.dictionary(self._pa.int32(), values[0]) if same else None
-        numeric = (types.is_integer, types.is_floating, types.is_boolean)
-        if not all(any(is_numeric(kind) for is_numeric in numeric) for kind in values):
-            return None
-        is_float = [types.is_floating(kind) or types.is_uint64(kind) for kind in values]
-        return self._pa.float64() if any(is_float) else self._pa.int64()
+
+def _combined(one: Any, other: Any) -> Any:
+    """Return a type for the values of two types, or None."""
+    pa = import_pyarrow()
+    types = pa.types
+    values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
+    if all(types.is_string(kind) or types.is_large_string(kind) for kind in values):
+        return pa.large_string()
+    if any(map(types.is_dictionary, (one, other))):
+        is_same = types.is_dictionary(one) == types.is_dictionary(other)
+        return pa.dictionary(pa.int32(), values[0]) if is_same and values[0] == values[1] else None
+    numeric = (types.is_integer, types.is_floating, types.is_boolean)
+    if not all(any(is_numeric(kind) for is_numeric in numeric) for kind in values):
+        return None
+    is_float = [types.is_floating(kind) or types.is_uint64(kind) for kind in values]
+    return pa.float64() if any(is_float) else pa.int64()
+
+
+def _cast(types: dict[str, Any], batch: Any) -> Any:
+    """Convert the columns of a record batch to types."""
+    arrays = {name: batch.column(name) for name in types}
+    for name, array in arrays.items():
+        if array.type != types[name]:
+            arrays[name] = array.cast(types[name], safe=False)
+    return import_pyarrow().record_batch(arrays)
 
 
 def open_tables(
@@ -350,51 +328,46 @@ def open_tables(
     if isinstance(raw.X, TableReader):
         return raw.X
     files = [] if are_batches(raw.X) else find_files(raw.X)
-    columns = OtherColumns.of_data(raw)
+    columns = other_columns(raw)
     tables = [_open(path, options) for path in files] or [table_of_batches(raw.X, folder)]
-    _check_same_names(tables)
-    for argument, name in columns.by_argument.items():
-        _check_columns(tables[0], [name], argument)
-    _check_columns(tables[0], options.drop, "drop")
-    _check_columns(tables[0], options.category, "category")
-    names = [name for name in tables[0].names if name not in options.drop]
-    others = columns.by_argument.values()
+    first, group, others = tables[0], columns["groups"], columns.values()
+    for table in tables[1:]:
+        require_same_names(table.name, table.names, first.name, first.names)
+    named = [*columns.items(), *(("drop", name) for name in options.drop)]
+    for argument, name in [*named, *(("category", name) for name in options.category)]:
+        if name not in first.names:
+            hint = closest_name(name, first.names)
+            raise ValueError(f"{argument}={name!r} is not a column of {first.name}{hint}")
+    names = [name for name in first.names if name not in options.drop]
     features = [name for name in names if name not in others]
     if not features:
-        raise ValueError(f"{tables[0].name}: no columns are left as features")
+        raise ValueError(f"{first.name}: no columns are left as features")
     table, converter = ConcatenatedTable(tables, names), ArrowConverter(options.missing)
-    groups = GroupBoundaries(converter, columns.group, table.place_of)
-    if tables[0].schema is None:
+    groups = GroupBoundaries(converter, group, table.place_of)
+    if first.schema is None:
         categories = _categories(features, options, categorical_features)
-        table.convert = _find_types(table, columns, converter, categories, groups)
+        plain = [name for name in features if name not in categories]
+        finder = KindFinder(converter, plain, [*categories, columns["y"]])
+        for source, batch in table.scan(names):
+            finder.add(batch, source)
+            groups.add(batch.column(group))
+        kinds = finder.kinds() | {group: AS_TEXT}
+        if "sample_weight" in columns:
+            kinds[columns["sample_weight"]] = AS_NUMBER
+        kinds = {name: kinds[name] for name in names}
+        table.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
-        table.convert = conversion = TypeConversion(tables, names)
-        for _, batch in table.scan([columns.group]):
-            groups.add(conversion.column(columns.group, batch))
+        types = _common_types(tables, names)
+        table.convert = partial(_cast, types)
+        for _, batch in table.scan([group]):
+            groups.add(_cast({group: types[group]}, batch).column(0))
     if not table.n_rows:
-        raise ValueError(f"{tables[0].name}: the table has no rows")
-    groups.check(lambda row: table.read(row, row + 1).column(columns.group)[0].as_py())
-    return TableReader(table, columns, _bounds_of_pieces(table, groups.offsets()))
-
-
-def _find_types(
-    table: ConcatenatedTable,
-    columns: OtherColumns,
-    converter: ArrowConverter,
-    categories: list[str],
-    groups: GroupBoundaries,
-) -> TextConversion:
-    """Scan tables of text, and determine the types of their columns."""
-    others = columns.by_argument.values()
-    plain = [name for name in table.names if name not in (*others, *categories)]
-    finder = KindFinder(converter, plain, [*categories, columns.label])
-    for source, batch in table.scan(table.names):
-        finder.add(batch, source)
-        groups.add(batch.column(columns.group))
-    kinds = finder.kinds() | {columns.group: AS_TEXT}
-    if columns.weight is not None:
-        kinds[columns.weight] = AS_NUMBER
-    return TextConversion(converter, {name: kinds[name] for name in table.names}, categories)
+        raise ValueError(f"{first.name}: the table has no rows")
+    groups.check(lambda row: table.read(row, row + 1).column(group)[0].as_py())
+    sample = table.read(0, min(table.n_rows, SAMPLE_ROWS))
+    offsets = groups.offsets()
+    starts = [start for start, _ in runs(offsets, piece_rows(sample.nbytes / len(sample)))]
+    return TableReader(table, columns, np.append(offsets[starts], table.n_rows))
 
 
 def _open(path: str, options: TableOptions) -> TableFile:
@@ -410,39 +383,12 @@ def table_file(source: Source, form: str, options: TableOptions) -> TableFile:
     return CsvFile(source, options.separator or SEPARATORS[form], options.encoding)
 
 
-def _check_columns(table: Table, names: Sequence[str], argument: str) -> None:
-    """Raise ValueError if a column is not in the table."""
-    for name in names:
-        if name not in table.names:
-            hint = closest_name(name, table.names)
-            raise ValueError(f"{argument}={name!r} is not a column of {table.name}{hint}")
-
-
-def _check_same_names(tables: Sequence[Table]) -> None:
-    """Raise ValueError if two tables have different columns; their order does not matter."""
-    first = tables[0]
-    for table in tables[1:]:
-        others = set(table.names) ^ set(first.names)
-        if others:
-            raise ValueError(
-                f"{table.name} and {first.name} do not have the same columns: only one of them has "
-                f"{short_list(sorted(map(repr, others)))}"
-            )
-
-
 def _categories(features: list[str], options: TableOptions, categorical: Any) -> list[str]:
     """Return the columns whose whole numbers are categories."""
     selected = selected_columns(categorical, tuple(features), len(features))
     chosen = [] if selected is None else [features[j] for j in np.flatnonzero(selected)]
     named = dict.fromkeys([*chosen, *options.category])
     return [name for name in named if name not in options.drop]
-
-
-def _bounds_of_pieces(table: ConcatenatedTable, offsets: np.ndarray) -> np.ndarray:
-    """Return the first row of each piece, and the number of rows."""
-    sample = table.read(0, min(table.n_rows, SAMPLE_ROWS))
-    first = [start for start, _ in runs(offsets, piece_rows(sample.nbytes / len(sample)))]
-    return np.append(offsets[first], table.n_rows)
 
 
 def piece_rows(row_bytes: float) -> int:

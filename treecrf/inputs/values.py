@@ -120,6 +120,16 @@ def require_different_names(named: dict[str, str | None]) -> None:
             raise ValueError(f"{arguments[name]} and {argument} both name the column {name!r}")
 
 
+def require_same_names(where: str, names: Iterable, other: str, other_names: Iterable) -> None:
+    """Raise ValueError if two tables have different columns; their order does not matter."""
+    different = sorted(map(repr, {*names} ^ {*other_names}))
+    if different:
+        raise ValueError(
+            f"{where} and {other} do not have the same columns: only one of them has "
+            f"{short_list(different)}"
+        )
+
+
 def characters(text: str) -> np.ndarray:
     """Return the characters of a string as an array of strings of length 1."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<U1")

@@ -43,12 +43,8 @@ class Vectors:
     def of(cls, rows: list[dict], key: str, offsets: np.ndarray, width: int = 0) -> Vectors:
         """Read the vectors of a key; None is a vector of missing values.
 
-        ``width`` is the width in training, or 0.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the widths differ, or some values are not vectors of finite numbers.
+        ``width`` is the width in training, or 0. Errors if the widths differ, or some values are
+        not vectors of finite numbers.
         """
         positions = np.array([t for t, row in enumerate(rows) if key in row], dtype=np.int64)
         vectors = [rows[t][key] for t in positions.tolist()]
@@ -100,15 +96,11 @@ def _table(vectors: list) -> np.ndarray | None:
         table = np.asarray(vectors)
     except ValueError:
         return None
-    if table.ndim != 2 or not table.shape[1] or not _are_numbers(table):
+    if table.ndim != 2 or not table.shape[1] or table.dtype.kind not in "biufO":
         return None
-    return table.astype(np.float64)
-
-
-def _are_numbers(array: np.ndarray) -> bool:
-    if array.dtype.kind != "O":
-        return array.dtype.kind in "biuf"
-    return all(is_number(kind) or stands_for_missing(kind) for kind in set(map(type, array.flat)))
+    kinds = set(map(type, table.flat)) if table.dtype.kind == "O" else ()
+    are_numbers = all(is_number(kind) or stands_for_missing(kind) for kind in kinds)
+    return table.astype(np.float64) if are_numbers else None
 
 
 def _refuse_first(vectors: list, where: Any, width: int) -> None:

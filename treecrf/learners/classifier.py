@@ -535,7 +535,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         true = labels.values[known]
         if not len(true):
             raise ValueError("y holds no known labels")
-        check_kind([true], self.classes_)
+        check_kind(true, self.classes_)
         warn_of_unlabeled(labels.n_unlabeled, sequences.n_positions, "the score counts")
         weights = raw.weights(sequences.offsets)
         if weights is not None:

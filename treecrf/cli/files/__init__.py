@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
+from pathlib import Path
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.lines import (
@@ -71,7 +72,7 @@ def is_blank(source: Source, reading: Reading) -> bool:
 
 
 def _format_of_ending(source: Source) -> str | None:
-    endings = [ending for ending in source.suffixes if ending != ".gz"]
+    endings = [ending for ending in Path(source.path).suffixes if ending != ".gz"]
     others = {f".{name}": name for name in READERS}
     return (FORMAT_OF_ENDING | others).get(endings[-1].lower()) if endings else None
 

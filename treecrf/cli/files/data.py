@@ -39,14 +39,6 @@ class ModelInput:
 
 
 @dataclass(frozen=True)
-class FileText:
-    """The columns of a file as text, which are read again."""
-
-    names: list[str]
-    rows: Callable[[Sequence[str]], Iterator[Sequence[str]]]  # the texts of some columns
-
-
-@dataclass(frozen=True)
 class FileData:
     """Sequences of a file, their labels, and the groups and columns of a table."""
 
@@ -56,7 +48,9 @@ class FileData:
     is_table: bool = False
     columns: ColumnNames = NO_NAMES
     missing_label: str | None = None  # the place of the first
-    text: FileText = FileText([], lambda _: iter(()))  # columns that can be copied to an output
+    # Columns that can be copied to an output, and the texts of some of them, which are read again.
+    text_names: Sequence[str] = ()
+    text_rows: Callable[[Sequence[str]], Iterator[Sequence[str]]] = lambda _: iter(())
 
     def as_symbols(self) -> FileData:
         """Return the same data with the values of the only column, a category, as symbols."""

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
+from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.datasets.conll import (
     CONLLU_NAMES,
     DOCUMENT,
@@ -80,9 +80,9 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
     offsets = _offsets(source, lengths)
     labels, missing = columns.pop().split(offsets) if has_labels else (None, None)
     names = tuple(f"x{j}" for j in range(len(columns)))
-    text = _text_of(source, reading, partial(_conll_rows, reading=reading), names, names)
+    rows = _rows_of(source, reading, partial(_conll_rows, reading=reading), names)
     sequences = table_of([column.finish() for column in columns], offsets, names)
-    return FileData(sequences, labels, missing_label=missing, text=text)
+    return FileData(sequences, labels, missing_label=missing, text_names=names, text_rows=rows)
 
 
 def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
@@ -90,14 +90,13 @@ def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
     return split_rows(lines, splitter(reading.separator), None, (DOCUMENT,), hint)
 
 
-def _text_of(
+def _rows_of(
     source: Source,
     reading: Reading,
     read: Callable[[Lines], Iterator[list]],
     columns: Sequence[str],
-    names: Sequence[str],
-) -> FileText:
-    """Return some of the columns as text, which are read again."""
+) -> Callable[[Sequence[str]], Iterator[Sequence[str]]]:
+    """Return a function that reads the texts of chosen columns."""
 
     def rows(chosen: Sequence[str]) -> Iterator[Sequence[str]]:
         indices = list(map(columns.index, chosen))
@@ -105,7 +104,7 @@ def _text_of(
             for rows in read(Lines(file, reading.encoding)):
                 yield from ([row[j] for j in indices] for row in rows)
 
-    return FileText(list(names), rows)
+    return rows
 
 
 def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
@@ -138,9 +137,9 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
     if all(label is None for items in labels for label in items):
         labels = None
     others = [other for other in CONLLU_NAMES if other != name]
-    text = _text_of(source, reading, words_of, CONLLU_NAMES, others)
+    rows = _rows_of(source, reading, words_of, CONLLU_NAMES)
     sequences = table_of([words.finish()], offsets, (WORD,))
-    return FileData(sequences, labels, missing_label=missing, text=text)
+    return FileData(sequences, labels, missing_label=missing, text_names=others, text_rows=rows)
 
 
 class AttributeTable:
@@ -192,20 +191,18 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
     kinds = np.full(len(names), BOOLEAN, dtype=np.uint8)
     kinds[table.indices[table.data != 1]] = NUMBER
-    text = FileText([ATTRIBUTES], lambda chosen: _crfsuite_text(source, reading, chosen))
+    rows = _rows_of(source, reading, _attributes_of, [ATTRIBUTES])
     sequences = sparse_table_of(table, offsets, names, kinds)
-    return FileData(sequences, labels.split(offsets)[0], text=text)
+    labels = labels.split(offsets)[0]
+    return FileData(sequences, labels, text_names=[ATTRIBUTES], text_rows=rows)
 
 
-def _crfsuite_text(
-    source: Source, reading: Reading, chosen: Sequence[str]
-) -> Iterator[Sequence[str]]:
-    """Yield the attributes of each position, once for each chosen name."""
-    with source.open() as file:
-        for line in Lines(file, reading.encoding):
-            fields = [field for field in line.split("\t") if field]
-            if fields:
-                yield ["\t".join(fields[1:])] * len(chosen)
+def _attributes_of(lines: Lines) -> Iterator[list]:
+    """Yield the attributes of each position as a row with one column."""
+    for line in lines:
+        fields = [field for field in line.split("\t") if field]
+        if fields:
+            yield [["\t".join(fields[1:])]]
 
 
 def read_sparse_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:

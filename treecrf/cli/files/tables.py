@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from treecrf.cli.files.data import NO_SEQUENCES, FileData, FileText, ModelInput, Reading
-from treecrf.inputs.csv_types import AS_TEXT, AS_WHOLE, ArrowConverter, KindFinder
+import numpy as np
+
+from treecrf.cli.files.data import NO_SEQUENCES, FileData, ModelInput, Reading
+from treecrf.inputs.columns import CategoryEncoder, ColumnValues
+from treecrf.inputs.csv_types import (
+    AS_BOOLEAN,
+    AS_NUMBER,
+    AS_TEXT,
+    AS_WHOLE,
+    ArrowConverter,
+    KindFinder,
+)
 from treecrf.inputs.dataset import ColumnNames
-from treecrf.inputs.schema import KINDS
-from treecrf.inputs.stored_tables import copied_columns, read_stored
-from treecrf.inputs.table_sources import TableFile
-from treecrf.inputs.values import short_list
+from treecrf.inputs.offsets import split_sequences
+from treecrf.inputs.schema import CATEGORY, KINDS
+from treecrf.inputs.sequences import ColumnTable, LongSequences
+from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
+from treecrf.inputs.tables import GroupBoundaries
+from treecrf.inputs.values import refuse_infinite, short_list, string_array
 
 # Maximum number of columns that an error message lists.
 MAX_COLUMNS = 30
 # Characters that separate columns in files named .csv, and how they are written as an option.
 OTHER_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
+EXPECTED = {AS_NUMBER: "a number", AS_BOOLEAN: "true, false, 0 or 1", AS_WHOLE: "a whole number"}
 
 
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
@@ -29,20 +45,68 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     reading = _with_columns_of(model, file, reading)
     converter = ArrowConverter(reading.missing)
     features = _features(file, reading, model)
-    label = reading.label if reading.with_labels else None
+    label, group = reading.label if reading.with_labels else None, reading.group
     kinds = _kinds(file, converter, features, reading, model)
-    stored = read_stored(file, converter, kinds, features, label, reading.group)
-    if stored.sequences is None and not reading.may_be_empty:
-        raise ValueError(f"{file.name}: the table has no rows")
-    return FileData(
-        stored.sequences or NO_SEQUENCES,
-        stored.labels,
-        stored.groups,
+    columns = [_Column(converter, kinds[name], name) for name in features]
+    labels = None if label is None else _Column(converter, kinds[label], label)
+    codes, groups = [np.zeros(0, dtype=np.int32)], None if group is None else []
+    boundaries = GroupBoundaries(converter, group, lambda i: f"row {i + file.first_row}")
+    rows = RowFile([column.dtype for column in columns])
+    needed = dict.fromkeys([*features, *(name for name in (label, group) if name is not None)])
+    for batch in file.batches(list(needed)):
+        row = rows.n_rows + file.first_row
+        with naming(file.name):
+            if labels:
+                codes.append(labels.read(batch.column(label), row))
+            if groups is not None:
+                groups += boundaries.add(converter.text(batch.column(group)))
+            rows.append([column.read(batch.column(column.name), row) for column in columns])
+    data = FileData(
+        NO_SEQUENCES,
+        None if label is None else [],
+        groups,
         is_table=True,
-        columns=ColumnNames(reading.label, reading.group),
-        missing_label=stored.missing_label,
-        text=FileText(file.names, lambda chosen: copied_columns(file, converter, chosen)),
+        columns=ColumnNames(reading.label, group),
+        text_names=file.names,
+        text_rows=partial(_copied_columns, file, converter),
     )
+    if not rows.n_rows:
+        if reading.may_be_empty:
+            return data
+        raise ValueError(f"{file.name}: the table has no rows")
+    offsets = np.array([0, rows.n_rows]) if groups is None else boundaries.offsets()
+    with naming(file.name):
+        if groups is not None:
+            boundaries.check(dict(zip(offsets.tolist(), groups, strict=False)).__getitem__)
+        categories = {j: column.values() for j, column in enumerate(columns) if column.is_category}
+        sequences = LongSequences.of(
+            ColumnTable(rows, np.array([column.is_category for column in columns])),
+            offsets,
+            form="dense",
+            n_features=len(columns),
+            dtype=np.dtype(np.float64),
+            names=tuple(features),
+            kinds=np.array([column.kind for column in columns], dtype=np.uint8),
+            categories=categories,
+        )
+        # Categories are recoded while the rows are read.
+        sorted_values = {j: np.sort(values) for j, values in categories.items()}
+        data = replace(data, sequences=sequences.with_categories(sorted_values))
+        if labels is None:
+            return data
+        values = ColumnValues(CATEGORY, np.concatenate(codes), labels.values())
+    missing = None
+    if not values.data.all():
+        missing = f"row {int(np.argmin(values.data)) + file.first_row}, column {label!r}"
+    return replace(data, labels=split_sequences(values.decoded(), offsets), missing_label=missing)
+
+
+def _copied_columns(
+    file: TableFile, converter: ArrowConverter, names: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """Yield some columns of each row as text."""
+    for batch in file.batches(list(dict.fromkeys(names))):
+        yield from zip(*(converter.copied(batch.column(name)) for name in names), strict=True)
 
 
 def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading) -> Reading:
@@ -130,3 +194,89 @@ def _kinds(
     if reading.label is not None:
         kinds[reading.label] = AS_TEXT if model.classes.dtype.kind == "U" else AS_WHOLE
     return kinds
+
+
+class _Column:
+    """A column of numbers or booleans, read as floats, or of categories, read as codes."""
+
+    def __init__(self, converter: ArrowConverter, kind: str, name: str):
+        self.name = name
+        self.is_category = kind in (AS_WHOLE, AS_TEXT)
+        self.kind = CATEGORY if self.is_category else KINDS.index(kind)
+        # Half floats can represent 0, 1 and NaN.
+        types = {AS_BOOLEAN: np.float16, AS_NUMBER: np.float64}
+        self.dtype = np.dtype(types.get(kind, np.int32))
+        self._converter = converter
+        self._kind = kind
+        self._encoder = CategoryEncoder()
+
+    def read(self, array: Any, row: int) -> np.ndarray:
+        """Convert an array that begins at a row; ValueError if a value does not fit."""
+        try:
+            values = self._converted(array)
+        except ValueError:
+            raise self._refusal(array, row) from None
+        if not self.is_category:
+            refuse_infinite(values, lambda i: f"row {row + i}, column {self.name!r}")
+        return values
+
+    def _converted(self, array: Any) -> np.ndarray:
+        if self._kind == AS_NUMBER:
+            return self._converter.numbers(array)
+        if self._kind == AS_BOOLEAN:
+            return self._booleans(array)
+        if self._kind == AS_WHOLE and not self._converter.are_whole(array):
+            raise ValueError("not whole")
+        values, indices = self._converter.categories(array)
+        kind = int if self._kind == AS_WHOLE else str
+        return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
+
+    def _booleans(self, array: Any) -> np.ndarray:
+        try:
+            return self._converter.booleans(array)
+        except ValueError:
+            values = self._converter.numbers(array)
+            if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+                raise
+            return values
+
+    def _refusal(self, array: Any, row: int) -> ValueError:
+        for i in range(len(array)):
+            try:
+                self._converted(array.slice(i, 1))
+            except ValueError:
+                break
+        value, problem = array[i].as_py(), f"not {EXPECTED[self._kind]}"
+        if self._kind == AS_WHOLE and isinstance(value, int):
+            problem = "larger than 64 bits"
+        return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
+
+    def values(self) -> np.ndarray:
+        """Return the values of a category in the order of their codes."""
+        values, is_whole = self._encoder.values, self._kind == AS_WHOLE
+        return np.array(values, dtype=np.int64) if is_whole else string_array(values)
+
+
+class RowFile:
+    """Rows of columns of several types in a temporary file; iterated, it yields the columns."""
+
+    def __init__(self, types: Sequence[np.dtype]):
+        self.dtype = np.dtype([(f"column{j}", kind) for j, kind in enumerate(types)])
+        self.n_rows = 0
+        self._file = temporary_file()
+        weakref.finalize(self, self._file.close)
+
+    def append(self, columns: Sequence[np.ndarray]) -> None:
+        """Append rows."""
+        records = np.empty(len(columns[0]), dtype=self.dtype)
+        for name, column in zip(self.dtype.names, columns, strict=True):
+            records[name] = column
+        with temporary_space():
+            self._file.write(records.data)
+            self._file.flush()
+        self.n_rows += len(records)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        # The file is mapped into memory only while its columns are in use.
+        mapped = np.memmap(self._file, self.dtype, "r")
+        return iter([np.asarray(mapped[name]) for name in self.dtype.names])
