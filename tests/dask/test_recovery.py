@@ -20,13 +20,11 @@ from support.sweeps import sweep
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.partitions import DaskPartitions
-from treecrf.dask.shards import DaskShards, _Exchange
+from treecrf.dask.shards import DaskShards
 
 N_PARTS, N_ITER = 7, 6
 PARTS = [toys.encoded(toys.source(i)) for i in range(N_PARTS)]
 TREES = toys.toy_trees(PARTS, N_ITER)
-
-catch_up = _Exchange.catch_up
 
 # A busy machine may lose a worker besides.
 LOSSES = pytest.mark.filterwarnings("ignore:worker .* was lost")
@@ -165,12 +163,9 @@ def replicas(workers):
 
 
 @pytest.mark.parametrize("runs_on_copies", [False, True])
-def test_copied_shards(workers, replicas, monkeypatch, runs_on_copies):
+def test_copied_shards(workers, replicas, runs_on_copies):
     """Copies of a shard have different numbers of trees; tasks run on that of its own worker."""
     caught_up = []
-    monkeypatch.setattr(
-        _Exchange, "catch_up", lambda *args: caught_up.append(args) or catch_up(*args)
-    )
 
     def act(i):
         if i == 1:
@@ -179,7 +174,16 @@ def test_copied_shards(workers, replicas, monkeypatch, runs_on_copies):
         if i == 3 and runs_on_copies:
             toy.homes[:] = [*toy.homes[1:], toy.homes[0]]
 
+    def iterate(step, again):
+        def watched(first):
+            if first < step.first:
+                caught_up.append(first)
+            return again(first)
+
+        return DaskShards.iterate(toy, step, watched)
+
     with shards(workers) as toy:
+        toy.iterate = iterate
         assert toys.run(toy, N_ITER, after=act) == TREES
     assert bool(caught_up) == runs_on_copies
 

@@ -19,6 +19,7 @@ from treecrf.inputs.offsets import position_name
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, column_name
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import floats_of_codes
 
 NAN = float("nan")
 
@@ -103,9 +104,10 @@ def read_naively(rows, offsets, schema=None, categorical="from_dtype"):
         reader = ColumnReader(spec, CellNames(offsets, column_name(columns, j), positions))
         reader.add_objects([value for _, value in found])
         column = reader.finish()
-        table[positions, j] = column.as_floats()
+        is_category = column.kind == CATEGORY
+        table[positions, j] = floats_of_codes(column.data) if is_category else column.data
         kinds.append(column.kind)
-        if column.kind == CATEGORY:
+        if is_category:
             categories[j] = column.values
     return columns, table, kinds, categories
 

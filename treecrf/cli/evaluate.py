@@ -26,7 +26,6 @@ from treecrf.cli.options import (
 from treecrf.cli.predict import predictions
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
-from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import (
     sequence_accuracy_score,
     span_classification_report,
@@ -64,24 +63,18 @@ def run(options: argparse.Namespace) -> int:
     data = read_file(source, reading_of(options), input_of(model))
     if data.labels is None:
         raise ValueError(f"{source.name}: no labels; {missing_labels(data, model)}")
-    _check_labels(source, data, model)
+    labels, classes = known_labels(data.labels), model.classes_.tolist()
+    if not labels or labels.isdisjoint(classes):
+        where = f"column {data.columns.label!r}" if data.is_table else "the file"
+        examples = short_list(list(map(repr, sorted(labels)))) or "no labels"
+        raise ValueError(
+            f"{source.name}: {where} holds {examples}; the labels of the model are "
+            f"{short_list(list(map(repr, classes)))}"
+        )
     with naming_source(source):
         predicted = [labels for labels, _ in predictions(model, data.sequences)]
     _print_scores(data, predicted, model.classes_, options.digits)
     return 0
-
-
-def _check_labels(source: Source, data: FileData, model: SequenceClassifier) -> None:
-    """Raise ValueError if no label of the file is one of the model."""
-    labels, classes = known_labels(data.labels), model.classes_.tolist()
-    if labels and not labels.isdisjoint(classes):
-        return
-    where = f"column {data.columns.label!r}" if data.is_table else "the file"
-    examples = short_list(list(map(repr, sorted(labels)))) or "no labels"
-    raise ValueError(
-        f"{source.name}: {where} holds {examples}; the labels of the model are "
-        f"{short_list(list(map(repr, classes)))}"
-    )
 
 
 def _print_scores(
@@ -108,14 +101,9 @@ def _print_scores(
     distinct = set(np.concatenate([*true, classes]).tolist())
     are_tags = all(isinstance(label, str) and TAG.fullmatch(label) for label in distinct)
     if whole and are_tags and any(label.startswith("B-") for label in distinct):
-        _print_spans(*whole_pairs, digits)
-
-
-def _print_spans(true: list[np.ndarray], predicted: list[np.ndarray], digits: int) -> None:
-    try:
-        report = span_classification_report(true, predicted, digits=digits)
-    except ImportError as error:
-        print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
-        return
-    print("spans")
-    print(report)
+        try:
+            report = span_classification_report(*whole_pairs, digits=digits)
+        except ImportError as error:
+            print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
+        else:
+            print(f"spans\n{report}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -53,10 +54,23 @@ def run(options: argparse.Namespace) -> int:
     # As if none improved cross-validation.
     has_iterations = getattr(model, "n_iter_", None) != 0
     if has_iterations and hasattr(model, "feature_importances_"):
-        _print_features(model, options.features)
+        print("feature importances")
+        order = np.argsort(-model.feature_importances_, kind="stable")
+        for j in order[: options.features]:
+            print(f"  {model.feature_importances_[j]:.4f}  {model._schema.column(j)}")
     if has_iterations and has_trees(model) and options.rules > 0:
-        _print_rules(model, options.rules)
-    _print_weights(model, options.weights)
+        print("strongest rules")
+        with warnings.catch_warnings(action="ignore"):  # the weights of a linear start follow
+            rules = strongest_rules(model, n_rules=options.rules)
+        for rule in rules:
+            print(f"  {rule}")
+    # The weights of a linear model, or of the linear model that trees start from.
+    linear = getattr(model, "init_", model)
+    if options.weights > 0 and isinstance(linear, LinearSequenceClassifier):
+        with contextlib.suppress(TypeError):  # a kernel has no weights
+            weights = strongest_weights(linear, options.weights)
+            start = "" if linear is model else " of the linear start"
+            print(f"strongest weights{start}", *weights, sep="\n  ")
     return 0
 
 
@@ -78,31 +92,3 @@ def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
         yield "log-likelihood", f"{model.train_score_[-1]:.6f} per training position"
     if len(getattr(model, "validation_score_", ())):
         yield "validation", f"{model.validation_score_[-1]:.6f} per validation position"
-
-
-def _print_features(model: SequenceClassifier, n: int) -> None:
-    print("feature importances")
-    for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
-        print(f"  {model.feature_importances_[j]:.4f}  {model._schema.column(j)}")
-
-
-def _print_rules(model: SequenceClassifier, n: int) -> None:
-    print("strongest rules")
-    with warnings.catch_warnings(action="ignore"):  # the weights of a linear start follow
-        rules = strongest_rules(model, n_rules=n)
-    for rule in rules:
-        print(f"  {rule}")
-
-
-def _print_weights(model: SequenceClassifier, n: int) -> None:
-    """Print the weights of a linear model, or of the linear model that trees start from."""
-    linear = getattr(model, "init_", model)
-    if n == 0 or not isinstance(linear, LinearSequenceClassifier):
-        return
-    try:
-        weights = strongest_weights(linear, n)
-    except TypeError:  # a kernel has no weights
-        return
-    print("strongest weights" if linear is model else "strongest weights of the linear start")
-    for weight in weights:
-        print(f"  {weight}")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.cli.files import TABLES, format_of, read_file
-from treecrf.cli.files.data import FileData, ModelInput, Reading
+from treecrf.cli.files.data import FileData, ModelInput
 from treecrf.cli.options import (
     REPEATED,
     add_data,
@@ -109,7 +109,10 @@ class _ListParameters(argparse.Action):
 
 def run(options: argparse.Namespace) -> int:
     """Train a model and save it."""
-    learner = _learner(options)
+    own = {name: getattr(options, name) for name in OWN_OPTIONS}
+    settings = [(name, value) for name, value in own.items() if value is not None]
+    learner = make_learner(options.learner, [*settings, *options.settings])
+    learner = with_settings(learner, n_jobs=options.jobs, verbose=int(not options.quiet))
     check_model_output(options.model, [options.data, options.validation])
     path = options.data
     is_pattern = glob.has_magic(path) and not os.path.exists(path)
@@ -127,15 +130,37 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     if options.data == options.validation == STANDARD:
         raise ValueError("both the data and --validation are standard input; name a file")
     reading, source = reading_of(options), Source(options.data)
-    own_reading = replace(reading, format=reading.format or format_of(source))
-    data = _labeled(source, own_reading, options.learner)
+    form = reading.format or format_of(source)
+    if form in TABLES and reading.label is None:
+        raise ValueError(f"{source.name} is a table: specify the column of labels with --label")
+    data = read_file(source, replace(reading, format=form))
+    if options.learner == "hmm":
+        data = data.as_symbols()
     _check_missing_labels(learner, source, data)
+    sequences = data.sequences
     if not options.quiet:
-        _describe(data, own_reading.format)
-    _warn_of_columns(data)
-    validation = _validation(options, reading, learner, data)
+        missing = ""
+        if data.missing_label is not None:
+            n_unlabeled = sum(label is None for labels in data.labels for label in labels.tolist())
+            missing = f" ({n_unlabeled:,} without a label)"
+        print(
+            f"sequences: {sequences.n_sequences:,}, positions: {sequences.n_positions:,}{missing}, "
+            f"features: {sequences.n_features:,}, format: {form}",
+            file=sys.stderr,
+        )
+    for j, doubt in doubtful_columns(sequences) if data.is_table else ():
+        name = sequences.names[j]
+        mend = f"--drop {name} leaves it out"
+        warn(f"column {name!r} {doubt}, and is used as a category; {mend}")
+    validation = ()
+    if options.validation is not None:
+        if "validation_fraction" not in learner.get_params():
+            raise ValueError(f"--validation: {type(learner).__name__} does not use validation data")
+        expected = ModelInput(sequences.schema, np.array(sorted(known_labels(data.labels))))
+        held_out = read_file(Source(options.validation), reading, expected)
+        validation = held_out.sequences, held_out.labels
     with naming_source(source, options.validation):
-        learner.fit(data.sequences, data.labels, *validation)
+        learner.fit(sequences, data.labels, *validation)
 
 
 def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:
@@ -150,50 +175,6 @@ def _check_missing_labels(learner: SequenceClassifier, source: Source, data: Fil
         raise ValueError(
             f"{source.name}: {data.missing_label}: the label is missing; {reason}"
         ) from None
-
-
-def _learner(options: argparse.Namespace) -> SequenceClassifier:
-    own = {name: getattr(options, name) for name in OWN_OPTIONS}
-    settings = [(name, value) for name, value in own.items() if value is not None]
-    learner = make_learner(options.learner, [*settings, *options.settings])
-    return with_settings(learner, n_jobs=options.jobs, verbose=int(not options.quiet))
-
-
-def _labeled(source: Source, reading: Reading, learner: str) -> FileData:
-    if reading.format in TABLES and reading.label is None:
-        raise ValueError(f"{source.name} is a table: specify the column of labels with --label")
-    data = read_file(source, reading)
-    return data.as_symbols() if learner == "hmm" else data
-
-
-def _describe(data: FileData, format_name: str) -> None:
-    s = data.sequences
-    sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
-    parts = [f"{name}: {n:,}" for name, n in sizes.items()]
-    if data.missing_label is not None:
-        n_unlabeled = sum(label is None for labels in data.labels for label in labels.tolist())
-        parts[1] += f" ({n_unlabeled:,} without a label)"
-    print(", ".join([*parts, f"format: {format_name}"]), file=sys.stderr)
-
-
-def _warn_of_columns(data: FileData) -> None:
-    names = data.sequences.names
-    for j, doubt in doubtful_columns(data.sequences) if data.is_table else ():
-        mend = f"--drop {names[j]} leaves it out"
-        warn(f"column {names[j]!r} {doubt}, and is used as a category; {mend}")
-
-
-def _validation(
-    options: argparse.Namespace, reading: Reading, learner: SequenceClassifier, data: FileData
-) -> tuple:
-    """Read the validation sequences and labels for `fit`, like the training data."""
-    if options.validation is None:
-        return ()
-    if "validation_fraction" not in learner.get_params():
-        raise ValueError(f"--validation: {type(learner).__name__} does not use validation data")
-    expected = ModelInput(data.sequences.schema, np.array(sorted(known_labels(data.labels))))
-    held_out = read_file(Source(options.validation), reading, expected)
-    return held_out.sequences, held_out.labels
 
 
 def _window(text: str) -> Any:

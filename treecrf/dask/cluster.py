@@ -58,14 +58,13 @@ def load(pickled: Pickled) -> Any:
 def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *parts: Any) -> Any:
     """Call a function of parts and arguments in a task, if the worker has the client's versions.
 
-    All calls share the shared arguments, a tuple that may be pickled. The given ones are the
-    arguments of this call alone, and a tuple of bool that marks their positions among all.
+    All calls share the shared arguments, a list that may be pickled. The given ones are the
+    arguments of this call alone, in the places of those of type `PerPartition`.
     """
     check_versions(versions)
-    own, are_own = given.load()
-    common = iter(shared.load() if isinstance(shared, Pickled) else shared)
-    own = iter(own)
-    arguments = [next(own) if is_own else next(common) for is_own in are_own]
+    own = iter(given.load())
+    common = shared.load() if isinstance(shared, Pickled) else shared
+    arguments = [next(own) if isinstance(arg, PerPartition) else arg for arg in common]
     return function.load()(*parts, *arguments)
 
 
@@ -136,10 +135,9 @@ class Cluster:
         if not parts:
             return []
         n, columns = len(parts), list(zip(*parts, strict=True))
-        are_own = tuple(isinstance(arg, PerPartition) for arg in arguments)
         own = [arg.items for arg in arguments if isinstance(arg, PerPartition)]
-        given = [Pickled((tuple(items[i] for items in own), are_own)) for i in range(n)]
-        shared = tuple(arg for arg in arguments if not isinstance(arg, PerPartition))
+        given = [Pickled([items[i] for items in own]) for i in range(n)]
+        shared = [PerPartition(()) if isinstance(a, PerPartition) else a for a in arguments]
         operation = self._operation(function, shared)
         common: Any = Pickled(shared)
         if len(common.data) * n > MANY_BYTES:
@@ -167,14 +165,13 @@ class Cluster:
         worker: str | None = None,
     ) -> Future:
         """Submit one task, ``function(list of parts, *arguments)``, for a worker if it exists."""
-        operation, common = self._operation(function, arguments), Pickled(arguments)
-        given = Pickled(((), (False,) * len(arguments)))
+        operation = self._operation(function, arguments)
         future = self.client.submit(
             call,
             Pickled(function),
             self.versions,
-            common,
-            given,
+            Pickled(arguments),
+            Pickled(()),
             list(parts),
             key=operation(),
             pure=False,
@@ -191,17 +188,15 @@ class Cluster:
 
     def submit_delayed(self, values: Sequence[Any]) -> list[Future]:
         """Submit delayed objects; futures are passed through."""
-        values = list(values)
-        futures = self.client.compute(values)
-        own = [b for a, b in zip(values, futures, strict=True) if a is not b]
-        self._noted(own)
+        futures = self.client.compute(list(values))
+        self._noted([new for old, new in zip(values, futures, strict=True) if new is not old])
         return futures
 
     def _noted(self, futures: list[Future]) -> list[Future]:
         self._futures.update(futures)
         return futures
 
-    def _operation(self, function: Callable[..., Any], arguments: tuple) -> Callable[..., str]:
+    def _operation(self, function: Callable[..., Any], arguments: Sequence) -> Callable[..., str]:
         """Return a function that makes keys of tasks; the dashboard groups them by function."""
         self._n_operations += 1
         # A function that calls another one takes it as an argument.
@@ -226,7 +221,15 @@ class Cluster:
                     futures = submit()
                 return self._results(futures, limit, n_losses)
             except CancelledError as error:
-                self._require_connection(error)
+                # The client may try to connect to the scheduler again.
+                end = time.monotonic() + self.timeout
+                while self.client.status == "connecting" and time.monotonic() < end:
+                    time.sleep(INTERVAL)
+                if self.client.status != "running":
+                    raise WorkersLostError(
+                        f"the connection to the Dask scheduler is lost (client "
+                        f"{self.client.status}); {ADVICE}"
+                    ) from error
                 n_restarts += 1
                 if n_restarts > MAX_LOSSES:
                     raise WorkersLostError(
@@ -284,10 +287,15 @@ class Cluster:
         self._note_workers()
         seconds = time.monotonic() - self._seen_at
         if seconds > self.timeout:
+            states = " or ".join(sorted({str(info.get("status")) for info in self._info.values()}))
+            state = (
+                f"{len(self._info)} workers are {states} (Dask pauses workers whose memory is "
+                "nearly full)"
+            )
             raise WorkersLostError(
                 f"no worker has been running tasks for {seconds:.0f} seconds: "
-                f"{self._state_of_workers()}; start workers, or raise the limit with "
-                f"dask.config.set({{'treecrf.timeout': '1 hour'}}); {ADVICE}"
+                f"{state if self._info else 'there are no workers'}; start workers, or raise the "
+                f"limit with dask.config.set({{'treecrf.timeout': '1 hour'}}); {ADVICE}"
             )
 
     def _note_workers(self) -> None:
@@ -317,26 +325,6 @@ class Cluster:
             and bool(event["processing-tasks"] or event["lost-computed-tasks"])
             for event in removed[-1:]
         )
-
-    def _state_of_workers(self) -> str:
-        if not self._info:
-            return "there are no workers"
-        states = sorted({str(worker.get("status")) for worker in self._info.values()})
-        return (
-            f"{len(self._info)} workers are {' or '.join(states)} (Dask pauses workers whose "
-            "memory is nearly full)"
-        )
-
-    def _require_connection(self, error: BaseException) -> None:
-        """Wait while the client tries to connect to the scheduler again."""
-        end = time.monotonic() + self.timeout
-        while self.client.status == "connecting" and time.monotonic() < end:
-            time.sleep(INTERVAL)
-        if self.client.status != "running":
-            raise WorkersLostError(
-                f"the connection to the Dask scheduler is lost (client {self.client.status}); "
-                f"{ADVICE}"
-            ) from error
 
 
 ADVICE = (

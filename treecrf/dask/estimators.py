@@ -23,13 +23,12 @@ from treecrf.dask.sources import (
     is_distributed,
     is_frame,
     is_path,
-    is_series,
     is_table,
     raw_partitions,
     refuse_other_collections,
 )
 from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import column_names
 from treecrf.inputs.values import is_frame as is_local_frame
@@ -159,12 +158,12 @@ class DaskMixin:
         if groups_val is None and isinstance(groups, str) and _has_groups(X_val, y_val, X, groups):
             groups_val = groups
         label = y.name if is_frame(y) and hasattr(y, "name") else y
-        raw = RawData(None, _name(label), Segmentation(None, _name(groups)))
+        names = [value if isinstance(value, str) else None for value in (label, groups)]
         with Cluster(self._client()) as cluster:
             partitions = raw_partitions(cluster, X, y, groups, sample_weight)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
             fitted = _train(cluster, local, partitions, validation, Callbacks(callbacks))
-        fitted |= local._trained_settings() | {"_columns": raw.columns}
+        fitted |= local._trained_settings() | {"_columns": ColumnNames(*names)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
         return self
@@ -178,7 +177,8 @@ class DaskMixin:
                 f"{name}.fit may, on local data"
             )
         self._validate_params()
-        if is_series(X) or (not is_distributed(X) and not is_path(X)):
+        is_series = is_frame(X) and X.ndim == 1
+        if is_series or (not is_distributed(X) and not is_path(X)):
             raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
         if not local._supports_parts():
             raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
@@ -419,10 +419,6 @@ def _has_groups(X_val: Any, y_val: Any, X: Any, name: str) -> bool:
     if is_distributed(X_val) or not is_local_frame(X_val):
         return is_frame(X_val) or is_table(X_val)
     return name in column_names(X_val)
-
-
-def _name(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _constructor(local: type) -> Callable[..., None]:

@@ -32,17 +32,12 @@ class DaskPartitions:
         origins: Sequence[DaskPartitions] = (),  # from which the parts are computed
     ):
         self.cluster = cluster
-        self._n_parts = n_parts
+        self.n_parts = n_parts
         self._submit = submit
         self._keep = keep
         self._origins = origins
         self._futures: list[Future] | None = None
         self._generation = -1
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return self._n_parts
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from distributed import Future, get_worker
 from distributed.comm import get_address_host
 from distributed.sizeof import sizeof
 
-from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
+from treecrf.dask.cluster import ADVICE, MAX_LOSSES, WorkersLostError, released
 from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.shard import (
     IterationRequest,
@@ -27,21 +27,6 @@ from treecrf.utils.threads import Threads, keeping_freed_memory
 SECONDS_BETWEEN_MOVES = 10.0
 
 
-class Parts(Protocol):
-    """The operations of partitions that shards use."""
-
-    cluster: Cluster
-
-    def map(self, function: Callable[..., Any], *args: Any) -> list:
-        """Return ``function(part, *args)`` for each part."""
-
-    def futures(self) -> list[Future]:
-        """Return the futures of the parts."""
-
-    def release(self) -> None:
-        """Let workers forget the parts."""
-
-
 class DaskShards:
     """Shards, one for each worker, that are results of tasks.
 
@@ -53,13 +38,14 @@ class DaskShards:
 
     def __init__(
         self,
-        partitions: Parts,  # encoded parts, which the shards own from now on
+        partitions: Any,  # `DaskPartitions` of encoded parts, which the shards own from now on
         setup: ShardSettings,
         make: Callable[..., Any] = Shard,  # of the setup, parts by number, and a number of threads
         growing: Any = None,
     ):
         self.cluster = partitions.cluster
         self.setup = setup
+        self._n_jobs = getattr(getattr(setup, "spec", None), "n_jobs", None)
         self.growing = growing or ListGrowing(setup)
         self._partitions = partitions
         self._make = make
@@ -79,24 +65,45 @@ class DaskShards:
         ``again`` returns the step with the trees from an iteration on.
         """
         self._move_shards()
-        exchange = _Exchange(self, step, again)
+        cluster, generation = self.cluster, -1
+        answers: dict[int, Future] = {}  # of the shards that have carried out the step
+        steps: dict[int, IterationRequest] = {}  # with more trees, for shards that lack them
+
+        def submit() -> Future:
+            """Submit the tasks that are not done yet."""
+            nonlocal generation
+            shards = self.futures()
+            if generation != cluster.generation:
+                answers.clear()
+                generation = cluster.generation
+            left = [i for i in range(len(shards)) if i not in answers]
+            late = [i for i in left if i in steps]
+            # The trees of a usual step are sent once to each worker.
+            usual = [i for i in left if i not in steps]
+            for numbers, request in (
+                (usual, step),
+                (late, PerPartition([steps[i] for i in late])),
+            ):
+                parts, workers = [(shards[i],) for i in numbers], [self.homes[i] for i in numbers]
+                answers.update(
+                    zip(
+                        numbers, cluster.submit_calls(draw, parts, (request,), workers), strict=True
+                    )
+                )
+            given = [self.growing_future, *(answers[i] for i in range(len(shards)))]
+            without_trees, of_hosts = again(step.n_iter), dict(self._threads_of_hosts)
+            return cluster.submit_call(grow, given, without_trees, self._n_jobs, of_hosts)
+
         for _ in range(2 + MAX_LOSSES):
-            result = self.cluster.run(exchange.submit, limit=MAX_LOSSES)
+            result = cluster.run(submit, limit=MAX_LOSSES)
             if not isinstance(result, StaleShards):
                 return result
-            self.cluster.check_workers()
-            exchange.catch_up(result)
+            cluster.check_workers()
+            for i, answer in result:
+                # Copies of a shard may have different numbers of iterations.
+                steps[i] = again(0 if i in steps else answer.n_iter)
+                answers.pop(i, None)
         raise WorkersLostError(f"shards of the data were lost again and again; {ADVICE}")
-
-    @property
-    def n_jobs(self) -> int | None:
-        """Number of threads, as in the parameter of the estimator."""
-        return getattr(getattr(self.setup, "spec", None), "n_jobs", None)
-
-    @property
-    def threads_of_hosts(self) -> dict[str, int]:
-        """Number of threads of all workers on each host."""
-        return dict(self._threads_of_hosts)
 
     def futures(self) -> list[Future]:
         """Return the futures of the shards, which are submitted if necessary."""
@@ -129,19 +136,16 @@ class DaskShards:
                 [setup, *(parts[i] for i in numbers)],
                 numbers,
                 self._make,
-                self.n_jobs,
+                self._n_jobs,
                 worker=worker,
             )
             for worker, numbers in chosen.items()
         ]
-        if not self._reads_parts():
+        # Subsamples are chosen among the parts.
+        if not isinstance(self.setup, ShardSettings) or self.setup.growth.subsample >= 1:
             # The scheduler keeps the tasks of the parts, which shards depend on.
             self._partitions.release()
         return shards
-
-    def _reads_parts(self) -> bool:
-        """Return whether training reads parts besides the shards, to choose subsamples."""
-        return isinstance(self.setup, ShardSettings) and self.setup.growth.subsample < 1
 
     def _move_shards(self) -> None:
         """Move shards from workers that have several to workers without one."""
@@ -169,57 +173,6 @@ class DaskShards:
 
 class StaleShards(list):
     """Pairs of the number of a shard and its answer `Stale`."""
-
-
-class _Exchange:
-    """The tasks of one step: a task for each shard, and the growth of trees on their results."""
-
-    def __init__(
-        self, shards: DaskShards, step: IterationRequest, again: Callable[[int], IterationRequest]
-    ):
-        self.shards = shards
-        self.step = step
-        self.again = again
-        self._drawn: dict[int, Future] = {}
-        self._steps: dict[int, IterationRequest] = {}
-        self._generation = -1
-
-    def submit(self) -> Future:
-        """Submit the tasks that are not done yet."""
-        cluster, shards = self.shards.cluster, self.shards.futures()
-        if self._generation != cluster.generation:
-            self._drawn = {}
-            self._generation = cluster.generation
-        left = [i for i in range(len(shards)) if i not in self._drawn]
-        # The trees of a usual step are sent once to each worker.
-        self._draw([i for i in left if i not in self._steps], self.step)
-        again = [i for i in left if i in self._steps]
-        self._draw(again, PerPartition([self._steps[i] for i in again]))
-        ordered = [self._drawn[i] for i in range(len(shards))]
-        growing = self.shards.growing_future
-        without_trees = self.again(self.step.n_iter)
-        return cluster.submit_call(
-            grow,
-            [growing, *ordered],
-            without_trees,
-            self.shards.n_jobs,
-            self.shards.threads_of_hosts,
-        )
-
-    def _draw(self, numbers: list[int], step: IterationRequest | PerPartition) -> None:
-        """Submit the tasks of shards that have the same step, or one each."""
-        shards, homes = self.shards.futures(), self.shards.homes
-        parts, workers = [(shards[i],) for i in numbers], [homes[i] for i in numbers]
-        drawn = self.shards.cluster.submit_calls(draw, parts, (step,), workers)
-        self._drawn |= zip(numbers, drawn, strict=True)
-
-    def catch_up(self, stale: StaleShards) -> None:
-        """Repeat the step with more trees for the shards that lack them."""
-        for i, answer in stale:
-            # Copies of a shard may have different numbers of iterations.
-            is_first = i not in self._steps
-            self._steps[i] = self.again(answer.n_iter if is_first else 0)
-            self._drawn.pop(i, None)
 
 
 def make_shard(

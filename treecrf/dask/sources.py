@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -32,25 +31,9 @@ EXPECTED = (
 )
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Content of the partitions of the data."""
-
-    y: str | None  # names of columns of data frames
-    groups: str | None
-    sample_weight: str | None
-    others: tuple[str, ...]  # arguments that are collections, with one partition for each of X
-    are_bags: bool  # whether partitions are lists of sequences, instead of data for a local fit
-
-
 def is_frame(X: Any) -> bool:
     """Return whether X is a dask data frame."""
     return _is_collection(X) and hasattr(X, "columns")
-
-
-def is_series(X: Any) -> bool:
-    """Return whether X is a column of a dask data frame, or its index."""
-    return is_frame(X) and X.ndim == 1
 
 
 def is_bag(X: Any) -> bool:
@@ -98,18 +81,8 @@ def refuse_other_collections(X: Any, name: str = "X") -> None:
     """Raise TypeError for collections of Dask that hold no sequences, such as arrays and series."""
     if _is_part(X):
         raise TypeError(f"{name} is {described_type(X)}")
-    if is_series(X) or (dask.is_dask_collection(X) and not is_distributed(X)):
+    if (is_frame(X) and X.ndim == 1) or (dask.is_dask_collection(X) and not is_distributed(X)):
         raise TypeError(f"{name} is {described_type(X)}; {COLLECTIONS}")
-
-
-def _placed_parts_of(X: Any, name: str) -> tuple[list, list[str]]:
-    """Return a delayed object or a future for each partition or file, and what errors call them."""
-    if is_path(X):
-        files = files_of(X)
-        parts = [delayed(read_table, pure=False)(file) for file in files]
-        return parts, [_name_of_file(file) for file in files]
-    parts = _parts_of(X, name)
-    return parts, [f"partition {i}" for i in range(len(parts))]
 
 
 def _parts_of(X: Any, name: str) -> list:
@@ -200,8 +173,13 @@ def raw_partitions(
     if is_bag(X):
         _check_arguments_of_bag(groups, sample_weight, name)
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
-    parts, places = _placed_parts_of(X, f"X{name}")
-    sources = {"X": parts}
+    if is_path(X):
+        files = files_of(X)
+        sources = {"X": [delayed(read_table, pure=False)(file) for file in files]}
+        places = [_name_of_file(file) for file in files]
+    else:
+        sources = {"X": _parts_of(X, f"X{name}")}
+        places = [f"partition {i}" for i in range(len(sources["X"]))]
     n_parts = len(places)
     others = tuple(argument for argument in given if argument not in columns)
     for argument in others:
@@ -211,11 +189,10 @@ def raw_partitions(
         if n_others != n_parts:
             raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")
     _require_columns(X, columns, name)
-    layout = Layout(**dict.fromkeys(given) | columns, others=others, are_bags=is_bag(X))
+    arguments = columns, others, is_bag(X), PerPartition(places)
 
     def submit() -> list[Future]:
         parts = [_submitted(cluster, values, name) for values in sources.values()]
-        arguments = (layout, PerPartition(places))
         return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), arguments)
 
     return DaskPartitions(cluster, n_parts, submit, keep=False)
@@ -296,20 +273,24 @@ def _submitted(cluster: Cluster, values: list, name: str) -> list[Future]:
 def read_raw(X: Any, *values: Any) -> RawData:
     """Return the data of a partition as a local `fit` takes them.
 
-    The values are the partitions of other arguments, the `Layout`, and the place of the partition.
+    The values are the partitions of other arguments; then the names of columns that stand for
+    arguments, the names of the other arguments, whether partitions are lists of sequences instead
+    of data for a local fit, and the place of the partition.
     """
-    *others, layout, place = values
-    given = {"y": layout.y, "groups": layout.groups, "sample_weight": layout.sample_weight}
-    given |= zip(layout.others, others, strict=True)
-    if layout.are_bags:
+    *partitions, columns, others, are_bags, place = values
+    given = dict.fromkeys(("y", "groups", "sample_weight")) | columns
+    given |= zip(others, partitions, strict=True)
+    if are_bags:
         X = list(X)
-        given |= {name: list(given[name]) for name in layout.others}
+        given |= {name: list(given[name]) for name in others}
     with named(place):
         if given["y"] is None:
-            X, given = _unpacked(X, given, layout.are_bags)
+            X, given = _unpacked(X, given, are_bags)
         weight = given["sample_weight"]
         if isinstance(weight, str):
-            X, weight = _without_column(X, weight)
+            require_column(X, weight, "sample_weight")
+            frame = nw.from_native(X, eager_only=True)
+            X, weight = frame.drop(weight).to_native(), frame[weight].to_numpy()
     return RawData(X, given["y"], Segmentation(None, given["groups"]), weight, place=place)
 
 
@@ -330,10 +311,3 @@ def _unpacked(X: Any, given: dict[str, Any], are_bags: bool) -> tuple[Any, dict[
         )
     columns = list(map(list, zip(*items, strict=True))) if are_bags else list(X)
     return columns[0], given | dict(zip(("y", "sample_weight"), columns[1:], strict=False))
-
-
-def _without_column(X: Any, name: str) -> tuple[Any, Any]:
-    """Return a data frame without a column, and the values of the column."""
-    require_column(X, name, "sample_weight")
-    frame = nw.from_native(X, eager_only=True)
-    return frame.drop(name).to_native(), frame[name].to_numpy()

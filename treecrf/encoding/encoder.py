@@ -163,14 +163,7 @@ class Encoder:
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
         sequences = self.prepared(sequences)
-        writer = RowWriter(
-            self.columns,
-            self.plan,
-            RowLayout(sequences.offsets, self.window),
-            # Codes of symbols mark the boundary rows, too.
-            boundary_code=any(self.window) and not self.has_symbol_codes,
-            no_category=self.plan.unseen_symbol if self.has_symbol_codes else 0,
-        )
+        writer = RowWriter(self, sequences.offsets)
         threads = threads or Threads(1)
         threads.run(writer.write, sequences.pieces())
         if sequences.n_positions >= MANY_POSITIONS:
@@ -224,19 +217,13 @@ class Encoder:
 class RowWriter:
     """Writer of the values of columns as codes, bits and lists."""
 
-    def __init__(
-        self,
-        columns: Columns,
-        plan: Plan,
-        layout: RowLayout,
-        *,
-        boundary_code: bool,  # whether the first code column marks the boundary rows
-        no_category: int = 0,  # code of no category, or of an unseen one
-    ):
+    def __init__(self, encoder: Encoder, offsets: np.ndarray):
+        columns, plan, layout = encoder.columns, encoder.plan, RowLayout(offsets, encoder.window)
         self.columns = columns
         self.plan = plan
-        self.no_category = no_category
-        self.offsets = layout.offsets
+        # Code of no category, or of an unseen symbol.
+        self.no_category = plan.unseen_symbol if encoder.has_symbol_codes else 0
+        self.offsets = offsets
         rows = layout.rows
         if len(rows) and rows[-1] > MAX_ROW - max(layout.window):
             raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
@@ -247,8 +234,9 @@ class RowWriter:
         self._lists: list[tuple[int, np.ndarray, np.ndarray]] = []
         self._has_missing = np.zeros(len(columns), dtype=bool)
         self._target = self.codes, self.bits, self._has_missing.view(np.uint8)
-        self._table = ColumnCodes(columns, plan, no_category)
-        if boundary_code:
+        self._table = ColumnCodes(columns, plan, self.no_category)
+        # Codes of symbols mark the boundary rows, too.
+        if any(encoder.window) and not encoder.has_symbol_codes:
             self.codes[self.rows, 0] = 1
 
     def write(self, part: tuple[int, int, Any]) -> None:
@@ -275,7 +263,13 @@ class RowWriter:
 
     def finish(self) -> EncodedSequences:
         """Return all that has been written."""
-        starts, ids = _join_lists(self._lists, self.rows, len(self.codes))
+        starts, ids = np.zeros(len(self.codes) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        # Without ids, nothing writes to the zeros, so the system need not find memory for them.
+        if any(len(of_piece) for _, _, of_piece in self._lists):
+            _, counts, lists = zip(*sorted(self._lists, key=lambda part: part[0]), strict=True)
+            starts[1:][self.rows] = np.concatenate(counts)
+            np.cumsum(starts, out=starts)
+            ids = np.concatenate(lists)
         return EncodedSequences(
             row_of_position=self.rows,
             offsets=self.offsets,
@@ -297,16 +291,3 @@ class RowWriter:
         if self.no_category == self.plan.missing_codes[0] and not seen.all():
             self._has_missing[0] = True
         return np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32)
-
-
-def _join_lists(
-    lists: list[tuple[int, np.ndarray, np.ndarray]], rows: np.ndarray, n_rows: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Join the lists of pieces, each with its first position, in the order of the positions."""
-    starts = np.zeros(n_rows + 1, dtype=np.int64)
-    if not any(len(ids) for _, _, ids in lists):
-        # Nothing writes to these zeros, so the system need not find memory for them.
-        return starts, np.zeros(0, dtype=np.int32)
-    _, counts, ids = zip(*sorted(lists, key=lambda part: part[0]), strict=True)
-    starts[1:][rows] = np.concatenate(counts)
-    return np.cumsum(starts, out=starts), np.concatenate(ids)

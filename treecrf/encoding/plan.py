@@ -148,14 +148,10 @@ class Plan:
         require(self.storage.shape == shape and self.storage.dtype == np.int8, "plan")
         for array in (self.slots, self.first_codes, self.zeros):
             require(array.shape == shape and array.dtype == np.int32, "plan")
-        require(self.has_missing.shape == (len(columns),), "plan")
-        require(self.has_missing.dtype == bool, "plan")
+        require(self.has_missing.shape == shape and self.has_missing.dtype == bool, "plan")
         require(self.n_codes.ndim == 1 and self.n_codes.dtype.kind == "i", "plan")
         require(((self.n_codes >= 0) & (self.n_codes <= 256)).all(), "plan")
         check_counts(self.n_bits, self.n_ids)
-        self._check_slots(columns)
-
-    def _check_slots(self, columns: Columns) -> None:
         n_tests, is_category = columns.n_tests, columns.is_category
         require(np.isin(self.storage, (CODES, BITS, LISTS, NOWHERE)).all(), "plan")
         require((self.slots >= 0).all() and (self.zeros >= 0).all(), "plan")

@@ -353,19 +353,26 @@ def _check(matrix: Any) -> None:
 # Symbols
 
 
-def plain_symbols(items: list) -> np.dtype | None:
-    """Return the type of symbols in strings or lists that need no further checks, or None."""
+def read_plain(items: list, schema: InputSchema | None, categorical: Any) -> Sequences | None:
+    """Convert strings, or lists of strings, that need no further checks; None for other items."""
     kinds = set(map(type, items))
     if not kinds <= {str, list, tuple} or not items or not all(items):
         return None
-    if kinds == {str}:
-        return None if "\0" in "".join(items) else np.dtype("U1")
-    if str in kinds or type(items[0][0]) is not str:
+    symbols, dtype = items, np.dtype("U1")
+    if kinds != {str}:
+        if str in kinds or type(items[0][0]) is not str:
+            return None
+        symbols, dtype = list(chain.from_iterable(items)), np.dtype("U")
+        if set(map(type, symbols)) != {str}:
+            return None
+    if "\0" in "".join(symbols):
         return None
-    symbols = list(chain.from_iterable(items))
-    return (
-        np.dtype("U") if set(map(type, symbols)) == {str} and "\0" not in "".join(symbols) else None
-    )
+    if schema is not None:
+        schema.check_form("symbols")
+        schema.check_symbols(dtype)
+    selected_columns(categorical, None, 1)  # refuses values that are not valid
+    offsets = offsets_of(np.fromiter(map(len, items), dtype=np.int64, count=len(items)))
+    return ListedSequences(items=items, form="symbols", offsets=offsets, n_features=1, dtype=dtype)
 
 
 def as_symbols(item: Any, where: str) -> Any:
@@ -402,18 +409,6 @@ def _check_present(array: np.ndarray, where: str) -> np.ndarray:
             "an array of shape (positions, 1) for one numeric feature"
         )
     return whole_numbers(array, where, "symbol")
-
-
-def read_plain(
-    items: list, dtype: np.dtype, schema: InputSchema | None, categorical: Any
-) -> Sequences:
-    """Convert symbols of which `plain_symbols` returns the type."""
-    if schema is not None:
-        schema.check_form("symbols")
-        schema.check_symbols(dtype)
-    selected_columns(categorical, None, 1)  # refuses values that are not valid
-    offsets = offsets_of(np.fromiter(map(len, items), dtype=np.int64, count=len(items)))
-    return ListedSequences(items=items, form="symbols", offsets=offsets, n_features=1, dtype=dtype)
 
 
 def read_symbols(

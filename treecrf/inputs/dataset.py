@@ -104,6 +104,8 @@ class RawData:
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
         """Return the weight of each position; see `as_weights`."""
+        if self.sample_weight is None:
+            return None
         return as_weights(self.sample_weight, offsets, self.segmentation)
 
 

@@ -34,8 +34,6 @@ def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema
 
     Lists of one length are rows, unless the model was trained on attributes.
     """
-    if not widths:
-        return False
     if schema is not None:
         is_table = widths == {schema.n_features} and len(schema.categories) > 0
         return schema.names is not None and not is_table

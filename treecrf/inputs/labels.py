@@ -187,7 +187,7 @@ def _read_set(labels: set | frozenset, where: str) -> np.ndarray:
 
 def _join(parts: list[Labels]) -> Labels:
     labeled = [part.values for part in parts if part.has_labels]
-    if len(set(map(label_kind, labeled))) > 1:
+    if len({values.dtype.kind == "U" for values in labeled}) > 1:
         raise TypeError("y mixes strings and numbers; expected all strings or all integers")
     offsets = offsets_of([len(part.values) for part in parts])
     if labeled and all(part.missing is None and not part.choices for part in parts):

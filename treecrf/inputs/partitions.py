@@ -48,21 +48,26 @@ def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
     arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
     if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
         return [raw]
+    for name, values in arguments.items():
+        if values is not None and not isinstance(values, (str, list, tuple, np.ndarray)):
+            dtype = None if hasattr(values, "dtype") else object
+            arguments[name] = np.asarray(values, dtype=dtype)
     bounds = list(runs(offsets, n_rows))
     if raw.segmentation.is_long:
         tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
     else:
         tables = [raw.X[i:j] for i, j in bounds]
-    columns = {name: _sliceable_argument(value) for name, value in arguments.items()}
-    return [
-        replace(
-            raw,
-            X=X,
-            place="" if len(bounds) == 1 else f"part from sequence {b[0]} on",
-            **{name: _part(value, offsets, *b) for name, value in columns.items()},
-        )
-        for X, b in zip(tables, bounds, strict=True)
-    ]
+    parts = []
+    for X, (i, j) in zip(tables, bounds, strict=True):
+        cut = {}
+        for name, values in arguments.items():
+            if values is None or isinstance(values, str):
+                continue
+            of_sequences = len(values) == len(offsets) - 1
+            cut[name] = values[i:j] if of_sequences else values[int(offsets[i]) : int(offsets[j])]
+        place = "" if len(bounds) == 1 else f"part from sequence {i} on"
+        parts.append(replace(raw, X=X, place=place, **cut))
+    return parts
 
 
 def n_values(raw: RawData) -> int:
@@ -80,16 +85,11 @@ def _known_offsets(raw: RawData) -> np.ndarray | None:
         return raw.segmentation.offsets(len(X), column_of(X, name)) if is_cut else None
     if not isinstance(X, (list, tuple)) or not X:
         return None
-    lengths = [_length(x) for x in X]
+    lengths = []
+    for item in X:
+        shape = getattr(item, "shape", None) or (len(item) if hasattr(item, "__len__") else 0,)
+        lengths.append(int(shape[0]))
     return None if min(lengths) == 0 else offsets_of(lengths)
-
-
-def _length(item: Any) -> int:
-    """Return the number of positions of a sequence; 0 if it has none."""
-    shape = getattr(item, "shape", None)
-    if shape:
-        return int(shape[0])
-    return len(item) if hasattr(item, "__len__") else 0
 
 
 def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
@@ -103,18 +103,3 @@ def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
         return False
     expected = (len(offsets) - 1, *([int(offsets[-1])] if raw.segmentation.is_long else []))
     return len(argument) in expected
-
-
-def _sliceable_argument(argument: Any) -> Any:
-    if argument is None or isinstance(argument, (str, list, tuple, np.ndarray)):
-        return argument
-    return np.asarray(argument, dtype=None if hasattr(argument, "dtype") else object)
-
-
-def _part(argument: Any, offsets: np.ndarray, first: int, last: int) -> Any:
-    """Return the items of some sequences, or of their positions."""
-    if argument is None or isinstance(argument, str):
-        return argument
-    if len(argument) == len(offsets) - 1:
-        return argument[first:last]
-    return argument[int(offsets[first]) : int(offsets[last])]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
-from treecrf.inputs.arrays import FORMS, describe, plain_symbols, read_arrays, read_plain, read_rows
+from treecrf.inputs.arrays import FORMS, describe, read_arrays, read_plain, read_rows
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import as_groups, read_frames
 from treecrf.inputs.paths import refuse_files
@@ -40,8 +40,10 @@ def as_sequences(
     X, is_long = as_groups(X, "X"), segmentation.is_long
     refuse_files(X, are_characters=is_long and segmentation.column is None)
     items = [X] if is_long else _listed(X, schema)
-    if not is_long and (dtype := plain_symbols(items)) is not None:
-        return read_plain(items, dtype, schema, categorical_features)
+    if not is_long:
+        plain = read_plain(items, schema, categorical_features)
+        if plain is not None:
+            return plain
     if segmentation.may_be_empty:
         present = np.array([not is_empty(item) for item in items], dtype=bool)
         if not present.any():
@@ -58,7 +60,7 @@ def as_sequences(
             _check_forms(items, mask, name, segmentation)
             return read(items, segmentation, schema, categorical_features)
     widths = widths_of_strings(items)
-    if are_attribute_lists(items, widths, schema):
+    if widths and are_attribute_lists(items, widths, schema):
         return read_attribute_lists(items, segmentation, schema, categorical_features)
     if len(widths) == 1:
         rows = read_rows(items, *widths, segmentation, schema, categorical_features)

@@ -61,7 +61,14 @@ class Segmentation:
         if self.is_long:
             return self.offsets(lengths[0], groups)
         if self.present is None:
-            return offsets_of_items(lengths)
+            if not lengths:
+                raise ValueError("X holds no sequences")
+            if 0 in lengths:
+                i = lengths.index(0)
+                raise ValueError(
+                    f"sequence {i} is empty; expected at least one position per sequence"
+                )
+            return offsets_of(lengths)
         every = np.zeros(len(self.present), dtype=np.int64)
         every[self.present] = lengths
         return offsets_of(every)
@@ -99,17 +106,6 @@ class Segmentation:
     def join(self, items: list[np.ndarray], *empty: np.ndarray) -> Any:
         """Return results in the form of X: a list, or an array, of ``empty`` if there are none."""
         return np.concatenate([*empty, *items]) if self.is_long else items
-
-
-def offsets_of_items(lengths: list[int]) -> np.ndarray:
-    """Return the starts of the sequences in a list, and the end of the last; none may be empty."""
-    if not lengths:
-        raise ValueError("X holds no sequences")
-    if 0 in lengths:
-        raise ValueError(
-            f"sequence {lengths.index(0)} is empty; expected at least one position per sequence"
-        )
-    return offsets_of(lengths)
 
 
 def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.ndarray:

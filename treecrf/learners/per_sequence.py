@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.inputs.arrays import describe
 from treecrf.inputs.frames import concatenated
 from treecrf.inputs.labels import as_labels
-from treecrf.inputs.segmentation import Segmentation, offsets_of_items
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import is_frame
 from treecrf.inputs.weights import as_weights
 from treecrf.utils.validation import DocumentationLink
@@ -100,7 +100,7 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         array([3.])
         """
         items = _listed(X)
-        offsets = offsets_of_items([_length(item) for item in items])
+        offsets = Segmentation().item_offsets([_length(item) for item in items])
         table, labels = _concatenated(items), None if y is None else _labels(y, offsets)
         given = self._routed("fit", params)
         if given.get("sample_weight") is not None:

@@ -239,7 +239,8 @@ def is_within_bounds(sizes: Mapping[str, int], n_bytes: int) -> bool:
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Return the bytes of an archive of arrays, compressed unless `Archive` would refuse it."""
     for name, array in arrays.items():
-        _check_type(array.dtype, name)
+        if array.dtype.kind not in KINDS_OF_TYPES or not array.dtype.itemsize:
+            raise ValueError(f"{name!r} holds values of type {array.dtype}")
     for save in (np.savez_compressed, np.savez):
         buffer = io.BytesIO()
         save(buffer, **arrays)
@@ -257,7 +258,13 @@ def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
     if size * dtype.itemsize != member.file_size - head.tell():
         raise ValueError(f"{member.filename!r} does not have the size of its array")
     array = np.empty(size, dtype=dtype)
-    _fill(memoryview(array.view(np.uint8) if array.nbytes else b""), head.read(), file)
+    memory, start, block = memoryview(array.view(np.uint8) if array.nbytes else b""), 0, head.read()
+    while block:  # to the end of the file, where zipfile compares the checksum
+        memory[start : start + len(block)] = block
+        start += len(block)
+        block = file.read(BLOCK)
+    if start < len(memory):
+        raise ValueError("a member is incomplete")
     _check_values(array, member.filename)
     if not dtype.isnative:
         array = array.astype(dtype.newbyteorder("="))
@@ -279,22 +286,6 @@ def _read_header(head: io.BytesIO, name: str) -> tuple[tuple[int, ...], bool, np
     dtype, order, sizes = header.groups()
     shape = tuple(int(size) for size in sizes.split(",") if size.strip())
     return shape, order == "True", np.dtype(dtype)
-
-
-def _fill(memory: memoryview, block: bytes, file: Any) -> None:
-    """Copy a block and the rest of a file, to its end, where zipfile compares the checksum."""
-    start = 0
-    while block:
-        memory[start : start + len(block)] = block
-        start += len(block)
-        block = file.read(BLOCK)
-    if start < len(memory):
-        raise ValueError("a member is incomplete")
-
-
-def _check_type(dtype: np.dtype, name: str) -> None:
-    if dtype.kind not in KINDS_OF_TYPES or not dtype.itemsize:
-        raise ValueError(f"{name!r} holds values of type {dtype}")
 
 
 def _check_values(array: np.ndarray, name: str) -> None:

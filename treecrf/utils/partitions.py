@@ -256,7 +256,10 @@ def identity(part: Any) -> Any:
 
 def _of_seen(part: Any, is_chosen: bool, seen: tuple, function: Callable, *args: Any) -> Any:
     """Call a function with a part as a view shows it; None for parts that it leaves out."""
-    return function(_as_seen(part, seen), *args) if is_chosen else None
+    if not is_chosen:
+        return None
+    view, of_view = seen
+    return function(view(part, *of_view), *args)
 
 
 def _unless_none(part: Any, otherwise: Any, *calling: Any) -> Any:
@@ -266,11 +269,6 @@ def _unless_none(part: Any, otherwise: Any, *calling: Any) -> Any:
 
 def _of_present(parts: list, function: Callable, args: Sequence[Any]) -> Any:
     return function([part for part in parts if part is not None], *args)
-
-
-def _as_seen(part: Any, seen: tuple) -> Any:
-    function, args = seen
-    return function(part, *args)
 
 
 def arguments_of(i: int, args: Sequence[Any]) -> list:
