@@ -11,6 +11,7 @@ positions to rows, which are written piece by piece.
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -162,13 +163,85 @@ class Encoder:
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
-        sequences = self.prepared(sequences)
-        writer = RowWriter(self, sequences.offsets)
-        threads = threads or Threads(1)
-        threads.run(writer.write, sequences.pieces())
+        sequences, threads, plan = self.prepared(sequences), threads or Threads(1), self.plan
+        layout = RowLayout(sequences.offsets, self.window)
+        rows = layout.rows
+        if len(rows) and rows[-1] > MAX_ROW - max(self.window):
+            raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
+        rows = rows.astype(np.int32)  # the type that kernels read
+        codes = np.zeros((layout.n_rows, len(plan.n_codes)), dtype=np.uint8)
+        bits = np.zeros((layout.n_rows, -(-plan.n_bits // 8)), dtype=np.uint8)
+        has_missing = np.zeros(len(self.columns), dtype=bool)
+        # Codes of symbols mark the boundary rows, too.
+        if any(self.window) and not self.has_symbol_codes:
+            codes[rows, 0] = 1
+        # Code of no category, or of an unseen symbol.
+        no_category = plan.unseen_symbol if self.has_symbol_codes else 0
+        table = ColumnCodes(self.columns, plan, no_category)
+        # The first position of each piece, how many ids each row lists, and the ids.
+        lists: list[tuple[int, np.ndarray, np.ndarray]] = []
+        target = codes, bits, has_missing.view(np.uint8)
+        write = partial(self._write, table, no_category, rows, target, lists)
+        threads.run(write, sequences.pieces())
         if sequences.n_positions >= MANY_POSITIONS:
             threads.release_memory()
-        return writer.finish()
+        starts, ids = np.zeros(len(codes) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        # Without ids, nothing writes to the zeros, so the system need not find memory for them.
+        if any(len(of_piece) for _, _, of_piece in lists):
+            _, counts, of_pieces = zip(*sorted(lists, key=lambda part: part[0]), strict=True)
+            starts[1:][rows] = np.concatenate(counts)
+            np.cumsum(starts, out=starts)
+            ids = np.concatenate(of_pieces)
+        return EncodedSequences(
+            row_of_position=rows,
+            offsets=sequences.offsets,
+            codes=codes,
+            bits=bits,
+            list_starts=starts,
+            list_ids=ids,
+            n_ids=plan.n_all_ids,
+            has_missing=has_missing,
+        )
+
+    def _write(
+        self,
+        table: ColumnCodes,
+        no_category: int,
+        rows: np.ndarray,
+        target: tuple[np.ndarray, np.ndarray, np.ndarray],
+        lists: list[tuple[int, np.ndarray, np.ndarray]],
+        part: tuple[int, int, Any],
+    ) -> None:
+        """Encode values: the first position, the one after the last, and a piece of the input.
+
+        Several threads may write different positions.
+        """
+        start, stop, piece = part
+        rows = rows[start:stop]
+        if piece.ndim == 1:
+            symbols = self.columns[0].values
+            indices = Vocabulary(symbols).codes(piece)
+            seen = indices < len(symbols)
+            counts, ids = np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32)
+            if self.plan.storage[0] != CODES:
+                counts, ids = seen.astype(np.int32), indices[seen].astype(np.int32)
+            else:
+                codes, _, has_missing = target
+                codes[rows, 0] = np.where(seen, indices + 1, no_category)
+                if no_category == self.plan.missing_codes[0] and not seen.all():
+                    has_missing[0] = True
+        elif sparse.issparse(piece):
+            matrix = (
+                piece.data.astype(np.float64, copy=False),
+                piece.indices.astype(np.int32, copy=False),
+                piece.indptr.astype(np.int64, copy=False),
+            )
+            counts, ids = write_sparse(table, matrix, rows, *target)
+        else:
+            kind = np.uint8 if piece.dtype.kind == "b" else np.float64
+            values = piece.view(kind) if kind is np.uint8 else piece.astype(kind, copy=False)
+            counts, ids = write_dense(table, values, rows, *target)
+        lists.append((start, counts, ids))
 
     # Saved models
 
@@ -212,82 +285,3 @@ class Encoder:
         if any(self.window) and not self.has_symbol_codes:
             is_free = not (self.plan.slots[self.plan.storage == CODES] == 0).any()
             require(len(self.plan.n_codes) > 0 and is_free, "plan")
-
-
-class RowWriter:
-    """Writer of the values of columns as codes, bits and lists."""
-
-    def __init__(self, encoder: Encoder, offsets: np.ndarray):
-        columns, plan, layout = encoder.columns, encoder.plan, RowLayout(offsets, encoder.window)
-        self.columns = columns
-        self.plan = plan
-        # Code of no category, or of an unseen symbol.
-        self.no_category = plan.unseen_symbol if encoder.has_symbol_codes else 0
-        self.offsets = offsets
-        rows = layout.rows
-        if len(rows) and rows[-1] > MAX_ROW - max(layout.window):
-            raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
-        self.rows = rows.astype(np.int32)  # the type that kernels read
-        self.codes = np.zeros((layout.n_rows, len(plan.n_codes)), dtype=np.uint8)
-        self.bits = np.zeros((layout.n_rows, -(-plan.n_bits // 8)), dtype=np.uint8)
-        # The first position of each piece, how many ids each row lists, and the ids.
-        self._lists: list[tuple[int, np.ndarray, np.ndarray]] = []
-        self._has_missing = np.zeros(len(columns), dtype=bool)
-        self._target = self.codes, self.bits, self._has_missing.view(np.uint8)
-        self._table = ColumnCodes(columns, plan, self.no_category)
-        # Codes of symbols mark the boundary rows, too.
-        if any(encoder.window) and not encoder.has_symbol_codes:
-            self.codes[self.rows, 0] = 1
-
-    def write(self, part: tuple[int, int, Any]) -> None:
-        """Encode values: the first position, the one after the last, and a piece of the input.
-
-        Several threads may write different positions.
-        """
-        start, stop, piece = part
-        rows = self.rows[start:stop]
-        if piece.ndim == 1:
-            found = self._write_symbols(piece, rows)
-        elif sparse.issparse(piece):
-            matrix = (
-                piece.data.astype(np.float64, copy=False),
-                piece.indices.astype(np.int32, copy=False),
-                piece.indptr.astype(np.int64, copy=False),
-            )
-            found = write_sparse(self._table, matrix, rows, *self._target)
-        else:
-            kind = np.uint8 if piece.dtype.kind == "b" else np.float64
-            values = piece.view(kind) if kind is np.uint8 else piece.astype(kind, copy=False)
-            found = write_dense(self._table, values, rows, *self._target)
-        self._lists.append((start, *found))
-
-    def finish(self) -> EncodedSequences:
-        """Return all that has been written."""
-        starts, ids = np.zeros(len(self.codes) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-        # Without ids, nothing writes to the zeros, so the system need not find memory for them.
-        if any(len(of_piece) for _, _, of_piece in self._lists):
-            _, counts, lists = zip(*sorted(self._lists, key=lambda part: part[0]), strict=True)
-            starts[1:][self.rows] = np.concatenate(counts)
-            np.cumsum(starts, out=starts)
-            ids = np.concatenate(lists)
-        return EncodedSequences(
-            row_of_position=self.rows,
-            offsets=self.offsets,
-            codes=self.codes,
-            bits=self.bits,
-            list_starts=starts,
-            list_ids=ids,
-            n_ids=self.plan.n_all_ids,
-            has_missing=self._has_missing,
-        )
-
-    def _write_symbols(self, piece: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        symbols = self.columns[0].values
-        indices = Vocabulary(symbols).codes(piece)
-        seen = indices < len(symbols)
-        if self.plan.storage[0] != CODES:
-            return seen.astype(np.int32), indices[seen].astype(np.int32)
-        self.codes[rows, 0] = np.where(seen, indices + 1, self.no_category)
-        if self.no_category == self.plan.missing_codes[0] and not seen.all():
-            self._has_missing[0] = True
-        return np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32)
