@@ -30,41 +30,32 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
 
     The model is a task, so that it is sent once to each worker.
     """
-    _check_options(model, method, options)
+    names = inspect.signature(getattr(model, method)).parameters.keys() - {"X"}
+    for name in options:
+        if name not in names:
+            raise TypeError(f"{method} has no argument {name!r}{closest_name(name, sorted(names))}")
     pickled = Pickled(model)
     token = hashlib.blake2b(pickled.data, digest_size=8).hexdigest()
     task = delayed(load)(pickled, dask_key_name=f"{PREFIX}model-{token}")
     if are_parts(X):
-        return [_apply(part, task, method, options) for part in X]
+        return [_of_part(part, task, method, options) for part in X]
     if is_bag(X):
         return X.map_partitions(of_items, task, method, options)
     if not is_frame(X):
-        X = _frame_of_files(X)
-    _check_columns(model, X)
+        from dask import dataframe
+
+        X = dataframe.from_map(read_frame, files_of(X))
+    # Columns are checked before anything is computed.
+    expected, own = getattr(model, "feature_names_in_", None), column_names(X._meta)
+    if expected is not None and all(isinstance(name, str) for name in own):
+        expected = tuple(expected)
+        own = tuple(name for name in own if name in expected)
+        order_of(own, expected, "X", "the training data")
     _check_groups(model, X, options)
     if options.get("n_best", 1) != 1:
         raise ValueError(f"n_best={options['n_best']!r}; expected 1 for a dask data frame")
     meta = _as_frame(model, method, None, _empty(model, method), None)
     return X.map_partitions(of_frame, task, method, options, meta=meta, enforce_metadata=False)
-
-
-def _check_columns(model: Any, X: Any) -> None:
-    """Raise ValueError if a data frame lacks columns, before anything is computed."""
-    expected = getattr(model, "feature_names_in_", None)
-    own = column_names(X._meta)
-    if expected is not None and all(isinstance(name, str) for name in own):
-        expected = tuple(expected)
-        order_of(
-            tuple(name for name in own if name in expected), expected, "X", "the training data"
-        )
-
-
-def _check_options(model: Any, method: str, options: dict) -> None:
-    """Raise TypeError for an argument that a method does not have."""
-    names = inspect.signature(getattr(model, method)).parameters.keys() - {"X"}
-    for name in options:
-        if name not in names:
-            raise TypeError(f"{method} has no argument {name!r}{closest_name(name, sorted(names))}")
 
 
 def _check_groups(model: Any, X: Any, options: dict) -> None:
@@ -85,12 +76,6 @@ def _check_groups(model: Any, X: Any, options: dict) -> None:
     require_column(X._meta, groups, "groups")
 
 
-def _frame_of_files(X: Any) -> Any:
-    from dask import dataframe
-
-    return dataframe.from_map(read_frame, files_of(X))
-
-
 def read_frame(file: Any) -> Any:
     """Read a Parquet file as a data frame of pandas without an index.
 
@@ -100,7 +85,7 @@ def read_frame(file: Any) -> Any:
 
 
 @delayed
-def _apply(part: Any, model: Any, method: str, options: dict) -> Any:
+def _of_part(part: Any, model: Any, method: str, options: dict) -> Any:
     return getattr(model, method)(part, **options)
 
 

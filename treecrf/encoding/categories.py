@@ -55,7 +55,15 @@ def one_hot(table: Any, sizes: np.ndarray) -> sparse.csr_array:
     is_category = sizes >= 0
     widths = np.where(is_category, sizes, 1)
     firsts = np.cumsum(widths) - widths
-    starts, columns, data = _entries(table)
+    # The values other than 0: the first of each row, and the column and value of each.
+    if sparse.issparse(table):
+        table = sparse.csr_array(table, copy=True)
+        table.sum_duplicates()
+        starts, columns, data = table.indptr, table.indices, table.data
+    else:
+        rows, columns = np.nonzero(table)
+        starts, data = np.zeros(len(table) + 1, dtype=np.int32), table[rows, columns]
+        np.cumsum(np.bincount(rows, minlength=len(table)), out=starts[1:])
     of_category = is_category[columns]
     known = ~(of_category & np.isnan(data))
     if not known.all():
@@ -66,15 +74,3 @@ def one_hot(table: Any, sizes: np.ndarray) -> sparse.csr_array:
     data[of_category] = 1
     shape = table.shape[0], int(widths.sum())
     return sparse.csr_array((data, indicators.astype(np.int32), starts), shape=shape)
-
-
-def _entries(table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """List the values other than 0: the first of each row, and the column and value of each."""
-    if sparse.issparse(table):
-        table = sparse.csr_array(table, copy=True)
-        table.sum_duplicates()
-        return table.indptr, table.indices, table.data
-    rows, columns = np.nonzero(table)
-    starts = np.zeros(len(table) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(rows, minlength=len(table)), out=starts[1:])
-    return starts, columns, table[rows, columns]

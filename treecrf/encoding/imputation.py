@@ -55,24 +55,19 @@ class Imputation:
             piece = Vocabulary(self.symbols).column(piece)
         if piece.dtype.kind != "f" and not len(self.indicator_columns):
             return piece
-        fill = self._fill_sparse if sparse.issparse(piece) else self._fill_dense
-        return fill(piece)
-
-    def _fill_dense(self, table: np.ndarray) -> np.ndarray:
-        missing = np.isnan(table)
-        filled = np.where(missing, self.values, table)
-        if not len(self.indicator_columns):
-            return filled
-        return np.hstack([filled, missing[:, self.indicator_columns]])
-
-    def _fill_sparse(self, table: Any) -> Any:
-        entries = table.tocoo()
+        if not sparse.issparse(piece):
+            missing = np.isnan(piece)
+            filled = np.where(missing, self.values, piece)
+            if not len(self.indicator_columns):
+                return filled
+            return np.hstack([filled, missing[:, self.indicator_columns]])
+        entries = piece.tocoo()
         missing = np.isnan(entries.data)
         data = np.where(missing, self.values[entries.col], entries.data)
-        filled = sparse.csr_array((data, (entries.row, entries.col)), shape=table.shape)
+        filled = sparse.csr_array((data, (entries.row, entries.col)), shape=piece.shape)
         filled.eliminate_zeros()
         where = (entries.row[missing], entries.col[missing])
-        marked = sparse.csc_array((np.ones(missing.sum()), where), shape=table.shape)
+        marked = sparse.csc_array((np.ones(missing.sum()), where), shape=piece.shape)
         return sparse.hstack([filled, marked[:, self.indicator_columns]], format="csr")
 
     # Saved models
@@ -115,21 +110,16 @@ def learn_imputation(partitions: Partitions, schema: InputSchema, method: str) -
     they are 0, and each column with missing values has an indicator.
     """
     symbols = schema.categories[0] if schema.form == "symbols" else None
-    if method == IMPUTE:
-        return Imputation(_usual_values(partitions, schema), np.zeros(0, dtype=np.int64), symbols)
-    marked = np.flatnonzero(np.any(partitions.map(columns_with_missing), axis=0))
-    return Imputation(np.zeros(schema.n_features), marked, symbols)
-
-
-def _usual_values(partitions: Partitions, schema: InputSchema) -> np.ndarray:
-    """Compute the mean of each number, and the most frequent value of each other column."""
+    if method != IMPUTE:
+        marked = np.flatnonzero(np.any(partitions.map(columns_with_missing), axis=0))
+        return Imputation(np.zeros(schema.n_features), marked, symbols)
     means = means_of(partitions)
     values = np.where(schema.kinds == BOOLEAN, means > 0.5, means)
     if schema.categories:
         of_parts = partitions.map(_counts_of, schema.categories)
         for j in schema.categories:
             values[j] = sum(counts[j] for counts in of_parts).argmax()
-    return values
+    return Imputation(values, np.zeros(0, dtype=np.int64), symbols)
 
 
 def _counts_of(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
@@ -165,13 +155,23 @@ def _sums_of(
     sequences: Sequences, exponents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sum the integer parts of the values of each column, and count the values."""
-    high, low, n_present = np.zeros((3, sequences.n_features), dtype=np.int64)
+    sums, n_present = np.zeros((2, sequences.n_features), dtype=np.int64), 0
     for _, _, piece in sequences.pieces() if sequences.form != "symbols" else ():
-        more_high, more_low = _sum_columns(_missing_to_zero(piece), exponents)
-        high += more_high
-        low += more_low
-        n_present += piece.shape[0] - _count_missing(piece)
-    return high, low, n_present
+        table, n_missing = _missing_to_zero(piece), 0
+        if sparse.issparse(table):
+            if piece.dtype.kind == "f":
+                of_missing = piece.indices[np.isnan(piece.data)]
+                n_missing = np.bincount(of_missing, minlength=piece.shape[1])
+            values = np.ldexp(table.data.astype(np.float64), -exponents[table.indices])
+            for of_columns, of_values in zip(sums, integer_parts(values), strict=True):
+                np.add.at(of_columns, table.indices, of_values)
+        else:
+            if piece.dtype.kind == "f":
+                n_missing = np.isnan(piece).sum(axis=0)
+            parts = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
+            sums += [part.sum(axis=0) for part in parts]
+        n_present = n_present + piece.shape[0] - n_missing
+    return sums[0], sums[1], np.broadcast_to(n_present, sequences.n_features)
 
 
 def exponents_of(sequences: Sequences) -> np.ndarray:
@@ -189,30 +189,9 @@ def _largest_of(sequences: Sequences) -> np.ndarray:
     return largest
 
 
-def _sum_columns(table: Any, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sum the integer parts of each column."""
-    if not sparse.issparse(table):
-        high, low = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
-        return high.sum(axis=0), low.sum(axis=0)
-    sums = np.zeros((2, table.shape[1]), dtype=np.int64)
-    parts = integer_parts(np.ldexp(table.data.astype(np.float64), -exponents[table.indices]))
-    for of_columns, of_values in zip(sums, parts, strict=True):
-        np.add.at(of_columns, table.indices, of_values)
-    return sums[0], sums[1]
-
-
 def _missing_to_zero(table: Any) -> Any:
     if table.dtype.kind != "f":
         return table
     if not sparse.issparse(table):
         return np.nan_to_num(table, nan=0.0)
     return sparse.csr_array((np.nan_to_num(table.data), table.indices, table.indptr), table.shape)
-
-
-def _count_missing(table: Any) -> np.ndarray | int:
-    """Count the missing values of each column."""
-    if table.dtype.kind != "f":
-        return 0
-    if sparse.issparse(table):
-        return np.bincount(table.indices[np.isnan(table.data)], minlength=table.shape[1])
-    return np.isnan(table).sum(axis=0)

@@ -118,28 +118,28 @@ def read_rows(
     categorical: Any,
 ) -> LongSequences | None:
     """Convert lists of rows of strings; None if they have to be read as arrays."""
+    if not all(items):
+        return None
     if schema is None:
         selected = selected_columns(categorical, None, width)
+        if selected is not None and not selected.all():
+            return None
         codes = [StringCodes() for _ in range(width)]
-        is_read = all(items) and (selected is None or bool(selected.all()))
     else:
         codes = schema.known_strings
-        is_read = all(items) and len(codes) == width and None not in codes
-    if not is_read or (schema is not None and schema.form != "table"):
-        return None
+        if schema.form != "table" or len(codes) != width or None in codes:
+            return None
     offsets = segmentation.item_offsets(list(map(len, items)))
     table = codes_of_rows(items, codes, schema is not None, int(offsets[-1]))
     if table is None:
         return None
     if schema is not None:
-        columns = [
-            ColumnValues(CATEGORY, column, schema.categories[j]) for j, column in enumerate(table)
-        ]
+        columns = [ColumnValues(CATEGORY, c, schema.categories[j]) for j, c in enumerate(table)]
         return table_of(columns, offsets, None)
-    if "\0" in "".join(chain.from_iterable(of_column.strings for of_column in codes)):
-        return None
     columns = []
     for column, of_column in zip(table, codes, strict=True):
+        if "\0" in "".join(of_column.strings):
+            return None
         values, ranks = ranked(of_column.strings)
         columns.append(ColumnValues(CATEGORY, ranks[column], np.array(values, dtype=np.str_)))
     return table_of(columns, offsets, None)
@@ -200,28 +200,25 @@ def _as_array(item: Any, where: str) -> np.ndarray:
             # NumPy converts [["a", 1]] to strings.
             array = np.array(item, dtype=object)
     except ValueError as error:
-        raise ValueError(f"{where} is ragged{_place_in(item, error)}; {_forms_for(item)}") from None
+        raise ValueError(f"{where} is ragged{_reason_of(item, error)}") from None
     return array if np.ma.is_masked(array) else np.asarray(array)
 
 
-def _place_in(item: Any, error: ValueError) -> str:
-    """Return where rows of different lengths are, or what NumPy says."""
+def _reason_of(item: Any, error: ValueError) -> str:
+    """Return where rows of different lengths are, or what NumPy says, and the expected form."""
     sizes = [len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in item]
     t = next((t for t, size in enumerate(sizes) if size != sizes[0]), None)
     if t is None or min(sizes) < 0:
-        return f" or not an array: {error}"
-    return f": position 0 has {sizes[0]} values, position {t} has {sizes[t]}"
-
-
-def _forms_for(item: Any) -> str:
-    """Return the expected forms, or the one that a list of lists of strings stands for."""
+        place = f" or not an array: {error}"
+    else:
+        place = f": position 0 has {sizes[0]} values, position {t} has {sizes[t]}"
     rows = [row for row in item if isinstance(row, (list, tuple)) and row]
     if rows and all(isinstance(value, str) for row in rows for value in row):
         return (
-            "expected lists of the same length, because the model was trained on tables; to use "
-            "lists of attributes, train on dicts {name: True}"
+            f"{place}; expected lists of the same length, because the model was trained on tables; "
+            "to use lists of attributes, train on dicts {name: True}"
         )
-    return FORMS
+    return f"{place}; {FORMS}"
 
 
 def _check_type(array: Any, where: str) -> Any:

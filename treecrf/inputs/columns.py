@@ -359,32 +359,28 @@ class CellNames:
 
 
 class ColumnSpecs:
-    """The values that each column may hold: as in training, or as the user specifies.
-
-    Columns that are in neither ``is_category`` nor ``is_not_category`` are what their values are.
-    """
+    """The values that each column may hold: as in training, or as the user specifies."""
 
     def __init__(
         self, names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
     ):
         self._names = names  # in error messages
-        self._schema = schema
-        self.is_category = self.is_not_category = self.is_boolean = np.zeros(n, dtype=bool)
+        self.schema = schema
+        selected = selected_columns(categorical, names, n) if schema is None else None
+        # Otherwise, columns are categories if their values are strings.
+        self.are_fixed = schema is not None or selected is not None
         if schema is not None:
-            self.is_category = schema.kinds == CATEGORY
-            self.is_boolean = schema.kinds == BOOLEAN
-            self.is_not_category = ~self.is_category
-        elif (selected := selected_columns(categorical, names, n)) is not None:
-            self.is_category, self.is_not_category = selected, ~selected
+            selected = schema.kinds == CATEGORY
+        self.is_category = np.zeros(n, dtype=bool) if selected is None else selected
 
     def reader(
         self, j: int, offsets: np.ndarray, positions: np.ndarray | None = None
     ) -> ColumnReader:
         """Make a reader of a column, whose values may be at some positions only."""
         spec = ColumnSpec()
-        if self._schema is not None:
-            spec = ColumnSpec.of_schema(self._schema, j)
-        elif self.is_category[j] or self.is_not_category[j]:
+        if self.schema is not None:
+            spec = ColumnSpec.of_schema(self.schema, j)
+        elif self.are_fixed:
             reason = "the column is not in categorical_features; expected numbers"
             spec = ColumnSpec(bool(self.is_category[j]), reason=reason)
         return ColumnReader(spec, CellNames(offsets, column_name(self._names, j), positions))

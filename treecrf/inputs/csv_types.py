@@ -131,7 +131,13 @@ class KindFinder:
             while not self._fits(self._possible[name][0], array, table.schema is None):
                 self._possible[name] = self._possible[name][1:]
                 if not self._possible[name]:
-                    raise self._unsupported(table, name, array)
+                    numbers, hint = "numbers", f"; --drop {name} leaves it out"
+                    if name in self._categories:
+                        numbers, hint = "whole numbers", ""
+                    raise TypeError(
+                        f"{table.name}: column {name!r} is of type {array.type}; expected "
+                        f"{numbers}, booleans or strings{hint}"
+                    )
 
     def kinds(self) -> dict[str, str]:
         """Return the first kind of each column that fits all of its values."""
@@ -150,15 +156,6 @@ class KindFinder:
             (converter.booleans if kind == AS_BOOLEAN else converter.numbers)(array)
             return True
         return False
-
-    def _unsupported(self, table: Table, name: str, array: Any) -> TypeError:
-        numbers, hint = "numbers", f"; --drop {name} leaves it out"
-        if name in self._categories:
-            numbers, hint = "whole numbers", ""
-        return TypeError(
-            f"{table.name}: column {name!r} is of type {array.type}; expected {numbers}, booleans "
-            f"or strings{hint}"
-        )
 
 
 def typed_text(

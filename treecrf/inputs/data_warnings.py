@@ -113,25 +113,21 @@ def warn_of_index(X: Any, others: dict[str, Any]) -> None:
         pairs = [(X, other)]
         if isinstance(X, list) and isinstance(other, (list, tuple)) and len(X) == len(other):
             pairs = list(zip(X, other, strict=True))
-        for i, (frame, column) in enumerate(pairs):
-            if _are_different(frame, column):
-                where = "" if frame is X else f"sequence {i}: "
+        for i, pair in enumerate(pairs):
+            one, two = (getattr(item, "index", None) for item in pair)
+            if not all(hasattr(index, "equals") for index in (one, two)):
+                continue
+            if len(one) != len(two) or one.equals(two):
+                continue
+            # An index that only counts rows says little, unless the other one has the same values.
+            counts = [hasattr(index, "step") and index.start == 0 for index in (one, two)]
+            if not any(counts) or one.isin(two).all():
+                where = "" if pair[0] is X else f"sequence {i}: "
                 warn(
                     f"{where}the index of {name} differs from that of X, but rows are matched by "
                     f"their order; if they are not in the same order, pass {name}.loc[X.index]"
                 )
                 break
-
-
-def _are_different(frame: Any, column: Any) -> bool:
-    """Return whether two indices of pandas differ, even in order, and neither only counts rows."""
-    one, other = (getattr(item, "index", None) for item in (frame, column))
-    if not all(hasattr(index, "equals") for index in (one, other)):
-        return False
-    if len(one) != len(other) or one.equals(other):
-        return False
-    counts = [hasattr(index, "step") and index.start == 0 for index in (one, other)]
-    return not any(counts) or bool(one.isin(other).all())
 
 
 def warn_of_time(frames: list, offsets: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -15,8 +16,13 @@ from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.values import floats_of_codes, short_repr
-from treecrf.inputs.vectors import Vectors, is_vector
+from treecrf.inputs.values import (
+    floats_of_codes,
+    is_number,
+    refuse_infinite,
+    short_repr,
+    stands_for_missing,
+)
 
 # Types of the attributes of one position, if they have no values.
 ROWS = (list, tuple, set, frozenset)
@@ -180,15 +186,17 @@ def _sorted_keys(keys: list, rows: list[dict], offsets: np.ndarray) -> np.ndarra
 def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndarray]:
     """Determine the kinds of columns, and mark those with values that need a `ColumnReader`."""
     flags, is_new = entries.flags, not entries.is_fixed
+    is_not_category = ~specs.is_category & specs.are_fixed
+    is_boolean = False if specs.schema is None else specs.schema.kinds == BOOLEAN
     strings, others = (flags & STRINGS) > 0, (flags & OTHER) > 0
     numbers = (flags & (BOOLEANS | NUMBERS)) > 0
     is_coded = np.array([codes is not None for codes in entries.codes], dtype=bool)
-    by_reader = others | (strings & (numbers | specs.is_not_category | ~is_coded))
-    by_reader |= (numbers & specs.is_category) | (specs.is_boolean & ((flags & BEYOND) > 0))
+    by_reader = others | (strings & (numbers | is_not_category | ~is_coded))
+    by_reader |= (numbers & specs.is_category) | (is_boolean & ((flags & BEYOND) > 0))
     for j in np.flatnonzero(strings & ~by_reader & is_new):
         by_reader[j] = "\0" in "".join(entries.codes[j].strings)
     kinds = np.where((flags & NUMBERS) > 0, NUMBER, BOOLEAN).astype(np.uint8)
-    kinds[~numbers] = np.where(specs.is_not_category, NUMBER, CATEGORY)[~numbers]
+    kinds[~numbers] = np.where(is_not_category, NUMBER, CATEGORY)[~numbers]
     return kinds, by_reader
 
 
@@ -217,3 +225,108 @@ def _entries_of(entries: Entries, chosen: np.ndarray) -> Iterator[tuple[int, np.
     starts = offsets_of(np.bincount(columns, minlength=len(chosen)))
     for j in np.flatnonzero(chosen).tolist():
         yield j, of_chosen[starts[j] : starts[j + 1]]
+
+
+# Vectors, such as embeddings: numbers with the names ``key[0]``, ``key[1]``, ...
+
+
+def is_vector(value: Any) -> bool:
+    """Return whether a value is a list or an array of values."""
+    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
+    return is_array or isinstance(value, (list, tuple))
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of one key: their positions, and a row of numbers for each."""
+
+    key: str
+    positions: np.ndarray
+    values: np.ndarray  # float64 (n_vectors, width)
+
+    @classmethod
+    def of(cls, rows: list[dict], key: str, offsets: np.ndarray, width: int = 0) -> Vectors:
+        """Read the vectors of a key; None is a vector of missing values.
+
+        ``width`` is the width in training, or 0. Errors if the widths differ, or some values are
+        not vectors of finite numbers.
+        """
+        positions = np.array([t for t, row in enumerate(rows) if key in row], dtype=np.int64)
+        vectors = [rows[t][key] for t in positions.tolist()]
+        is_present = np.array([vector is not None for vector in vectors], dtype=bool)
+        present = [vector for vector in vectors if vector is not None]
+
+        def where(i: int) -> str:
+            t = int(positions[is_present][i])
+            return f"{position_name(t, offsets)}, key {key!r}"
+
+        table = _table(present)
+        if table is None or (width and table.shape[1] != width):
+            _refuse_first(present, where, width)
+        values = np.full((len(vectors), width or table.shape[1]), np.nan)
+        refuse_infinite(table, lambda i: where(i // values.shape[1]))
+        values[is_present] = table
+        return cls(key, positions, values)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the values."""
+        return [f"{self.key}[{i}]" for i in range(self.values.shape[1])]
+
+    def added_to(self, table: sparse.csr_array, columns: np.ndarray) -> sparse.csr_array:
+        """Add the values to columns of a table, which has none of its own there."""
+        of_vectors = np.zeros(table.shape[1], dtype=bool)
+        of_vectors[columns] = True
+        if of_vectors[table.indices].any():
+            j = int(table.indices[of_vectors[table.indices]][0])
+            raise ValueError(
+                f"some dicts have the key {self.names[columns.tolist().index(j)]!r}, which is the "
+                f"name of a value of the vectors of {self.key!r}"
+            )
+        counts = np.zeros(table.shape[0] + 1, dtype=np.int64)
+        counts[self.positions + 1] = len(columns)
+        order = np.argsort(columns)
+        indices = np.tile(columns[order].astype(np.int32), len(self.positions))
+        values = self.values[:, order].ravel()
+        return table + sparse.csr_array((values, indices, np.cumsum(counts)), shape=table.shape)
+
+
+def _table(vectors: list) -> np.ndarray | None:
+    """Return vectors as rows of numbers; None if they are not, or their widths differ."""
+    if not all(map(is_vector, vectors)):
+        return None
+    if not vectors:
+        return np.zeros((0, 0))
+    try:
+        table = np.asarray(vectors)
+    except ValueError:
+        return None
+    if table.ndim != 2 or not table.shape[1] or table.dtype.kind not in "biufO":
+        return None
+    kinds = set(map(type, table.flat)) if table.dtype.kind == "O" else ()
+    are_numbers = all(is_number(kind) or stands_for_missing(kind) for kind in kinds)
+    return table.astype(np.float64) if are_numbers else None
+
+
+def _refuse_first(vectors: list, where: Any, width: int) -> None:
+    """Raise an error about the first vector that does not fit."""
+    before = "in training" if width else f"at {where(0)}"
+    for i, vector in enumerate(vectors):
+        if not is_vector(vector):
+            raise TypeError(
+                f"{where(i)}: {short_repr(vector)} is of type {type(vector).__name__}; expected a "
+                "vector of numbers, as at other positions"
+            )
+        table = _table([vector])
+        if table is None:
+            raise ValueError(
+                f"{where(i)}: {short_repr(vector)} is not a vector of numbers; expected a list or "
+                "a 1-D array of at least one number"
+            )
+        n = table.shape[1]
+        if width and n != width:
+            raise ValueError(
+                f"{where(i)}: a vector of {n} values, but {width} {before}; expected vectors of "
+                "the same width"
+            )
+        width = n

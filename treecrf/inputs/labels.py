@@ -165,24 +165,20 @@ def _find_choices(array: np.ndarray, where: str) -> dict[int, np.ndarray]:
     """Return the possible labels, sorted, of the positions with sets."""
     if array.dtype.kind != "O" or not any(issubclass(k, SETS) for k in set(map(type, array))):
         return {}
-    return {
-        t: _read_set(labels, f"{where}, position {t}")
-        for t, labels in enumerate(array)
-        if isinstance(labels, SETS)
-    }
-
-
-def _read_set(labels: set | frozenset, where: str) -> np.ndarray:
-    """Return the labels of a set, sorted."""
-    if not labels:
-        raise ValueError(f"{where}: the set of labels is empty")
-    try:
-        return np.unique(label_array(list(labels), where))
-    except (ValueError, TypeError):
-        raise TypeError(
-            f"{where}: {short_repr(labels)} holds values that are not labels; expected a set of "
-            "strings or of integers"
-        ) from None
+    choices = {}
+    for t, labels in enumerate(array):
+        if not isinstance(labels, SETS):
+            continue
+        if not labels:
+            raise ValueError(f"{where}, position {t}: the set of labels is empty")
+        try:
+            choices[t] = np.unique(label_array(list(labels), where))
+        except (ValueError, TypeError):
+            raise TypeError(
+                f"{where}, position {t}: {short_repr(labels)} holds values that are not labels; "
+                "expected a set of strings or of integers"
+            ) from None
+    return choices
 
 
 def _join(parts: list[Labels]) -> Labels:

@@ -47,7 +47,18 @@ def as_sequences(
     if segmentation.may_be_empty:
         present = np.array([not is_empty(item) for item in items], dtype=bool)
         if not present.any():
-            return _without_positions(X, len(items), segmentation)
+            # Empty sequences have no form that a model could refuse.
+            offsets = np.zeros(len(items) + 1, dtype=np.int64)
+            if is_long:
+                groups = [] if segmentation.column and is_frame(X) else None
+                offsets = segmentation.offsets(0, groups)
+            return ListedSequences(
+                items=[""] * (len(offsets) - 1),
+                form="symbols",
+                offsets=offsets,
+                n_features=1,
+                dtype=np.dtype("U1"),
+            )
         if not present.all():
             items = [items[i] for i in np.flatnonzero(present)]
             segmentation = replace(segmentation, present=present)
@@ -57,7 +68,14 @@ def as_sequences(
     ):
         mask = [matches(item) for item in items]
         if any(mask):
-            _check_forms(items, mask, name, segmentation)
+            wheres = segmentation.item_names(len(items))
+            for item, where, has_form in zip(items, wheres, mask, strict=True):
+                # An empty list has no form.
+                if not has_form and (not hasattr(item, "__len__") or len(item)):
+                    raise ValueError(
+                        f"{where} is {describe(item)}, {wheres[mask.index(True)]} is {name}; "
+                        "expected sequences of the same form"
+                    )
             return read(items, segmentation, schema, categorical_features)
     widths = widths_of_strings(items)
     if widths and are_attribute_lists(items, widths, schema):
@@ -82,28 +100,6 @@ def is_empty(item: Any) -> bool:
     if isinstance(shape, tuple) and shape:
         return type(shape[0]) is int and shape[0] == 0
     return isinstance(item, (str, list, tuple)) and not item
-
-
-def _without_positions(X: Any, n: int, segmentation: Segmentation) -> Sequences:
-    """Return empty sequences, which have no form that a model could refuse."""
-    offsets = np.zeros(n + 1, dtype=np.int64)
-    if segmentation.is_long:
-        offsets = segmentation.offsets(0, [] if segmentation.column and is_frame(X) else None)
-    items = [""] * (len(offsets) - 1)
-    return ListedSequences(
-        items=items, form="symbols", offsets=offsets, n_features=1, dtype=np.dtype("U1")
-    )
-
-
-def _check_forms(items: list, mask: list[bool], name: str, segmentation: Segmentation) -> None:
-    """Raise ValueError if a sequence has another form; an empty list has no form."""
-    wheres = segmentation.item_names(len(items))
-    for item, where, matches in zip(items, wheres, mask, strict=True):
-        if not matches and (not hasattr(item, "__len__") or len(item)):
-            raise ValueError(
-                f"{where} is {describe(item)}, {wheres[mask.index(True)]} is {name}; "
-                "expected sequences of the same form"
-            )
 
 
 def _listed(X: Any, schema: InputSchema | None) -> list:

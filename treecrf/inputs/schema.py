@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
 
 from treecrf.inputs._dicts import StringCodes
-from treecrf.inputs.vectors import vectors_among
 from treecrf.utils.checks import check_categories, check_counts, check_names, require
 
 # Kinds of columns.
@@ -40,8 +40,18 @@ class InputSchema:
 
     @cached_property
     def vectors(self) -> dict[str, np.ndarray]:
-        """The keys of dicts that may hold vectors, and the columns of their values."""
-        return {} if self.names is None else vectors_among(self.names, self.kinds == NUMBER)
+        """The keys of dicts that may hold vectors, and the columns of their values.
+
+        The values of a vector with the key ``key`` have the names ``key[0]``, ``key[1]``, ...
+        """
+        if self.names is None:
+            return {}
+        numbers = {self.names[j]: j for j in np.flatnonzero(self.kinds == NUMBER).tolist()}
+        vectors = {}
+        for key in [name.removesuffix("[0]") for name in numbers if name.endswith("[0]")]:
+            parts = takewhile(numbers.__contains__, (f"{key}[{i}]" for i in count()))
+            vectors[key] = np.array([numbers[part] for part in parts])
+        return vectors
 
     @cached_property
     def known_symbols(self) -> frozenset:

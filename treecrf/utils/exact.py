@@ -117,7 +117,11 @@ class ExactSum:
         for block in _blocks(values):
             if not np.abs(block).max() <= MAX_EXACT:
                 is_large = ~(np.abs(block) <= MAX_EXACT)
-                total += _sum_of_large(block[is_large].tolist())
+                large = block[is_large].tolist()
+                # They are multiples of the unit unless they are infinite.
+                finite = [value.as_integer_ratio() for value in large if math.isfinite(value)]
+                units = sum((n << SUM_BITS) // d for n, d in finite)
+                total += cls(units, sum(value for value in large if not math.isfinite(value)))
                 block = block[~is_large]
             # 64 bits hold the sums of a block of values up to 2**29.
             high, low = integer_parts(block * 2.0**-12)
@@ -139,13 +143,6 @@ class ExactSum:
             return self.units / 2**SUM_BITS
         except OverflowError:
             return math.inf if self.units > 0 else -math.inf
-
-
-def _sum_of_large(values: list[float]) -> ExactSum:
-    """Sum values beyond `MAX_EXACT`, which are multiples of the unit unless they are infinite."""
-    finite = [value.as_integer_ratio() for value in values if math.isfinite(value)]
-    units = sum((n << SUM_BITS) // d for n, d in finite)
-    return ExactSum(units, sum(value for value in values if not math.isfinite(value)))
 
 
 def exact_sum(values: np.ndarray) -> float:

@@ -311,7 +311,13 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
     happens, the path holds the old or the new content. A device, for example, raises OSError.
     """
     target = os.path.realpath(os.fsdecode(path))
-    exists = _is_regular(target)
+    exists = False
+    with contextlib.suppress(FileNotFoundError):
+        mode, exists = os.stat(target).st_mode, True
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a regular file", target)
     # Neither process numbers nor times are unique: containers share folders, threads share numbers.
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f"{name[:MAX_REPEATED]}.{secrets.token_hex(8)}.tmp")
@@ -327,16 +333,3 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-def _is_regular(path: str) -> bool:
-    """Return whether a file exists; raises OSError if the path is not a regular file."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return False
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "not a regular file", path)
-    return True

@@ -14,7 +14,6 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from os import PathLike
 from typing import IO, Any
 
@@ -40,23 +39,57 @@ class Scratch:
     """A folder for temporary files.
 
     The files have no names, so nothing is left of them however the process ends, and other files in
-    the folder are not touched. Their space is free again when their arrays are no longer used. A
-    full disk raises OSError.
+    the folder are not touched. They are large and hold many arrays each, because every mapped file
+    takes a descriptor. Their space is free again when their arrays are no longer used. A full disk
+    raises OSError.
     """
 
     def __init__(self, folder: str | PathLike):
         self.folder = os.fspath(folder)
         check_folder(self.folder)
-        self._arena = _Arena(self.folder)
+        self._rest = memoryview(b"")
+        self._n_bytes = 0
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
         """Return an array of zeros in a file, in C order, like `numpy.zeros`."""
-        return self._arena.allocate(shape, np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        if not n_bytes:
+            return np.zeros(shape, dtype)
+        return np.frombuffer(self._take(n_bytes), dtype).reshape(shape)
 
     def store(self, items: Iterable[Any]) -> list[Stored]:
-        """Write objects to files one by one, with all large arrays that they hold."""
-        arena = _Arena(self.folder)
-        return [arena.store(item) for item in items]
+        """Write objects to new files one by one, with all large arrays that they hold."""
+        files, stored = Scratch(self.folder), []
+        for item in items:
+            header, buffers = pickled(item)
+            ends = np.cumsum([0, *(_aligned(buffer.nbytes) for buffer in buffers)]).tolist()
+            space, views = files._take(ends[-1]), []
+            for buffer, start in zip(buffers, ends, strict=False):
+                view = space[start : start + buffer.nbytes]
+                view[:] = buffer
+                views.append(view.toreadonly())
+            stored.append(Stored(header, views))
+        return stored
+
+    def _take(self, n_bytes: int) -> memoryview:
+        size = _aligned(n_bytes)
+        if size > len(self._rest):
+            self._rest = self._file(size)
+        taken, self._rest = self._rest[:n_bytes], self._rest[size:]
+        return taken
+
+    def _file(self, needed: int) -> memoryview:
+        """Map a new file with at least this number of bytes."""
+        size = max(needed, min(max(self._n_bytes, MIN_FILE_BYTES), MAX_FILE_BYTES))
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            try:
+                size = _reserve(file, needed, size)
+                mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE))
+            except OSError as error:
+                raise described(error, self.folder, needed) from None
+        self._n_bytes += size
+        return mapped
 
 
 class Stored:
@@ -69,52 +102,6 @@ class Stored:
     def __call__(self) -> Any:
         """Return the object. Its large arrays cannot be written to."""
         return pickle.loads(self._header, buffers=self._buffers)
-
-
-class _Arena:
-    """Large files that hold many arrays each, because every mapped file takes a descriptor."""
-
-    def __init__(self, folder: str):
-        self._folder = folder
-        self._rest = memoryview(b"")
-        self._n_bytes = 0
-
-    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if not n_bytes:
-            return np.zeros(shape, dtype)
-        return np.frombuffer(self._take(n_bytes), dtype).reshape(shape)
-
-    def store(self, item: Any) -> Stored:
-        header, buffers = pickled(item)
-        ends = np.cumsum([0, *(_aligned(buffer.nbytes) for buffer in buffers)]).tolist()
-        space = self._take(ends[-1])
-        views = [
-            space[start : start + buffer.nbytes]
-            for buffer, (start, _) in zip(buffers, pairwise(ends), strict=True)
-        ]
-        for view, buffer in zip(views, buffers, strict=True):
-            view[:] = buffer
-        return Stored(header, [view.toreadonly() for view in views])
-
-    def _take(self, n_bytes: int) -> memoryview:
-        size = _aligned(n_bytes)
-        if size > len(self._rest):
-            self._rest = self._file(size)
-        taken, self._rest = self._rest[:n_bytes], self._rest[size:]
-        return taken
-
-    def _file(self, needed: int) -> memoryview:
-        """Map a new file with at least this number of bytes."""
-        size = max(needed, min(max(self._n_bytes, MIN_FILE_BYTES), MAX_FILE_BYTES))
-        with tempfile.TemporaryFile(dir=self._folder) as file:
-            try:
-                size = _reserve(file, needed, size)
-                mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE))
-            except OSError as error:
-                raise described(error, self._folder, needed) from None
-        self._n_bytes += size
-        return mapped
 
 
 def check_folder(folder: str) -> None:

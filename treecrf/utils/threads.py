@@ -107,9 +107,12 @@ class Threads:
         return self._pool
 
     def release_memory(self) -> None:
-        """Return memory that the threads have freed to the system, if there are several."""
-        if self._pool is not None:
-            return_freed_memory()
+        """Return memory that the threads have freed to the system, if there are several.
+
+        The GNU C library keeps it for the thread that allocated it; no other thread can use it.
+        """
+        if self._pool is not None and _malloc_trim is not None:
+            _malloc_trim(0)
 
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
         """Cut sequences into runs with about the same number of positions.
@@ -144,15 +147,6 @@ def check_memory(n_bytes: int, message: str) -> None:
         np.empty(n_bytes, dtype=np.uint8)
     except MemoryError:
         raise MemoryError(message) from None
-
-
-def return_freed_memory() -> None:
-    """Return freed memory to the system.
-
-    The GNU C library keeps it for the thread that allocated it; no other thread can use it.
-    """
-    if _malloc_trim is not None:
-        _malloc_trim(0)
 
 
 @contextmanager

@@ -44,7 +44,12 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
     if name in TABLES:
         data = read_table(table_file(source, name, reading), reading, model)
     else:
-        _refuse_table_options(name, reading)
+        for option in ("label", "group", "drop", "category", "missing"):
+            if getattr(reading, option) and (option, name) != ("label", "conllu"):
+                raise ValueError(
+                    f"--{option} requires a table with named columns; the format {name} "
+                    f"{LABELS[name] if option == 'label' else 'is none'}"
+                )
         data = READERS[name](source, reading, model)
     of_symbols = model is not None and model.schema.form == "symbols"
     return data.as_symbols() if of_symbols else data
@@ -75,15 +80,6 @@ def _format_of_ending(source: Source) -> str | None:
     endings = [ending for ending in Path(source.path).suffixes if ending != ".gz"]
     others = {f".{name}": name for name in READERS}
     return (FORMAT_OF_ENDING | others).get(endings[-1].lower()) if endings else None
-
-
-def _refuse_table_options(name: str, reading: Reading) -> None:
-    for option in ("label", "group", "drop", "category", "missing"):
-        if getattr(reading, option) and (option, name) != ("label", "conllu"):
-            raise ValueError(
-                f"--{option} requires a table with named columns; the format {name} "
-                f"{LABELS[name] if option == 'label' else 'is none'}"
-            )
 
 
 def format_of_content(head: bytes, is_whole: bool) -> str | None:
