@@ -68,12 +68,10 @@ def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *
     return function.load()(*parts, *arguments)
 
 
-def _placed(keys: list[str], workers: Sequence[str] | None) -> AbstractContextManager:
-    """Submit each task in this context for its worker; others may run it if that is gone."""
-    if workers is None:
-        return nullcontext()
-    worker_of = dict(zip(keys, workers, strict=True))
-    return dask.annotate(workers=worker_of.__getitem__, allow_other_workers=True)
+def _name_of(function: Callable[..., Any], arguments: Sequence) -> str:
+    """Return the name of a task; a function that calls another one takes it as an argument."""
+    function = [function, *(arg for arg in arguments if isinstance(arg, FunctionType))][-1]
+    return getattr(function, "__name__", "call").strip("_").replace("_", "-")
 
 
 class Cluster:
@@ -138,13 +136,16 @@ class Cluster:
         own = [arg.items for arg in arguments if isinstance(arg, PerPartition)]
         given = [Pickled([items[i] for items in own]) for i in range(n)]
         shared = [PerPartition(()) if isinstance(a, PerPartition) else a for a in arguments]
-        operation = self._operation(function, shared)
-        common: Any = Pickled(shared)
+        name, common = _name_of(function, shared), Pickled(shared)
         if len(common.data) * n > MANY_BYTES:
-            key = operation("arguments-")
-            common = self._noted([self.client.submit(load, common, key=key, pure=False)])[0]
-        keys = [f"{operation()}-{i}" for i in range(n)]
-        with _placed(keys, workers):
+            common = self._submit(f"arguments-{name}", load, common)
+        key = self._key(name)
+        keys = [f"{key}-{i}" for i in range(n)]
+        placed: AbstractContextManager = nullcontext()
+        if workers is not None:
+            worker_of = dict(zip(keys, workers, strict=True)).__getitem__
+            placed = dask.annotate(workers=worker_of, allow_other_workers=True)
+        with placed:
             futures = self.client.map(
                 call,
                 [Pickled(function)] * n,
@@ -155,7 +156,8 @@ class Cluster:
                 key=keys,
                 pure=False,
             )
-        return self._noted(futures)
+        self._futures.update(futures)
+        return futures
 
     def submit_call(
         self,
@@ -165,45 +167,39 @@ class Cluster:
         worker: str | None = None,
     ) -> Future:
         """Submit one task, ``function(list of parts, *arguments)``, for a worker if it exists."""
-        operation = self._operation(function, arguments)
-        future = self.client.submit(
+        return self._submit(
+            _name_of(function, arguments),
             call,
             Pickled(function),
             self.versions,
             Pickled(arguments),
             Pickled(()),
             list(parts),
-            key=operation(),
-            pure=False,
             workers=worker,
             allow_other_workers=worker is not None,
         )
-        return self._noted([future])[0]
 
     def submit_value(self, value: Any, name: str) -> Future:
         """Submit a task whose result is a value; unlike scattered data, it cannot get lost."""
-        self._n_operations += 1
-        key = f"{PREFIX}{name}-{self._id}-{self._n_operations}"
-        return self._noted([self.client.submit(load, Pickled(value), key=key, pure=False)])[0]
+        return self._submit(name, load, Pickled(value))
 
     def submit_delayed(self, values: Sequence[Any]) -> list[Future]:
         """Submit delayed objects; futures are passed through."""
         futures = self.client.compute(list(values))
-        self._noted([new for old, new in zip(values, futures, strict=True) if new is not old])
+        self._futures.update(
+            new for old, new in zip(values, futures, strict=True) if new is not old
+        )
         return futures
 
-    def _noted(self, futures: list[Future]) -> list[Future]:
-        self._futures.update(futures)
-        return futures
+    def _submit(self, name: str, *task: Any, **where: Any) -> Future:
+        future = self.client.submit(*task, key=self._key(name), pure=False, **where)
+        self._futures.add(future)
+        return future
 
-    def _operation(self, function: Callable[..., Any], arguments: Sequence) -> Callable[..., str]:
-        """Return a function that makes keys of tasks; the dashboard groups them by function."""
+    def _key(self, name: str) -> str:
+        """Return the key of a new task; the dashboard groups tasks by the name."""
         self._n_operations += 1
-        # A function that calls another one takes it as an argument.
-        function = [function, *(arg for arg in arguments if isinstance(arg, FunctionType))][-1]
-        name = getattr(function, "__name__", "call").strip("_").replace("_", "-")
-        number = f"-{self._id}-{self._n_operations}"
-        return lambda kind="": f"{PREFIX}{kind}{name}{number}"
+        return f"{PREFIX}{name}-{self._id}-{self._n_operations}"
 
     # Waiting
 
