@@ -100,7 +100,6 @@ class Cluster:
         self._id = uuid.uuid4().hex[:8]
         self._n_operations = 0
         self._seen_at = time.monotonic()
-        self._workers: set[str] = set()
         self._info: dict[str, dict] = {}
         self._futures: WeakSet[Future] = WeakSet()
         self._note_workers()
@@ -300,8 +299,7 @@ class Cluster:
             info = self.client.scheduler_info(n_workers=-1, callback_timeout=TRANSFER)["workers"]
         except (OSError, TimeoutError):
             return
-        lost = [address for address in self._workers - info.keys() if self._is_loss(address)]
-        self._workers = set(info)
+        lost = [address for address in self._info.keys() - info.keys() if self._is_loss(address)]
         if any(worker.get("status", "running") == "running" for worker in info.values()):
             self._seen_at = time.monotonic()
         self._info = info

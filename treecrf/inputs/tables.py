@@ -99,71 +99,26 @@ def other_columns(raw: RawData) -> dict[str, str]:
 
 
 class TableReader:
-    """Reader of the pieces of a table, whose first rows, and the number of rows, are ``bounds``.
+    """Reader of some columns of tables, one table after another, in pieces.
 
-    ``columns`` are not features, see `other_columns`.
+    ``columns`` are not features, see `other_columns`. The tables are scanned before they are read.
     """
 
-    def __init__(self, table: ConcatenatedTable, columns: dict[str, str], bounds: np.ndarray):
-        self._table = table
-        self._columns = columns
-        self.bounds = bounds
+    bounds: np.ndarray  # the first row of each piece, and the number of rows
+    convert: Callable[[Any], Any]  # of record batches, to the same types in all tables
 
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    def loads(self) -> list[Callable[[], RawData]]:
-        """Return a function for each piece that reads it."""
-        return [partial(self.read, i) for i in range(len(self))]
-
-    def read(self, i: int) -> RawData:
-        """Read piece i; ValueError if a number is infinite."""
-        # Pools keep the memory of the piece before.
-        import_pyarrow().default_memory_pool().release_unused()
-        start, stop = self.bounds[i : i + 2].tolist()
-        rows, weight = self._table.read(start, stop), None
-        if "sample_weight" in self._columns:
-            weight = rows.column(self._columns["sample_weight"]).to_numpy()
-            rows = rows.drop_columns(self._columns["sample_weight"])
-        self._refuse_infinite(rows, start)
-        place_of = self._table.place_of
-        return RawData(
-            rows,
-            self._columns["y"],
-            Segmentation(groups=self._columns["groups"]),
-            weight,
-            place=f"rows from {place_of(start)} to {place_of(stop - 1)}",
-        )
-
-    def _refuse_infinite(self, rows: Any, start: int) -> None:
-        """Raise ValueError for an infinite number, with its file and row."""
-
-        def where(i: int) -> str:
-            return f"{self._table.place_of(first + i)}, column {field.name!r}"
-
-        is_floating = import_pyarrow().types.is_floating
-        for field in rows.schema:
-            if field.name in self._columns.values() or not is_floating(field.type):
-                continue
-            first = start
-            for chunk in rows.column(field.name).chunks:
-                values = chunk.to_numpy(zero_copy_only=False)
-                refuse_infinite(values, where)
-                first += len(values)
-
-
-class ConcatenatedTable:
-    """Some columns of tables, one table after another."""
-
-    def __init__(self, tables: Sequence[Table], names: list[str]):
+    def __init__(self, tables: Sequence[Table], names: list[str], columns: dict[str, str]):
         self._pa = import_pyarrow()
         self._tables = tables
-        self.names = names
+        self._names = names
+        self._columns = columns
         self._ends: list[int] = []  # of the tables that have been scanned
         self._position = 0
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
-        self.convert: Callable[[Any], Any]  # of record batches, to the same types in all tables
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
 
     @property
     def n_rows(self) -> int:
@@ -185,7 +140,7 @@ class ConcatenatedTable:
         table, start = self._tables[i], self._ends[i - 1] if i else 0
         return f"{table.name}, row {row - start + table.first_row}"
 
-    def read(self, start: int, stop: int) -> Any:
+    def rows(self, start: int, stop: int) -> Any:
         """Return rows as a table of pyarrow; reading is fastest in the order of the rows."""
         if start != self._position or not start:
             self._batches, self._rest = self._from_row(start), None
@@ -202,8 +157,46 @@ class ConcatenatedTable:
         start = 0
         for table, end in zip(self._tables, self._ends, strict=True):
             if first < end:
-                yield from map(self.convert, table.batches(self.names, max(0, first - start)))
+                yield from map(self.convert, table.batches(self._names, max(0, first - start)))
             start = end
+
+    def loads(self) -> list[Callable[[], RawData]]:
+        """Return a function for each piece that reads it."""
+        return [partial(self.read, i) for i in range(len(self))]
+
+    def read(self, i: int) -> RawData:
+        """Read piece i; ValueError if a number is infinite."""
+        # Pools keep the memory of the piece before.
+        self._pa.default_memory_pool().release_unused()
+        start, stop = self.bounds[i : i + 2].tolist()
+        rows, weight = self.rows(start, stop), None
+        if "sample_weight" in self._columns:
+            weight = rows.column(self._columns["sample_weight"]).to_numpy()
+            rows = rows.drop_columns(self._columns["sample_weight"])
+        self._refuse_infinite(rows, start)
+        return RawData(
+            rows,
+            self._columns["y"],
+            Segmentation(groups=self._columns["groups"]),
+            weight,
+            place=f"rows from {self.place_of(start)} to {self.place_of(stop - 1)}",
+        )
+
+    def _refuse_infinite(self, rows: Any, start: int) -> None:
+        """Raise ValueError for an infinite number, with its file and row."""
+
+        def where(i: int) -> str:
+            return f"{self.place_of(first + i)}, column {field.name!r}"
+
+        for field in rows.schema:
+            is_floating = self._pa.types.is_floating(field.type)
+            if field.name in self._columns.values() or not is_floating:
+                continue
+            first = start
+            for chunk in rows.column(field.name).chunks:
+                values = chunk.to_numpy(zero_copy_only=False)
+                refuse_infinite(values, where)
+                first += len(values)
 
 
 class GroupBoundaries:
@@ -342,32 +335,33 @@ def open_tables(
     features = [name for name in names if name not in others]
     if not features:
         raise ValueError(f"{first.name}: no columns are left as features")
-    table, converter = ConcatenatedTable(tables, names), ArrowConverter(options.missing)
-    groups = GroupBoundaries(converter, group, table.place_of)
+    reader, converter = TableReader(tables, names, columns), ArrowConverter(options.missing)
+    groups = GroupBoundaries(converter, group, reader.place_of)
     if first.schema is None:
         categories = _categories(features, options, categorical_features)
         plain = [name for name in features if name not in categories]
         finder = KindFinder(converter, plain, [*categories, columns["y"]])
-        for source, batch in table.scan(names):
-            finder.add(batch, source)
+        for table, batch in reader.scan(names):
+            finder.add(batch, table)
             groups.add(batch.column(group))
         kinds = finder.kinds() | {group: AS_TEXT}
         if "sample_weight" in columns:
             kinds[columns["sample_weight"]] = AS_NUMBER
         kinds = {name: kinds[name] for name in names}
-        table.convert = partial(typed_text, converter, kinds, frozenset(categories))
+        reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
         types = _common_types(tables, names)
-        table.convert = partial(_cast, types)
-        for _, batch in table.scan([group]):
+        reader.convert = partial(_cast, types)
+        for _, batch in reader.scan([group]):
             groups.add(_cast({group: types[group]}, batch).column(0))
-    if not table.n_rows:
+    if not reader.n_rows:
         raise ValueError(f"{first.name}: the table has no rows")
-    groups.check(lambda row: table.read(row, row + 1).column(group)[0].as_py())
-    sample = table.read(0, min(table.n_rows, SAMPLE_ROWS))
+    groups.check(lambda row: reader.rows(row, row + 1).column(group)[0].as_py())
+    sample = reader.rows(0, min(reader.n_rows, SAMPLE_ROWS))
     offsets = groups.offsets()
     starts = [start for start, _ in runs(offsets, piece_rows(sample.nbytes / len(sample)))]
-    return TableReader(table, columns, np.append(offsets[starts], table.n_rows))
+    reader.bounds = np.append(offsets[starts], reader.n_rows)
+    return reader
 
 
 def _open(path: str, options: TableOptions) -> TableFile:
