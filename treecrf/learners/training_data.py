@@ -15,6 +15,7 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import reversed_positions, split_sequences
+from treecrf.inputs.parts import named
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, cut, joined
 from treecrf.inputs.tables import are_tables, joined_pieces
@@ -358,11 +359,8 @@ def read_validation(
     """Read the user's validation data, or None; error messages name them as such."""
     if not has_validation(raw):
         return None
-    try:
+    with named(name):
         return label(raw, *raw.read(schema))
-    except (ValueError, TypeError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}: {error}") from error
 
 
 def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
