@@ -40,7 +40,7 @@ from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.parameters import warn_without_effect
-from treecrf.utils.validation import documented_as
+from treecrf.utils.validation import documented, documented_as
 
 # What follows the first line of each class's docstring.
 DOCUMENTATION = """
@@ -58,6 +58,17 @@ See Also
 --------
 treecrf.LOCAL : The estimator for local data.
 """
+# What the docstrings of all predictions say.
+OF_PREDICTIONS = {
+    "raises": """Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        TypeError, ValueError
+            If X is a single delayed object or future, or another collection of Dask, or a data
+            frame that lacks columns of the training data, or an argument is not supported.
+            Partitions raise the errors of the local method when they are computed."""
+}
 
 
 class DaskMixin:
@@ -250,6 +261,7 @@ class DaskMixin:
 
     # Prediction
 
+    @documented(OF_PREDICTIONS)
     def predict(self, X: Any, **options: Any) -> Any:
         """Predict the label of every position.
 
@@ -268,17 +280,11 @@ class DaskMixin:
             the data frame, and the name of the column of labels in training, or ``label`` if it
             had none. A bag has one array for each sequence.
 
-        Raises
-        ------
-        NotFittedError
-            If the model has not been fitted.
-        TypeError, ValueError
-            If X is a single delayed object or future, or another collection of Dask, or a data
-            frame that lacks columns of the training data, or an argument is not supported.
-            Partitions raise the errors of the local method when they are computed.
+        $raises
         """
         return self._predicted("predict", X, options)
 
+    @documented(OF_PREDICTIONS)
     def predict_proba(self, X: Any, **options: Any) -> Any:
         """Predict the probability of every label at every position, given the whole sequence.
 
@@ -296,17 +302,11 @@ class DaskMixin:
             has the index of X and a column for each of ``classes_``, whose name is the label as a
             string.
 
-        Raises
-        ------
-        NotFittedError
-            If the model has not been fitted.
-        TypeError, ValueError
-            If X is a single delayed object or future, or another collection of Dask, or a data
-            frame that lacks columns of the training data, or an argument is not supported.
-            Partitions raise the errors of the local method when they are computed.
+        $raises
         """
         return self._predicted("predict_proba", X, options)
 
+    @documented(OF_PREDICTIONS)
     def decode(self, X: Any, n_best: int = 1, **options: Any) -> Any:
         """Find the most probable label sequences and their log-probabilities.
 
@@ -326,14 +326,7 @@ class DaskMixin:
             and ``log_probability`` (of the whole sequence). A bag has a pair of labels and
             log-probability for each sequence. A delayed object is the result of the local `decode`.
 
-        Raises
-        ------
-        NotFittedError
-            If the model has not been fitted.
-        TypeError, ValueError
-            If X is a single delayed object or future, or another collection of Dask, or a data
-            frame that lacks columns of the training data, or an argument is not supported.
-            Partitions raise the errors of the local method when they are computed.
+        $raises
         """
         return self._predicted("decode", X, {"n_best": n_best} | options)
 
