@@ -296,28 +296,24 @@ class CopiedBatches(Table):
         self._take_schema(reader.schema)
         pa = self._pa = import_pyarrow()
         folder = folder or tempfile.gettempdir()
-        self._full: OSError | None = None
+        full, n_bytes = None, 0
         try:
             with tempfile.TemporaryFile(dir=folder) as file:
-                self._write(reader, file, folder)
+                try:
+                    with pa.ipc.new_stream(pa.PythonFile(file, "w"), reader.schema) as writer:
+                        for batch in reader:
+                            n_bytes = batch.nbytes
+                            writer.write_batch(batch)
+                    file.flush()
+                except OSError as error:
+                    # The free space is measured before the file is gone.
+                    full = described(error, folder, n_bytes)
+                    raise
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             # Closing a file writes the rest of its buffer again, with an error without numbers.
-            raise self._full or described(error, folder, 0) from None
+            raise full or described(error, folder, 0) from None
         self._content = pa.py_buffer(mapped)
-
-    def _write(self, reader: Any, file: IO[bytes], folder: str) -> None:
-        n_bytes = 0
-        try:
-            with self._pa.ipc.new_stream(self._pa.PythonFile(file, "w"), reader.schema) as writer:
-                for batch in reader:
-                    n_bytes = batch.nbytes
-                    writer.write_batch(batch)
-            file.flush()
-        except OSError as error:
-            # The free space is measured before the file is gone.
-            self._full = described(error, folder, n_bytes)
-            raise
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""

@@ -224,21 +224,18 @@ class _Column:
         if self._kind == AS_NUMBER:
             return self._converter.numbers(array)
         if self._kind == AS_BOOLEAN:
-            return self._booleans(array)
+            try:
+                return self._converter.booleans(array)
+            except ValueError:
+                values = self._converter.numbers(array)
+                if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+                    raise
+                return values
         if self._kind == AS_WHOLE and not self._converter.are_whole(array):
             raise ValueError("not whole")
         values, indices = self._converter.categories(array)
         kind = int if self._kind == AS_WHOLE else str
         return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
-
-    def _booleans(self, array: Any) -> np.ndarray:
-        try:
-            return self._converter.booleans(array)
-        except ValueError:
-            values = self._converter.numbers(array)
-            if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-                raise
-            return values
 
     def _refusal(self, array: Any, row: int) -> ValueError:
         for i in range(len(array)):
