@@ -64,7 +64,6 @@ class DaskShards:
 
         ``again`` returns the step with the trees from an iteration on.
         """
-        self._move_shards()
         cluster, generation = self.cluster, -1
         answers: dict[int, Future] = {}  # of the shards that have carried out the step
         steps: dict[int, IterationRequest] = {}  # with more trees, for shards that lack them
@@ -72,6 +71,7 @@ class DaskShards:
         def submit() -> Future:
             """Submit the tasks that are not done yet."""
             nonlocal generation
+            self._move_shards()
             shards = self.futures()
             if generation != cluster.generation:
                 answers.clear()
@@ -80,16 +80,11 @@ class DaskShards:
             late = [i for i in left if i in steps]
             # The trees of a usual step are sent once to each worker.
             usual = [i for i in left if i not in steps]
-            for numbers, request in (
-                (usual, step),
-                (late, PerPartition([steps[i] for i in late])),
-            ):
+            requests = (usual, step), (late, PerPartition([steps[i] for i in late]))
+            for numbers, request in requests:
                 parts, workers = [(shards[i],) for i in numbers], [self.homes[i] for i in numbers]
-                answers.update(
-                    zip(
-                        numbers, cluster.submit_calls(draw, parts, (request,), workers), strict=True
-                    )
-                )
+                drawn = cluster.submit_calls(draw, parts, (request,), workers)
+                answers.update(zip(numbers, drawn, strict=True))
             given = [self.growing_future, *(answers[i] for i in range(len(shards)))]
             without_trees, of_hosts = again(step.n_iter), dict(self._threads_of_hosts)
             return cluster.submit_call(grow, given, without_trees, self._n_jobs, of_hosts)
