@@ -244,18 +244,13 @@ def weights_in(
     """
     if growth.subsample >= 1:
         return positions
+    hashes = subsample_hashes(keys, growth, iteration)
     if last_chosen is None:
-        chosen = subsample(keys, growth, iteration)
+        chosen = smallest(hashes, subsample_size(len(keys), growth))
     else:
-        chosen = subsample_hashes(keys, growth, iteration) <= np.uint64(last_chosen)
+        chosen = hashes <= np.uint64(last_chosen)
     weights = np.repeat(chosen, np.diff(offsets)).astype(np.float64)
     return weights if positions is None else weights * positions
-
-
-def subsample(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:
-    """Choose the sequences of an iteration; bool array (n_sequences,)."""
-    n_chosen = subsample_size(len(keys), growth)
-    return smallest(subsample_hashes(keys, growth, iteration), n_chosen)
 
 
 def subsample_size(n_sequences: int, growth: Growth) -> int:

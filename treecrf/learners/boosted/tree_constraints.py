@@ -34,25 +34,24 @@ def read_constraints(
 def _read_signs(monotonic: Any, encoder: Encoder, classes: np.ndarray) -> np.ndarray:
     """Return the sign of each label and column; int8 array (n_labels, n_columns)."""
     signs = np.zeros((len(classes), len(encoder.columns)), dtype=np.int8)
-    for feature, sign in _by_feature(monotonic, encoder):
+    if not isinstance(monotonic, dict):
+        of_features = np.asarray(monotonic)
+        if of_features.shape != (encoder.n_features,):
+            raise ValueError(
+                f"monotonic_cst has the shape {of_features.shape}; expected "
+                f"({encoder.n_features},), a sign for each feature"
+            )
+        monotonic = dict(enumerate(of_features.tolist()))
+    for feature, sign in monotonic.items():
         j = _index_of(feature, encoder, "monotonic_cst")
-        of_labels = _by_label(sign, feature, classes)
-        if of_labels.any():
-            _check_ordered(j, encoder)
-        signs[:, j] = of_labels
+        signs[:, j] = _by_label(sign, feature, classes)
+        is_input = encoder.origin_of(j)[0] == INPUT
+        if signs[:, j].any() and is_input and encoder.columns.is_category[j]:
+            raise ValueError(
+                f"monotonic_cst: {feature_name(encoder, j)} is categorical; expected numbers or "
+                "booleans, whose values have an order"
+            )
     return signs
-
-
-def _by_feature(monotonic: Any, encoder: Encoder) -> Iterable[tuple[Any, Any]]:
-    if isinstance(monotonic, dict):
-        return monotonic.items()
-    signs = np.asarray(monotonic)
-    if signs.shape != (encoder.n_features,):
-        raise ValueError(
-            f"monotonic_cst has the shape {signs.shape}; expected ({encoder.n_features},), a sign "
-            "for each feature"
-        )
-    return enumerate(signs.tolist())
 
 
 def _by_label(sign: Any, feature: Any, classes: np.ndarray) -> np.ndarray:
@@ -82,15 +81,6 @@ def _by_label(sign: Any, feature: Any, classes: np.ndarray) -> np.ndarray:
 def _check_sign(sign: Any, feature: Any) -> None:
     if not isinstance(sign, numbers.Real) or sign not in SIGNS:
         raise ValueError(f"monotonic_cst, feature {feature!r}: {sign!r}; expected -1, 0 or 1")
-
-
-def _check_ordered(j: int, encoder: Encoder) -> None:
-    """Raise ValueError if the values of a feature have no order."""
-    if encoder.origin_of(j)[0] == INPUT and encoder.columns.is_category[j]:
-        raise ValueError(
-            f"monotonic_cst: {feature_name(encoder, j)} is categorical; expected numbers or "
-            "booleans, whose values have an order"
-        )
 
 
 def _read_groups(interactions: Any, encoder: Encoder) -> np.ndarray:
