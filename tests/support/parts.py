@@ -51,7 +51,7 @@ def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callba
     )
     partitions = LocalPartitions(raws)
     fitted = model._train(FitArguments(raws[0], given, None, (), Callbacks(callbacks), partitions))
-    return model._fitted_copy(fitted | model._trained_settings() | {"_columns": raws[0].columns})
+    return model._fitted_copy(fitted | {"_columns": raws[0].columns})
 
 
 def fit_parts_of(

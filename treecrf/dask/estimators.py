@@ -174,7 +174,7 @@ class DaskMixin:
             partitions = raw_partitions(cluster, X, y, groups, sample_weight)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
             fitted = _train(cluster, local, partitions, validation, Callbacks(callbacks))
-        fitted |= local._trained_settings() | {"_columns": ColumnNames(*names)}
+        fitted |= {"_columns": ColumnNames(*names)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
         return self

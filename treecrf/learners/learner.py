@@ -210,8 +210,7 @@ class SequenceLearner(SequenceClassifier):
         )
         if partitions is not None and (eval_sets or not self._supports_parts()):
             arguments = arguments.in_memory()
-        fitted = self._train(arguments)
-        fitted |= self._trained_settings() | {"_columns": raw.columns}
+        fitted = self._train(arguments) | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self
@@ -234,10 +233,6 @@ class SequenceLearner(SequenceClassifier):
     def _supports_parts(self) -> bool:
         """Return whether parts of the data need not be joined for training."""
         return False
-
-    def _trained_settings(self) -> dict[str, Any]:
-        """Return the fitted attributes that store parameters of training."""
-        return {}
 
     # Reading the training data
 

@@ -18,7 +18,7 @@ from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.objectives import ChainLabels, LocalObjective
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.boosted import local
+from treecrf.learners.boosted import memm as memm_module
 from treecrf.utils.threads import Threads
 
 
@@ -249,8 +249,8 @@ def test_search_by_table_and_by_context_is_that_by_steps(name, order, monkeypatc
             memm.set_params(decoding=decoding, beam_width=width)
             codes, log_p = by_steps(memm, sequences, mask)
             for max_contexts, max_bytes, n_jobs in ((64, 1 << 26, 1), (81, 1000, 2), (0, 0, 2)):
-                monkeypatch.setattr(local, "MAX_CONTEXTS", max_contexts)
-                monkeypatch.setattr(local, "MAX_BYTES", max_bytes)
+                monkeypatch.setattr(memm_module, "MAX_CONTEXTS", max_contexts)
+                monkeypatch.setattr(memm_module, "MAX_BYTES", max_bytes)
                 labels, values = memm.set_params(n_jobs=n_jobs).decode(X, allowed=allowed)
                 np.testing.assert_array_equal(np.concatenate(labels), codes)
                 np.testing.assert_array_equal(values, log_p)

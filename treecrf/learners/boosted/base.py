@@ -189,6 +189,10 @@ class BoostedSequenceClassifier(SequenceLearner):
             fitted |= self._feature_names(encoder.names)
         return fitted | history.scores() | self._model_attributes(trained)
 
+    def _trained_settings(self) -> dict[str, Any]:
+        """Return the fitted attributes that store parameters of training."""
+        return {}
+
     def _model_attributes(self, trained: Trained) -> dict:
         """Return the fitted attributes that predictions depend on."""
         model = {

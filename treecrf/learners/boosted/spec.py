@@ -374,11 +374,6 @@ class BoostingSpec:
     n_jobs: int | None
     verbose: int
 
-    @property
-    def holds_out(self) -> bool:
-        """Whether early stopping needs validation data, which are otherwise held out."""
-        return self.early_stopping not in (False, "auto")
-
     def stopping(self) -> Stopping | None:
         """Return the rule of early stopping, if it is enabled."""
         return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None

@@ -105,7 +105,8 @@ def _boosted(
         if callbacks.callbacks:
             callbacks.start(info(forest.n_iter))
         history = boost(booster, n_iter, validation, spec.stopping(), report, history)
-    if spec.holds_out and history.is_at_best() and len(history.train) > spec.max_iter:
+    is_last = len(history.train) > spec.max_iter
+    if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
         warn(
             "early stopping did not end training: the score of the validation sequences was "
             f"still improving at max_iter={spec.max_iter}; raise max_iter",

@@ -91,7 +91,8 @@ class WindowClassifier(LocalClassifier):
         encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(training.sequences)
         is_weighted = arguments.raw.sample_weight is not None
-        return self._feature_names(encoder.names) | {
+        fitted = self._feature_names(encoder.names) | self._trained_settings()
+        return fitted | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
             "estimator_": self._fit_estimator(training, classes, encoder, is_weighted),
