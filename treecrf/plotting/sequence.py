@@ -30,7 +30,7 @@ from treecrf.utils.validation import check_positive
 
 # Positions of the strips above the probabilities.
 PREDICTED, TRUE, THICKNESS = 1.05, 1.19, 0.1
-WRONG = 1.35
+WRONG = 1.42
 # Labels below this probability everywhere that are neither predicted nor true share one color.
 MIN_SHOWN = 0.02
 MIN_FONT, MAX_FONT = 4.0, 10.0
