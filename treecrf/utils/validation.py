@@ -34,7 +34,7 @@ def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
 def documented_as(source: type, without: Sequence[str] = ()) -> Callable[[Class], Class]:
     """Complete the docstring of a class with the parameters and attributes of another one.
 
-    The class describes what differs, and attributes ``without`` which it is.
+    The class itself states only those that differ or are new. It lacks the attributes ``without``.
     """
 
     def decorated(kind: Class) -> Class:
