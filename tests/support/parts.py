@@ -66,7 +66,7 @@ def fit_parts_of(
     **others: list | None,
 ) -> Any:
     """Return the model, fitted to partitions of these sequences, without joining them."""
-    validation, make = None, start or LocalShards.of
+    validation, make = None, start or LocalShards
     if (X_val := others.pop("X_val", None)) is not None:
         halves = cut(len(X_val), 2)
         weights = {"sample_weight": others.pop("sample_weight_val", None)}

@@ -135,8 +135,9 @@ def started(wrap):
     """Return a function that starts local shards, with a wrapper around each."""
 
     def start(*arguments):
-        shards = LocalShards.of(*arguments)
-        return LocalShards([wrap(shard) for shard in shards.shards], shards.growing)
+        shards = LocalShards(*arguments)
+        shards.shards = [wrap(shard) for shard in shards.shards]
+        return shards
 
     return start
 
@@ -244,8 +245,9 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
             return self.shard.run(step)
 
     def start(*arguments):
-        shards = LocalShards.of(*arguments, scratch.allocate)
-        return LocalShards(list(map(Copied, shards.shards)), shards.growing)
+        shards = LocalShards(*arguments, scratch.allocate)
+        shards.shards = list(map(Copied, shards.shards))
+        return shards
 
     expected = model(kind).fit(X, y)
     assert_equal_fits(expected, fit_on_shards(model(kind), X, y, dealt(4), 2, start=start))
@@ -338,7 +340,7 @@ def test_parts_and_scores_in_scratch_files(learner, settings, kind, tmp_path, mo
     def start(partitions, setup, n_shards, n_threads):
         loads = [partial(identity, part) for part in partitions.map(identity)]
         stored = LocalPartitions.reading(loads, scratch).derive(identity)
-        return LocalShards.of(stored, setup, n_shards, n_threads, scratch.allocate)
+        return LocalShards(stored, setup, n_shards, n_threads, scratch.allocate)
 
     expected = model(learner, **settings).fit(X, y)
     found = fit_on_shards(model(learner, **settings), X, y, dealt(3), 2, start=start)

@@ -149,7 +149,7 @@ def shards_of(
     if hasattr(partitions, "make_shards"):
         return partitions.make_shards(setup)
     n_threads = Threads(setup.spec.n_jobs).n_threads
-    shards = LocalShards.of(partitions, setup, n_threads=n_threads, allocate=allocate)
+    shards = LocalShards(partitions, setup, n_threads=n_threads, allocate=allocate)
     # They hold the partitions, and have joined some of them.
     partitions.release()
     return shards

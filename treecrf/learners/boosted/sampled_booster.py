@@ -48,31 +48,25 @@ ITERATIONS_AT_A_TIME = 64
 
 
 class LocalShards:
-    """Shards in this process."""
+    """Shards in this process, among which partitions of `EncodedPart` are distributed."""
 
-    def __init__(self, shards: list[Shard], growing: ListGrowing, n_threads: int = 1):
-        self.shards = shards
-        self.growing = growing
-        self.n_threads = n_threads
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         partitions: Partitions,
         setup: ShardSettings,
         n_shards: int = 1,
         n_threads: int = 1,  # threads of each shard, and of the growth of trees
         allocate: Allocate | None = None,
-    ) -> LocalShards:
-        """Distribute partitions of `EncodedPart` among shards."""
+    ):
         parts = list(enumerate(partitions.map(identity)))
-        shards = [
+        self.shards = [
             Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
         ]
-        if n_shards == 1 and len(shards[0].training) == 1:
+        if n_shards == 1 and len(self.shards[0].training) == 1:
             # Files would be read into memory.
-            shards[0].is_resident = allocate is None
-        return cls(shards, ListGrowing(setup), n_threads)
+            self.shards[0].is_resident = allocate is None
+        self.growing = ListGrowing(setup)
+        self.n_threads = n_threads
 
     def iterate(
         self, step: IterationRequest, again: Callable[[int], IterationRequest]
