@@ -217,18 +217,17 @@ class BeamLattice:
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
-        out = np.zeros((self.encoded.n_positions, self.forest.n_labels))
-        log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam.marginals(*part, out, log_z))
-        self._check(log_z)
-        return out
+        return self._table(_beam.marginals, self.forest.n_labels)
 
     def pairwise(self) -> np.ndarray:
         """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
-        n = self.forest.n_labels
-        out = np.zeros((self.encoded.n_positions, n, n))
+        return self._table(_beam.pair_marginals, self.forest.n_labels, self.forest.n_labels)
+
+    def _table(self, probabilities: Callable[..., None], *shape: int) -> np.ndarray:
+        """Compute probabilities at every position."""
+        out = np.zeros((self.encoded.n_positions, *shape))
         log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam.pair_marginals(*part, out, log_z))
+        self._map(lambda *part: probabilities(*part, out, log_z))
         self._check(log_z)
         return out
 
