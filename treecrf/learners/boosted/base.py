@@ -307,9 +307,9 @@ class BoostedSequenceClassifier(SequenceLearner):
                 yield segmentation.join([empty] * sequences.n_sequences, empty)
             return
         with Threads(self.n_jobs) as threads:
-            sequences = sequences.without_empty()
-            constraints, ends = self._constraints(sequences.offsets), range(1, self.n_iter_ + 1)
-            for lattice in self._staged_lattices(sequences, constraints, threads, ends):
+            some = sequences.without_empty()
+            constraints, ends = self._constraints(some.offsets), range(1, self.n_iter_ + 1)
+            for lattice in self._staged_lattices(some, constraints, threads, ends):
                 found = self._as_read(split_sequences(lattice.marginals(), sequences.offsets))
                 yield segmentation.join(found, empty)
 
