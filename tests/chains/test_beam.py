@@ -19,7 +19,7 @@ from support.beams import (
     everything,
     lattice_of,
 )
-from support.cases import STORAGES, random_sequences
+from support.cases import STORAGES, STORAGES_WITH_MISSING, random_sequences, random_with_missing
 from support.chains import STEP, Chains, seeds
 from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, Trained
@@ -352,12 +352,27 @@ def test_hundred_thousand_positions(kind, order):
 # Scores of contexts
 
 
+def grown(kind, missing, order, **options):
+    """A forest, and new sequences; ``missing`` is None if no value is missing."""
+    some = {} if missing is None else {"rate": 0.2, "missing": missing}
+    trained = Trained(kind, order, order=order, n_labels=3, max_leaf_nodes=30, **some, **options)
+    rng, lengths = np.random.default_rng(1), [7, 1, 20]
+    if missing is None:
+        return trained, random_sequences(kind, rng, lengths, new=True)
+    return trained, random_with_missing(kind, rng, lengths, 0.4, new=True)
+
+
 @pytest.mark.parametrize("window", sweep([(1, 1), (0, 0), (0, 3)], 1))
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("kind", STORAGES)
-def test_scores_of_single_contexts_are_those_of_the_forest(kind, order, window, few_codes):
-    trained = Trained(kind, order, order=order, window=window, n_labels=3, max_leaf_nodes=30)
-    new = random_sequences(kind, np.random.default_rng(1), [7, 1, 20], new=True)
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        *((kind, None) for kind in STORAGES),
+        *product(STORAGES_WITH_MISSING, ("weighting", "surrogate")),
+    ],
+)
+def test_scores_of_single_contexts_are_those_of_the_forest(kind, missing, order, window, few_codes):
+    trained, new = grown(kind, missing, order, window=window)
     for sequences in (None, new):
         scores = trained.scores(sequences)
         for width in (1, 4, 3**order):
@@ -369,10 +384,18 @@ def test_scores_of_single_contexts_are_those_of_the_forest(kind, order, window, 
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["letters", "sparse"])
-def test_cached_scores_are_those_of_the_forest(kind, order):
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("letters", None),
+        ("sparse", None),
+        ("letters", "surrogate"),
+        ("sparse mixture", "weighting"),
+    ],
+)
+def test_cached_scores_are_those_of_the_forest(kind, missing, order):
     """Contexts enter, stay, leave and return between iterations; their scores are current."""
-    trained = Trained(kind, order, order=order, n_labels=3, n_iter=12, max_leaf_nodes=30)
+    trained, _ = grown(kind, missing, order, n_iter=12)
     encoded, n = trained.encoded, trained.encoded.n_positions
     forest, rng = Forest(3, order), np.random.default_rng(order)
     remembered = ScoreCache(forest, trained.encoder, trained.encoder.plan, encoded, 2)
@@ -569,16 +592,6 @@ def test_narrow_beams_learn_and_threads_change_nothing(order, second_order, forw
     # The training likelihood is that of the beam at prediction.
     mean = one.log_likelihoods(task.codes).sum() / len(task.codes)
     np.testing.assert_allclose(mean, likelihoods[-1], rtol=1e-12)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_training_can_be_continued(order):
-    task = Task(np.random.default_rng(order), order)
-    whole, likelihoods = task.train(Beam(2), 6)
-    first, before = task.train(Beam(2), 3)
-    forest, after = task.train(Beam(2), 6, forest=first)
-    assert_same_trees(whole, forest)
-    assert before + after[1:] == likelihoods
 
 
 def test_weights_of_positions_apply_to_all_their_examples():

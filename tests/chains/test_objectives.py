@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.chains import STEP, Chains, kinds, possible_kinds, seeds, shapes
-from support.family import value_of
 from support.model_files import read, sealed
 from support.objectives_oracle import (
     inverse_weights,
@@ -24,8 +23,6 @@ from treecrf import ModelFileError, TreeCRF
 from treecrf.chains import _objectives
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, WeightedMean, make_objective
-from treecrf.datasets import fetch_nettalk, fetch_protein
-from treecrf.utils.exact import unit_of
 from treecrf.utils.threads import Threads
 
 OTHERS = [name for name in OBJECTIVES if name != "log"]
@@ -126,26 +123,6 @@ def test_residuals_point_along_the_slope_of_the_published_objective(name, order)
     factor = (residuals * slope).sum() / (slope * slope).sum()
     assert factor > 0
     np.testing.assert_allclose(residuals, factor * slope, atol=1e-6)
-
-
-@every
-def test_without_contexts_and_neighbors(name):
-    """With one position per sequence, P and q are the same."""
-    case = Chains("moderate", np.random.default_rng(0), 3, 1, [1, 1, 1])
-    ours = objective_of(name, case)
-    other = "hamming_" + name if name in ("log", "exponential") else name.removeprefix("hamming_")
-    theirs = objective_of(other, case)
-    for a, b in zip(ours.examples(case.scores, 0), theirs.examples(case.scores, 0), strict=True):
-        if a is not None:
-            np.testing.assert_allclose(a, b, atol=4 * STEP)
-
-
-@every
-def test_one_label_is_certain(name):
-    case = Chains("moderate", np.random.default_rng(0), 1, 2, [3, 1])
-    residuals, _, value = objective_of(name, case).examples(case.scores, 0)
-    assert value == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(residuals, 0.0, atol=STEP)
 
 
 # Long sequences and improbable labels
@@ -320,15 +297,6 @@ def test_a_part_of_the_sequences_is_written(order):
         assert (np.compress(~inside, some, axis) == 7.0).all()
 
 
-@pytest.mark.parametrize("total", [0.0, 1e-9, 1.0, 2.0**20, 2.0**20 + 1, 1e7, 1e12, np.inf])
-def test_units_leave_sums_exact(total):
-    unit = unit_of(total)
-    assert unit >= STEP and np.log2(unit) % 1 == 0
-    if np.isfinite(total):
-        assert total / unit <= 2.0**52
-        assert unit == STEP or total / unit >= 2.0**50
-
-
 def test_heavy_weights_get_coarser_residuals():
     """One sequence has all of the weight, so that sums exceed the range of multiples of 2**-32."""
     lengths = [2000, *[1] * 3000]
@@ -375,44 +343,6 @@ def test_boosting_climbs_the_objective(name, order, letters, tables):
         assert np.diff(crf.train_score_).min() > 0
 
 
-@every
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_scores_are_values_of_the_objective(name, order, letters):
-    X, y = letters
-    crf = small(objective=name, order=order).fit(X[:16], y[:16], X[16:], y[16:])
-    assert len(crf.train_score_) == len(crf.validation_score_) == crf.n_iter_ + 1
-    assert crf.train_score_[-1] == pytest.approx(value_of(crf, X[:16], y[:16]))
-    assert crf.validation_score_[-1] == pytest.approx(value_of(crf, X[16:], y[16:]))
-
-
-def test_single_labels_without_contexts_are_the_likelihood(letters):
-    one, other = (small(order=0, objective=name).fit(*letters) for name in ("log", "hamming_log"))
-    np.testing.assert_allclose(one.train_score_, other.train_score_, rtol=1e-12)
-    for a, b in zip(one.predict_proba(letters[0]), other.predict_proba(letters[0]), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-9)
-
-
-@others
-@pytest.mark.parametrize("parameters", [
-    {}, {"order": 2}, {"order": 0}, {"subsample": 0.6, "max_features": 0.5},
-    {"init": "pseudo_likelihood"}, {"class_weight": "balanced"}, {"early_stopping": True},
-    {"min_samples_leaf": 5}, {"l2_regularization": 0.0}, {"transitions": [[1, 1, 0]] * 4},
-])  # fmt: skip
-def test_combinations_and_threads(name, parameters):
-    rng = np.random.default_rng(0)
-    y = [rng.integers(0, 3 - ("transitions" in parameters), n) for n in (400, 30, 1, 80, 17)]
-    y[0][0] = 1
-    X = [np.stack([rng.normal(size=len(v)) + v, rng.random(len(v)) < 0.2], axis=1) for v in y]
-    X[2][0, 1] = np.nan
-    if "transitions" in parameters:
-        parameters = {"transitions": np.array([[1, 1]] * 3, dtype=bool)}
-    one, two = (small(objective=name, max_iter=4, n_jobs=n, **parameters).fit(X, y) for n in (1, 2))
-    for array, other in zip(*(model._state()[1].values() for model in (one, two)), strict=True):
-        np.testing.assert_array_equal(array, other)
-    assert np.isfinite(one.train_score_).all()
-    assert one.train_score_[-1] > one.train_score_[0] or one.n_iter_ == 0
-
-
 @others
 def test_a_start_from_the_pseudo_likelihood(name, letters):
     """Three iterations are the same for all objectives, the fourth depends on the objective."""
@@ -426,38 +356,6 @@ def test_a_start_from_the_pseudo_likelihood(name, letters):
         for both in zip(*stages, strict=True)
     ]
     assert same == [True, True, True, False]
-
-
-@others
-def test_class_weights_shift_the_balance(name):
-    rng = np.random.default_rng(0)
-    y = [(rng.random(20) < 0.1).astype(int) for _ in range(20)]
-    X = [labels[:, None] + rng.normal(size=(20, 1)) for labels in y]
-    plain, weighted = (
-        np.concatenate(
-            small(objective=name, class_weight=weights, window=0, max_leaf_nodes=3)
-            .fit(X, y)
-            .predict_proba(X)
-        )[:, 1].mean()
-        for weights in (None, {0: 1.0, 1: 5.0})
-    )
-    assert weighted > plain + 0.02
-
-
-@others
-def test_early_stopping_follows_the_objective(name):
-    def noisy(n, seed):
-        rng = np.random.default_rng(seed)
-        y = [rng.integers(0, 2, 10) for _ in range(n)]
-        return [1.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y], y
-
-    X, y = noisy(30, 0)
-    val = noisy(20, 1)
-    crf = small(objective=name, early_stopping=True, max_iter=100, n_iter_no_change=5)
-    crf.fit(X, y, *val)
-    assert 1 <= crf.n_iter_ < 90
-    assert crf.validation_score_.argmax() == crf.n_iter_
-    assert crf.validation_score_[-1] == pytest.approx(value_of(crf, *val))
 
 
 # Invalid combinations
@@ -511,21 +409,6 @@ def test_the_objective_is_shown_by_its_name(letters, capfd):
 
 
 # Real data
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("fetch", "n", "window", "l2"), [(fetch_protein, 30, 5, 40.0), (fetch_nettalk, 150, 6, 1.0)]
-)
-def test_hamming_log_is_largest_if_it_is_the_objective(fetch, n, window, l2, data_folder):
-    """This holds after many iterations; the likelihood of sequences improves it faster at first."""
-    X, y = fetch(subset="train", data_home=data_folder, return_X_y=True)
-    X, y = X[:n], y[:n]
-    steps = {"second_order": False, "learning_rate": 1.0, "max_leaf_nodes": 100}
-    fixed = {"early_stopping": False, "init": "zero"}
-    crf = TreeCRF(window=window, max_iter=60, l2_regularization=l2, **steps, **fixed)
-    of_sequences = value_of(crf.fit(X, y).set_params(objective="hamming_log"), X, y)
-    assert crf.fit(X, y).train_score_[-1] > 0.95 * of_sequences
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -304,8 +304,8 @@ def check_all_examples(parts, labels, candidates, bound_share):
         assert (np.diff(index) > 0).all()
 
 
-@pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])
-@pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2), (3, 0)])
+@pytest.mark.parametrize("bound_share", [1.0, None])
+@pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2)])
 def test_samples_of_long_sequences(n_labels, order, bound_share):
     """There are too many tiles to keep them all."""
     rng = np.random.default_rng(0)
@@ -313,7 +313,7 @@ def test_samples_of_long_sequences(n_labels, order, bound_share):
     check_all_examples(parts, labels, draw_candidates(rng, labels, n_labels), bound_share)
 
 
-@pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])
+@pytest.mark.parametrize("bound_share", [0.3, None])
 @pytest.mark.parametrize("order", range(3))
 def test_sums_over_samples_are_unbiased(order, bound_share):
     rng = np.random.default_rng(order)

@@ -293,8 +293,9 @@ CONTENTS = {
 @pytest.mark.parametrize(
     ("text", "expected"), [(text, name) for name, texts in CONTENTS.items() for text in texts]
 )
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.gz", ".csv", "a.train"])
+@pytest.mark.parametrize(
+    ("name", "ending"), [("a.txt", "\n"), ("a", "\r\n"), ("a.gz", "\n"), (".csv", "\n")]
+)
 def test_without_a_known_extension_the_content_determines_the_format(
     text, expected, ending, name, tmp_path
 ):

@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 from support.cases import STORAGES, random_sequences
-from support.family import assert_equal_arrays
 from support.tree_oracle import meaning_of_tests
 
 import treecrf.encoding.columns
@@ -276,14 +275,6 @@ def assert_same_model(one, other, **parameters):
     )
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.float32])
-def test_types_of_the_same_numbers_make_the_same_model(dtype):
-    tables = [np.random.default_rng(n).integers(0, 6, (n, 3)) for n in (40, 1, 20)]
-    assert_same_model([t.astype(dtype) for t in tables], [t.astype(float) for t in tables])
-    bits = [t > 2 for t in tables]
-    assert_same_model(bits, [t.astype(dtype) for t in bits])
-
-
 def test_a_large_number_is_no_worse_than_a_small_one():
     tables = [np.random.default_rng(n).integers(-2, 3, (n, 3)).astype(float) for n in (40, 1, 20)]
     assert_same_model(tables, [t * 0.85e308 for t in tables])
@@ -291,55 +282,6 @@ def test_a_large_number_is_no_worse_than_a_small_one():
 
 
 # Sparse tests on negative numbers point the other way, yet they are false beyond the ends of a
-# sequence, as dense tests are. So negative numbers are compared without a window, where the splits
-# have the same two sides. Large nodes and different weights prevent ties, which would go to the
-# first column in storage.
-FORMS = [sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
-
-
-@pytest.mark.parametrize(
-    ("form", "kind"),
-    [
-        pytest.param(form, kind, marks=() if i == j else pytest.mark.exhaustive)
-        for i, form in enumerate(FORMS)
-        for j, kind in enumerate(["floats", "integers", "booleans"])
-    ],
-)
-def test_sparse_and_dense_input_make_the_same_model(kind, form):
-    tables = random_sequences(kind, np.random.default_rng(0), [700, 1, 250])
-    options = {"min_samples_leaf": 60, "class_weight": {0: 1.0, 1: 1.1, 2: 1.23}}
-    assert_same_model([form(t) for t in tables], tables, window=0, **options)
-    tables = [np.abs(t) for t in tables]
-    assert_same_model([form(t) for t in tables], tables, window=1, **options)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_a_dense_model_reads_sparse_input_and_the_reverse(order):
-    tables = random_sequences("floats", np.random.default_rng(0), [60, 1, 25])
-    as_sparse = [sparse.csr_array(t) for t in tables]
-    labels = [np.arange(len(t)) % 2 for t in tables]
-    for trained_on in (tables, as_sparse):
-        crf = TreeCRF(max_iter=3, order=order, window=1, l2_regularization=1.0)
-        crf.fit(trained_on, labels)
-        assert_equal_arrays(crf.predict_proba(tables), crf.predict_proba(as_sparse))
-
-
-def test_stored_zeros_and_duplicates_of_sparse_input():
-    """They are the same as the matrix that they represent."""
-    data, columns = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 1, 1, 0, 1, 0])
-    odd = sparse.csr_array((data, columns, np.array([0, 1, 3, 4, 5, 6, 6, 6])), shape=(7, 2))
-    assert_same_model([odd], [sparse.csr_array(odd.toarray())])
-
-
-@pytest.mark.parametrize("values", [[1, 5], [-1, 0], [0, 1, 5]])
-def test_booleans_are_numbers_for_a_model_of_numbers(values):
-    table = np.resize(values, (40, 1))
-    crf = TreeCRF(max_iter=5, order=0, l2_regularization=1.0).fit([table], [table[:, 0]])
-    for value in (True, False):
-        one, other = np.array([[value]]), np.array([[float(value)]])
-        np.testing.assert_array_equal(crf.predict_proba([one])[0], crf.predict_proba([other])[0])
-
-
 # Missing values
 
 NAN = np.nan

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from hypothesis import given
+from support.family import assert_equal_arrays
 from support.fuzz import check_call, garbage
 from support.settings import FIXED
 
@@ -38,8 +39,7 @@ def test_forms_of_strings_train_the_same_model(form, letters, trained):
     crf = TreeCRF(**trained.get_params()).fit(X, list(map(FORMS[form], y)))
     assert crf.classes_.tolist() == trained.classes_.tolist() == ["x", "y", "z"]
     np.testing.assert_array_equal(crf.train_score_, trained.train_score_)
-    for a, b in zip(crf.predict(X), trained.predict(X), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_equal_arrays(crf.predict(X), trained.predict(X))
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,7 @@ def read(y, **long):
 def assert_same_labels(one, other):
     classes = find_classes(other)
     np.testing.assert_array_equal(find_classes(one), classes)
-    for a, b in zip(one.encoded(classes), other.encoded(classes), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_equal_arrays(one.encoded(classes), other.encoded(classes))
     np.testing.assert_array_equal(one.known, other.known)
 
 

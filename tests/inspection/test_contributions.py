@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
-import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from support.family import COUNTED, ESTIMATED, FLAT, GROWN, LINEAR, STARTED, TREES, every
+from support.family import (
+    COUNTED,
+    ESTIMATED,
+    FLAT,
+    GROWN,
+    LINEAR,
+    STARTED,
+    TREES,
+    assert_equal_arrays,
+    every,
+)
 from support.settings import PLAIN
 from support.shapley_oracle import shapley_values
 
 import treecrf
-from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, TreeMEMM, flatten
+from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.contexts import true_contexts
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import split_sequences
-from treecrf.inspection import contributions, explain, export_text
+from treecrf.inspection import contributions, explain
 from treecrf.inspection.fitted import CheckedData
 from treecrf.inspection.score_contributions import _zeros
 from treecrf.trees.forest import LABEL
@@ -95,8 +102,7 @@ def test_flat_models_are_explained_like_the_models_themselves(name, fitted, lett
     flat, model = fitted(name), fitted(name.removeprefix("flat "))
     ours, theirs = contributions(flat, letters[0]), contributions(model, letters[0])
     assert ours.feature_names.tolist() == theirs.feature_names.tolist()
-    for one, other in zip(ours.values, theirs.values, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal_arrays(ours.values, theirs.values)
 
 
 @every(EXPLAINED)
@@ -112,16 +118,6 @@ def test_an_explanation_is_that_of_all_positions(name, fitted, letters):
         assert one.position == position % len(x)
 
 
-def test_one_label(trained, letters):
-    every_label, one = (contributions(trained, letters[0], label=some) for some in (None, "y"))
-    assert one.labels.tolist() == ["y"]
-    names = every_label.feature_names.tolist()
-    columns = [names.index(name) for name in one.feature_names]
-    for full, part in zip(every_label.values, one.values, strict=True):
-        np.testing.assert_allclose(full[:, [1]][:, :, columns], part, atol=1e-12)
-    np.testing.assert_array_equal(explain(trained, letters[0][0], 2, label="y").labels, ["y"])
-
-
 def test_long_tables(tables):
     X, y = tables
     model = TreeCRF(max_iter=3, window=1).fit(X, y)
@@ -130,15 +126,6 @@ def test_long_tables(tables):
     np.testing.assert_array_equal(parts.mean_absolute, np.abs(long.values).mean(axis=0))
     assert repr(long) == repr(parts)
     assert repr(long).startswith(f"Contributions({sum(map(len, y))} positions, 3 labels, ")
-
-
-def test_threads_and_order_of_sequences_do_not_matter(tables):
-    X, y = tables
-    model = TreeCRF(max_iter=3, window=1).fit(X, y)
-    one = contributions(model, X, y)
-    other = contributions(model.set_params(n_jobs=2), X[::-1], y[::-1])
-    for here, there in zip(one.values, other.values[::-1], strict=True):
-        np.testing.assert_array_equal(here, there)
 
 
 def test_names_of_a_model_from_right_to_left(letters):
@@ -274,24 +261,6 @@ def test_the_text_sums_up_weak_contributions(tables):
 # By hand
 
 
-SMALL = {"window": 1, "max_iter": 2, "max_leaf_nodes": 8, "l2_regularization": 1.0}
-SMALL_CRF = SMALL | {"order": 2, "init": "zero", "early_stopping": False}
-STEPS = {"first order": {"second_order": False}, "Newton": {"second_order": True}}
-SAMPLES = {"sampling": 0.5, "random_state": 0}
-BY_HAND = {
-    f"{steps}, {name}": TreeCRF(**SMALL_CRF, **order, **settings)
-    for steps, order in STEPS.items()
-    for name, settings in {
-        "all examples": {"sampling": None},
-        "samples": SAMPLES,
-        "samples, leaves of 5": SAMPLES | {"min_samples_leaf": 5},
-        "surrogates": {"missing": "surrogate"},
-        "surrogates, samples": SAMPLES | {"missing": "surrogate"},
-        "beam": {"beam_width": 3},
-    }.items()
-} | {"MEMM": TreeMEMM(**SMALL), "MEMM on samples": TreeMEMM(**SMALL, **SAMPLES)}
-
-
 @pytest.fixture(scope="module")
 def symbols():
     """Labels that depend on each other and on symbols, some of which are missing."""
@@ -303,75 +272,6 @@ def symbols():
             labels.append("xy"[(symbol == "a") ^ (labels[-1:] == ["x"]) ^ (rng.random() < 0.1)])
     lacking = [[None if rng.random() < 0.2 else symbol for symbol in x] for x in X]
     return X, lacking, y
-
-
-@pytest.mark.parametrize("is_complete", [True, False], ids=["complete", "with missing values"])
-@pytest.mark.parametrize("name", BY_HAND)
-def test_contributions_follow_from_the_printed_trees(name, is_complete, symbols):
-    complete, lacking, y = symbols
-    weights = np.arange(1.0, 21.0)
-    X = complete if is_complete else lacking
-    model = clone(BY_HAND[name]).fit(X, y, sample_weight=weights)
-    # A reader does not know the answers of surrogates.
-    x = complete[0] if "surrogates" in name else X[0]
-    found = contributions(model, [x], y[:1])
-    for k, label in enumerate("xy"):
-        trees = [PrintedTree(export_text(model, i, label, decimals=20))
-                 for i in range(model.n_iter_)]  # fmt: skip
-        assert {"label[-1]", "symbol[0]"} < {player for tree in trees for player in tree.players}
-        base = sum(tree.value(frozenset(), x, y[0], 0) for tree in trees)
-        assert found.base_values[k] == pytest.approx(base, abs=1e-12)
-        for t in (0, 1, 5, 11):
-            expected = dict.fromkeys(found.feature_names.tolist(), 0.0)
-            for tree in trees:
-                game = partial(tree.value, x=x, y=y[0], t=t)
-                for player, value in shapley_values(game, tree.players).items():
-                    expected[player] += value
-            np.testing.assert_allclose(found.values[0][t, k], list(expected.values()), atol=1e-12)
-
-
-class PrintedTree:
-    """A tree as it is printed, without access to the model."""
-
-    def __init__(self, text):
-        self.lines = iter(text.splitlines()[1:])
-        self.root = self.read()
-        self.players = sorted(set(self.players_of(self.root)))
-
-    def read(self):
-        """Return the fraction of the examples, and a value or a test with its children."""
-        line = next(self.lines).rpartition("|--- ")[2]
-        leaf = re.fullmatch(r"([+-]\S+) \(weight \S+, (\S+)%\)", line)
-        if leaf:
-            return float(leaf[2]) / 100, float(leaf[1])
-        passed = self.read()
-        next(self.lines)
-        failed = self.read()
-        return passed[0] + failed[0], line.partition(" (")[0], passed, failed
-
-    def players_of(self, node):
-        if len(node) > 2:
-            yield node[1].partition(" is ")[0]
-            yield from (player for child in node[2:] for player in self.players_of(child))
-
-    def value(self, coalition, x, y, t, node=None):
-        """Return the expected value below a node."""
-        fraction, what, *children = self.root if node is None else node
-        if not children:
-            return what
-        share = children[0][0] / fraction
-        player, _, tested = what.partition(" is ")
-        kind, offset = re.fullmatch(r"(\w+)\[(.*)\]", player).groups()
-        row, place = y if kind == "label" else x, t + int(offset)
-        is_inside = 0 <= place < len(row)
-        if player in coalition and kind == "outside":
-            share = not is_inside
-        elif player in coalition and not is_inside:
-            share = tested == "none"
-        elif player in coalition and row[place] is not None:
-            share = tested == repr(row[place])
-        parts = zip((share, 1 - share), children, strict=True)
-        return sum(part * self.value(coalition, x, y, t, child) for part, child in parts)
 
 
 @pytest.mark.parametrize("name", ["symbols", "table"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict, is_dataclass
-from itertools import chain
 
 import matplotlib as mpl
 import numpy as np
@@ -18,7 +16,6 @@ from treecrf import (
     LinearCRF,
     RecurrentSlidingWindowClassifier,
     TreeCRF,
-    flatten,
 )
 from treecrf.datasets import make_future_bags
 from treecrf.inspection import (
@@ -31,11 +28,7 @@ from treecrf.inspection import (
     transition_scores,
 )
 from treecrf.plotting import (
-    plot_explanation,
     plot_future_features,
-    plot_likelihood,
-    plot_partial_dependence,
-    plot_transition_scores,
 )
 
 mpl.use("Agg")
@@ -146,18 +139,6 @@ def test_rules_and_the_likelihood():
     )
 
 
-def test_flat_models():
-    flat = flatten(MODELS["trees"].fit(TABLE, "y", groups="day"))
-    assert_equal(flat.transform(TABLE).toarray(), flat.matrix(DAYS).toarray())
-    assert_equal(flat.matrix(TABLE).toarray(), flat.matrix(DAYS).toarray())
-    assert flat.attributes(TABLE) == [*chain.from_iterable(flat.attributes(DAYS))]
-    files = [io.BytesIO(), io.BytesIO()]
-    for file, X in zip(files, (TABLE, DAYS), strict=True):
-        flat.to_npz(file, X)
-    one, other = (np.load(io.BytesIO(file.getvalue())) for file in files)
-    assert_equal(dict(one), dict(other))
-
-
 @pytest.fixture(scope="module")
 def bags():
     """A model with discovered features, fitted to a long table; the table and its sequences."""
@@ -194,16 +175,3 @@ def drawn(ax):
     lines = [line.get_xydata() for line in ax.lines]
     bars = [(bar.get_x(), bar.get_width()) for bar in ax.patches]
     return lines, bars, [np.asarray(image.get_array()) for image in ax.images]
-
-
-def test_plots():
-    model = MODELS["trees"].fit(TABLE, "y", groups="day")
-    for plot, of_table, of_days in (
-        (plot_partial_dependence, (TABLE, "v"), (DAYS, "v")),
-        (plot_transition_scores, (TABLE,), (DAYS,)),
-        (plot_likelihood, (TABLE, "y"), (DAYS, LABELS)),
-        (plot_explanation, (TABLE, 9), (DAYS[1], 0)),
-    ):
-        assert_equal(drawn(plot(model, *of_table)), drawn(plot(model, *of_days)))
-    by_groups = plot_explanation(model, TABLE[["v"]], 9, groups=TABLE["day"])
-    assert_equal(drawn(by_groups), drawn(plot_explanation(model, DAYS[1], 0)))

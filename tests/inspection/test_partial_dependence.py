@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -126,11 +127,15 @@ MIXED = {
 VALUES = {"word": ["c", "a"], "size": [-1.5, 0, 2.5], "loud": [True, False]}
 
 
+@functools.cache
+def fitted_to_mixed(name):
+    return clone(MIXED[name]).fit(*mixed_sequences())
+
+
 @pytest.mark.parametrize("feature", VALUES)
 @pytest.mark.parametrize("name", MIXED)
 def test_tables_with_missing_values(name, feature):
-    X, y = mixed_sequences()
-    model = clone(MIXED[name]).fit(X, y)
+    X, model = mixed_sequences()[0], fitted_to_mixed(name)
     for offset in (-1, 0):
         found = partial_dependence(model, X[:5], feature, offset, values=VALUES[feature])
         wanted = expected(model, X[:5], feature, offset, VALUES[feature])

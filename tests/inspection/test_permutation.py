@@ -19,7 +19,7 @@ from treecrf.inputs.offsets import offsets_of
 from treecrf.inspection import permutation_importance
 from treecrf.inspection.importance import features_in_use
 from treecrf.inspection.replaced import ReplacedSequences, column_values, shuffled_positions
-from treecrf.metrics import SCORERS, log_likelihood, token_accuracy
+from treecrf.metrics import log_likelihood, token_accuracy
 
 RNG = np.random.default_rng(7)
 LENGTHS = RNG.integers(2, 12, 20)
@@ -92,13 +92,6 @@ def test_features_are_shuffled_one_by_one(name):
         )
 
 
-def test_informative_features_have_importance_and_noise_has_none():
-    X = cut(np.column_stack([HEAT, OPEN, NOISE]))
-    y = cut(np.where((HEAT > 1) == OPEN, "y", "z"))
-    found = permutation_importance(small(order=0, max_iter=20).fit(X, y), X, y, random_state=0)
-    assert found.importances_mean[:2].min() > 0.2 > 0.1 > abs(found.importances_mean[2])
-
-
 def test_a_feature_of_whole_sequences_has_none_within_them():
     speaker = np.repeat(RNG.random(20) < 0.5, LENGTHS)
     X, y = cut(np.column_stack([speaker, NOISE])), cut(np.where(speaker, "y", "z"))
@@ -148,42 +141,6 @@ def test_all_forms_of_the_same_cells_have_the_same_importances(learner):
     )
     np.testing.assert_array_equal(ours.importances, theirs.importances)
     assert ours.feature_names.tolist() == ["x0", "x1", "x2", "x3"]
-
-
-def test_sparse_matrices_are_as_arrays():
-    table = np.column_stack([HEAT, OPEN, NOISE, -HEAT * OPEN])
-    for train in (table, sparse.csr_array(table)):
-        model = small().fit(train, Y, lengths=LENGTHS)
-        expected = permutation_importance(model, cut(table), cut(Y), random_state=0)
-        matrices = [sparse.csr_array(part) for part in cut(table)]
-        for X, y, given in (
-            (matrices, cut(Y), {}),
-            (sparse.csr_array(table), Y, {"lengths": LENGTHS}),
-            (table, Y, {"groups": GROUPS}),
-        ):
-            found = permutation_importance(model, X, y, random_state=0, **given)
-            np.testing.assert_array_equal(found.importances, expected.importances)
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, np.float64])
-def test_types_of_arrays_do_not_matter(dtype):
-    table = np.column_stack([HEAT > 1, OPEN]).astype(dtype)
-    X, y = cut(table), cut(Y)
-    found = permutation_importance(small().fit(X, y), X, y, random_state=0)
-    expected = permutation_importance(
-        small().fit(cut(table * 1.0), y), cut(table * 1.0), y, random_state=0
-    )
-    np.testing.assert_array_equal(found.importances, expected.importances)
-
-
-def test_sequences_of_different_types():
-    """A value of one sequence is not rounded in another."""
-    X = [np.array([[0], [1], [3]]), np.array([[0.5], [1.5], [2.5]])] * 5
-    y = ["xxy", "xxy"] * 5
-    model = small(order=0, window=0).fit(X, y)
-    mixed = permutation_importance(model, X, y, random_state=0)
-    same = permutation_importance(model, [x * 1.0 for x in X], y, random_state=0)
-    np.testing.assert_array_equal(mixed.importances, same.importances)
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -284,13 +241,6 @@ def test_importances_do_not_depend_on_the_chosen_features():
     assert some.feature_names.tolist() == ["x2", "x0"]
     again = permutation_importance(model, X, y, random_state=np.random.RandomState(0))
     np.testing.assert_array_equal(again.importances, every_one.importances)
-
-
-@pytest.mark.parametrize("name", [s for s in SCORERS if not s.startswith("span")])
-def test_every_scorer_serves(name, trained, letters):
-    found = permutation_importance(trained, *letters, scoring=name, n_repeats=1, random_state=0)
-    assert found.score == pytest.approx(SCORERS[name](trained, *letters))
-    assert found.importances[0, 0] > 0
 
 
 def test_scorers_may_be_functions(trained, letters):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -56,50 +55,6 @@ METHODS = ("predict", "predict_proba", "predict_pairwise_proba", "decode")
 
 
 # Input
-
-
-@every(FAMILY, fast=CORE)
-def test_forms_of_symbols_train_the_same_model(name, fitted, letters):
-    X, y = letters
-    expected = fitted(name).predict_proba(X)
-    codes = [[ord(letter) for letter in word] for word in X]
-    lists, arrays = list(map(list, X)), [np.array(list(word)) for word in X]
-    objects, bytes_ = [a.astype(object) for a in arrays], [np.array(c, np.uint8) for c in codes]
-    for same in (lists, arrays, objects, [X[0], lists[1], *arrays[2:]], codes, bytes_):
-        model = clone(FAMILY[name]).fit(same, [list(labels) for labels in y])
-        assert_equal_arrays(model.predict_proba(same), expected)
-        with pytest.raises(TypeError, match="the model was trained on"):
-            model.predict([np.zeros((2, 2))])
-
-
-@every(TABULAR, fast=CORE)
-def test_forms_of_tables_train_the_same_model(name):
-    rng = np.random.default_rng(2)
-    X = [rng.integers(0, 2, (n, 3)) for n in rng.integers(1, 12, 15)]
-    y = [(t[:, 0] + t[:, 1] > 1).astype(int) + (t[:, 2] > 0) for t in X]
-    expected = clone(FAMILY[name]).fit(X, y).predict_proba(X)
-    tolerance = 1e-4 if name in ESTIMATED else 1e-12
-    for make in (
-        lambda t: t.astype(float), lambda t: t.astype(np.float32), lambda t: t.tolist(),
-        sparse.csr_array, lambda t: sparse.coo_array(t.astype(float)), lambda t: t > 0,
-    ):  # fmt: skip
-        same = list(map(make, X))
-        model = clone(FAMILY[name]).fit(same, y)
-        assert_close_arrays(model.predict_proba(same), expected, atol=tolerance)
-        assert model.n_features_in_ == 3
-
-
-@every(TABULAR, fast=CORE)
-def test_names_of_columns_are_kept(name):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(2)
-    X = [pandas.DataFrame(rng.normal(size=(5, 2)), columns=["a", "b"]) for _ in range(6)]
-    y = [(frame["a"] > 0).astype(int) for frame in X]
-    model = clone(FAMILY[name]).fit(X, y)
-    assert model.feature_names_in_.tolist() == ["a", "b"]
-    assert_equal_arrays(model.predict_proba([X[0][["b", "a"]]]), model.predict_proba(X[:1]))
-    with pytest.raises(ValueError, match="sequence 0 lacks the column 'b' of the training data"):
-        model.predict([X[0][["a"]]])
 
 
 @every(FAMILY, fast=CORE)
@@ -443,16 +398,6 @@ def test_early_stopping_keeps_the_best_iteration(name):
     held = clone(model).set_params(validation_fraction=0.2).fit(X, y)
     both = 0.8 * held.train_score_[-1] + 0.2 * held.validation_score_[-1]
     assert value_of(held, X, y) == pytest.approx(both)
-
-
-@every(BOOSTED)
-def test_staged_probabilities_end_at_the_model(name, fitted, letters):
-    X, y = letters
-    model = fitted(name)
-    *_, last = model.staged_predict_proba(X)
-    assert_close_arrays(last, model.predict_proba(X), atol=1e-12)
-    first, short = next(iter(model.staged_predict_proba(X))), clone(model).set_params(max_iter=1)
-    assert_close_arrays(first, short.fit(X, y).predict_proba(X), atol=1e-12)
 
 
 @every(BOOSTED)

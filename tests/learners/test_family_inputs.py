@@ -7,7 +7,6 @@ import pytest
 from sklearn.base import clone
 from support.family import (
     CORE,
-    COUNTED,
     ESTIMATED,
     EXACT,
     FAMILY,
@@ -28,8 +27,6 @@ OPEN = RNG.random(N) < 0.4
 ROOM = RNG.choice(["attic", "bath", "cellar"], N)
 CELLS = (HEAT, OPEN, ROOM)
 Y = np.where(ROOM == "bath", "x", np.where(HEAT > 1, "y", "z"))
-ROWS = [list(row) for row in zip(HEAT.tolist(), OPEN.tolist(), ROOM.tolist(), strict=True)]
-GROUPS = np.repeat(RNG.permutation(15), LENGTHS)
 
 
 def cut(items) -> list:
@@ -79,17 +76,6 @@ def test_forms_of_the_same_cells_give_the_same_model(name):
         assert model.get_feature_names_out().tolist() == named
 
 
-@every(TABULAR, fast=CORE)
-def test_dicts_give_the_same_model_as_frames(name):
-    polars = pytest.importorskip("polars")
-    frames = cut(polars.DataFrame({"heat": HEAT + 1, "open": OPEN, "room": ROOM}))  # no zeros
-    dicts = [frame.to_dicts() for frame in frames]
-    model, other = (clone(FAMILY[name]).fit(X, cut(Y)) for X in (frames, dicts))
-    assert other.feature_names_in_.tolist() == list(NAMES)
-    for X in (frames, dicts):
-        assert_close(name, other.predict_proba(X), model.predict_proba(frames))
-
-
 @pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 @every(GROWN | LINEAR, fast=CORE)
@@ -113,49 +99,6 @@ def test_wrapped_estimators_read_missing_categories(name):
 
 
 # The names of the forms of symbols start with an s.
-LONG = {
-    "string": "".join(room[0] for room in ROOM),
-    "symbols with missing values": with_missing(ROOM, 0),
-    "lists": ROWS,
-    "arrays": np.column_stack([HEAT, OPEN]),
-    "dicts": [dict(zip(NAMES, row, strict=True)) for row in ROWS],
-}
-
-
-FAST_FORMS = ("symbols with missing values", "arrays")
-
-
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        pytest.param(n, f, marks=[] if n in CORE and f in FAST_FORMS else pytest.mark.exhaustive)
-        for n in FAMILY
-        for f in LONG
-        if n not in COUNTED or f.startswith("s")
-    ],
-)
-def test_a_long_table_equals_a_list_of_its_parts(name, form):
-    table, X, y = LONG[form], cut(LONG[form]), cut(Y)
-    listed = clone(FAMILY[name]).fit(X, y)
-    for given in ({"lengths": LENGTHS}, {"groups": GROUPS}):
-        model = clone(FAMILY[name]).fit(table, Y, **given)
-        np.testing.assert_array_equal(
-            model.predict_proba(table, **given), np.concatenate(listed.predict_proba(X))
-        )
-        predicted = model.predict(table, **given)
-        np.testing.assert_array_equal(predicted, np.concatenate(listed.predict(X)))
-        labels, log_p = model.decode(table, **given)
-        expected, log_q = listed.decode(X)
-        np.testing.assert_array_equal(labels, np.concatenate(expected))
-        np.testing.assert_array_equal(log_p, log_q)
-        pairs = model.predict_pairwise_proba(table, **given)
-        assert_equal_arrays(pairs, listed.predict_pairwise_proba(X))
-        np.testing.assert_array_equal(
-            model.predict_log_likelihood(table, Y, **given), listed.predict_log_likelihood(X, y)
-        )
-        assert model.score(table, Y, **given) == listed.score(X, y) == (predicted == Y).mean()
-
-
 @every(FAMILY, fast=CORE)
 def test_missing_symbols_have_many_forms(name):
     words, y = with_missing(ROOM, 0), cut(Y)

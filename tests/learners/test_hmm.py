@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.family import assert_equal_arrays
 from support.model_files import read, sealed
-from support.oracles import context_at
 
 import treecrf
 from treecrf import HMMClassifier, ModelFileError
 from treecrf.datasets import fetch_nettalk, fetch_protein
-from treecrf.utils.threads import Threads
 
 
 def log_joint(hmm: HMMClassifier, symbols, labels) -> float:
@@ -77,30 +75,6 @@ def test_probabilities_are_those_of_naive_counting(seed, order, n_labels, laplac
             found = np.exp(hmm.transition_log_prob_[depth][before])
             np.testing.assert_allclose(found, fractions(after, classes, laplace))
     assert len(hmm.transition_log_prob_) == order + 1
-
-
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
-@given(seeds, orders, st.integers(2, 4), st.integers(1, 3))
-def test_scores_are_log_probabilities(seed, order, n_labels, n_jobs):
-    X, y = draw(seed, n_labels)
-    hmm = HMMClassifier(order=order).fit(X, y)
-    X_new, y_new = draw(seed + 1, len(hmm.classes_))
-    X_new[2] = "?" * len(X_new[2])
-    sequences, _ = hmm._read(X_new)
-    offsets = sequences.offsets
-    with Threads(n_jobs) as threads:
-        scores = hmm._scores_of(sequences, threads)
-    assert scores.flags.c_contiguous
-    assert np.isfinite(scores).all()
-    for start, symbols, labels in zip(offsets[:-1], X_new, y_new, strict=True):
-        for t, (symbol, v) in enumerate(zip(symbols, labels, strict=True)):
-            before = tuple(labels[max(0, t - order) : t])
-            expected = (
-                hmm.transition_log_prob_[len(before)][(*before, v)]
-                + hmm.emission_log_prob_[v, "abc?".index(symbol)]
-            )
-            context = context_at(labels.tolist(), t, len(hmm.classes_), order)
-            assert scores[v, start + t, context] == expected
 
 
 @pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
@@ -166,6 +140,7 @@ def test_all_symbols_missing():
         HMMClassifier().fit(["ab"], ["xy"]).predict([[["a"], [None]]])
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
 @pytest.mark.parametrize("n_labels", [2, 5])
 def test_first_order_agrees_with_hmmlearn(n_labels):
     hmmlearn = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is not installed")
@@ -187,22 +162,6 @@ def test_first_order_agrees_with_hmmlearn(n_labels):
     assert best == pytest.approx(other.decode(codes, lengths)[0], rel=1e-12)
 
 
-def test_symbols_and_labels_of_every_type():
-    as_strings = HMMClassifier().fit(["abca", "cb"], ["xyyx", "yx"])
-    as_lists = HMMClassifier().fit(
-        [["a", "b", "ccc", "a"], ["ccc", "b"]], [[False, True, True, False], [True, False]]
-    )
-    as_integers = HMMClassifier().fit(
-        [np.array([-5, 0, 7, -5]), np.array([7, 0])], [[1, 4, 4, 1], [4, 1]]
-    )
-    X = [["abc?"], [["a", "b", "ccc", "dddd"]], [[-5, 0, 7, 1]]]
-    (expected,) = as_strings.predict_proba(X[0])
-    for hmm, some in zip((as_lists, as_integers), X[1:], strict=True):
-        np.testing.assert_array_equal(hmm.predict_proba(some)[0], expected)
-    assert as_integers.symbols_.tolist() == [-5, 0, 7]
-    assert as_lists.classes_.tolist() == [False, True]
-
-
 @pytest.mark.parametrize(
     ("parameters", "X", "y", "message"),
     [
@@ -220,29 +179,6 @@ def test_bad_training_data_are_rejected(parameters, X, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
         hmm.fit(X, y)
     assert vars(hmm) == vars(HMMClassifier(**parameters))
-
-
-def test_symbols_of_another_type_are_rejected():
-    hmm = HMMClassifier().fit(["ab"], ["xy"])
-    for X, message in [
-        ([[1, 2]], "symbols of X are integers, but the model was"),
-        ([np.ones((2, 1))], "X holds tables, but the model was trained on symbols"),
-    ]:
-        with pytest.raises(TypeError, match=message):
-            hmm.predict(X)
-
-
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_saved_state_predicts_the_same(order, tmp_path):
-    X, y = draw(3, 3)
-    hmm = HMMClassifier(order=order, laplace=0.5, decoding="viterbi").fit(X, y)
-    hmm.save(tmp_path / "model")
-    read = treecrf.load(tmp_path / "model")
-    assert read.get_params() == hmm.get_params()
-    assert_equal_arrays(hmm.predict_proba(X), read.predict_proba(X))
-    assert_equal_arrays(hmm.predict(X), read.predict(X))
-    np.testing.assert_array_equal(hmm.decode(X)[1], read.decode(X)[1])
-    assert vars(read).keys() == vars(hmm).keys()
 
 
 def uniform(table: np.ndarray) -> np.ndarray:

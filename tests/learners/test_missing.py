@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.beams import LIKE_PLAIN_GROWTH, KnownScores, context_numbers, everything, lattice_of
+from support.beams import context_numbers
 from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
 from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
@@ -13,15 +13,12 @@ from support.model_files import read
 from support.sweeps import sweep
 
 from treecrf import TreeCRF, load
-from treecrf.chains import _beam
 from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
 from treecrf.learners.boosted.loop import Booster
-from treecrf.trees.context_scores import ScoreCache
-from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.forest import LABEL
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils import model_file
-from treecrf.utils.exact import leave_room
 from treecrf.utils.threads import Threads
 
 METHODS = ["weighting", "surrogate"]
@@ -92,16 +89,8 @@ def test_examples_in_planes(method, kind, seed):
         planes.check(rng)
 
 
-class TrainedOnMissing(Trained):
-    """A forest grown on noise, where values are missing."""
-
-    def __init__(self, kind, seed, *, rate=0.2, lengths=(9, 1, 14, 3, 60), **options):
-        rng = np.random.default_rng(seed)
-        self.kind = kind
-        self.grow(random_with_missing(kind, rng, lengths, rate), rng, seed, **options)
-
-    def new_sequences(self, rate, lengths=(1, 30, 2, 50)):
-        return random_with_missing(self.kind, np.random.default_rng(99), lengths, rate, new=True)
+def new_sequences(kind, rate, lengths=(1, 30, 2, 50)):
+    return random_with_missing(kind, np.random.default_rng(99), lengths, rate, new=True)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +99,7 @@ class TrainedOnMissing(Trained):
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
-    trained = TrainedOnMissing(kind, 1, missing=method, **options)
+    trained = Trained(kind, 1, rate=0.2, missing=method, **options)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
 
@@ -122,8 +111,8 @@ def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
 @pytest.mark.parametrize("method", METHODS)
 def test_new_sequences(method, kind, rates):
     """Values may be missing only in training or only in prediction."""
-    trained = TrainedOnMissing(kind, 2, missing=method, rate=rates[0], n_labels=3)
-    new = trained.new_sequences(rates[1])
+    trained = Trained(kind, 2, rate=rates[0], missing=method, n_labels=3)
+    new = new_sequences(kind, rates[1])
     np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
 
@@ -141,7 +130,7 @@ def test_other_ways_to_grow(method, growth):
     options = dict(growth)
     if options.pop("weights", False):
         options["weights"] = np.random.default_rng(0).choice([1 / 3, 0.7, 2.0], 87)
-    trained = TrainedOnMissing("mixture", 3, missing=method, **options)
+    trained = Trained("mixture", 3, rate=0.2, missing=method, **options)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
 
@@ -149,8 +138,8 @@ def test_other_ways_to_grow(method, growth):
 @pytest.mark.parametrize("length", sweep([1025, 1023, 1024, 4097], 1))
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_and_threads(method, length):
-    trained = TrainedOnMissing("letters", 0, missing=method, n_iter=1, max_leaf_nodes=8)
-    sequences = trained.new_sequences(0.2, [length - 7, 7])
+    trained = Trained("letters", 0, rate=0.2, missing=method, n_iter=1, max_leaf_nodes=8)
+    sequences = new_sequences("letters", 0.2, [length - 7, 7])
     scores = trained.scores(sequences)
     np.testing.assert_array_equal(scores, trained.walked(sequences))
     np.testing.assert_array_equal(trained.scores(sequences, 2), scores)
@@ -181,7 +170,7 @@ def test_unseen_symbols_fail_all_tests(method, kind, rate):
 @pytest.mark.parametrize("method", METHODS)
 def test_given_labels(method, kind, order):
     """Trees grown on one context per position are scored correctly in this and other contexts."""
-    trained = TrainedOnMissing(kind, 4, missing=method, n_iter=0, n_labels=3, order=order)
+    trained = Trained(kind, 4, rate=0.2, missing=method, n_iter=0, n_labels=3, order=order)
     encoded, rng = trained.encoded, np.random.default_rng(0)
     depth, lags = encoded.depth_of(order), np.arange(order)[:, np.newaxis]
     labels = rng.integers(0, 3, (order, encoded.n_positions))
@@ -197,58 +186,6 @@ def test_given_labels(method, kind, order):
     contexts = context_numbers(objective.given, 3)
     walked = trained.walked(trained.sequences)[:, np.arange(len(depth)), contexts]
     np.testing.assert_array_equal(walked, booster.scores[:, :, 0])
-
-
-@pytest.mark.parametrize("order", sweep([2, 1], 1))
-@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
-@pytest.mark.parametrize("method", METHODS)
-def test_contexts_one_by_one(method, kind, order):
-    trained = TrainedOnMissing(kind, 5, missing=method, order=order, n_labels=3, max_leaf_nodes=30)
-    for sequences in (None, trained.new_sequences(0.4)):
-        if sequences is not None:
-            trained.encoded = trained.encoder.encode(sequences)
-        scores = trained.scores()
-        for width in (1, 4, 3**order):
-            lattice = lattice_of(trained, width=width)
-            walked = everything(lattice.scores, lattice.offsets, width)
-            known = KnownScores(scores, lattice.offsets, order)
-            expected = everything(known.source, lattice.offsets, width)
-            assert_equal_arrays(walked, expected)
-
-
-@pytest.mark.parametrize("kind", ["letters", "sparse mixture"])
-@pytest.mark.parametrize("method", METHODS)
-def test_remembered_scores_follow_the_forest(method, kind):
-    trained = TrainedOnMissing(kind, 6, missing=method, n_labels=3, n_iter=4, max_leaf_nodes=30)
-    encoded, n = trained.encoded, trained.encoded.n_positions
-    forest, offsets = Forest(3, 1), encoded.offsets
-    remembered = ScoreCache(forest, trained.encoder, trained.encoder.plan, encoded, 2)
-    position_of = np.full(remembered.n_rows, -1)
-    position_of[encoded.rows_from_first] = np.arange(n)
-    for i in (1, 2, 4):
-        forest.trees = trained.forest.trees[: 3 * i]
-        labels = np.random.default_rng(i).integers(3, size=n).astype(np.int32)
-        source, none = remembered.begin_pass(), np.zeros(99)
-        chains = _beam.BeamChains(source, offsets, 2)
-        _beam.log_likelihood(chains, labels, 0, len(offsets) - 1, none)
-        seen = np.flatnonzero(source.seen())
-        positions = position_of[seen % remembered.n_rows]
-        contexts = context_numbers(source.labels[:, seen], 3)
-        dense = trained.scores(iterations=(0, i))
-        np.testing.assert_array_equal(source.values[:, seen, 0], dense[:, positions, contexts])
-
-
-@pytest.mark.parametrize("second_order", [False, True])
-@pytest.mark.parametrize("method", METHODS)
-def test_training_in_a_beam_of_all_contexts(method, second_order):
-    """It grows the same trees as training without a beam, except for rounding of their targets."""
-    X, y = task_with_missing()
-    options = {"second_order": second_order, "missing": method, "window": 1, "max_iter": 5}
-    plain, beam = (
-        TreeCRF(order=2, beam_width=width, **options, **LIKE_PLAIN_GROWTH).fit(X, y)
-        for width in (None, 100)
-    )
-    np.testing.assert_allclose(plain.train_score_, beam.train_score_, atol=1e-4)
 
 
 def task_with_missing():
@@ -318,20 +255,6 @@ def test_surrogates_by_hand():
     assert tree["share"][0] == 0.5
     # The last but one passes by the second column, the last by the third.
     assert tree["weight"].tolist() == [8.0, 5.0, 3.0]
-
-
-def test_room_for_parts():
-    """Sums of values times multiples of 2**-16 are exact after rounding."""
-    rng = np.random.default_rng(0)
-    for size in (10, 10**5):
-        values = rng.normal(size=size) * 3
-        rounded = values.copy()
-        leave_room(rounded)
-        unit = 2.0**-32 if size == 10 else 2.0**-17
-        np.testing.assert_allclose(rounded, values, atol=unit / 2)
-        parts = rng.integers(1, 2**16, size)
-        exact = sum(int(v * 2**32) * int(p) for v, p in zip(rounded, parts, strict=True))
-        assert (rounded * (parts / 2**16)).sum() * 2.0**48 == exact
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from support.family import (
     BOOSTED,
@@ -292,14 +291,6 @@ def test_invalid_weights_of_validation_data(letters):
         TreeCRF(**TREES).fit(*letters, *letters, sample_weight_val=[1])
     with pytest.raises(ValueError, match="sample_weight_val is given without X_val and y_val"):
         TreeCRF(**TREES).fit(*letters, sample_weight_val=[1] * 24)
-
-
-def test_cross_validation_splits_weights(letters):
-    weights = list(range(24))
-    found = cross_validate(
-        TreeCRF(**TREES), *letters, params={"sample_weight": weights}, cv=3, error_score="raise"
-    )
-    assert len(found["test_score"]) == 3
 
 
 @pytest.mark.parametrize("settings", [{}, {"order": 0}, {"class_weight": "balanced"}])

@@ -17,7 +17,7 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import ConfusionMatrixDisplay
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -102,17 +102,6 @@ def test_fitted_attributes_are_those_of_the_last_fit(letters, tables):
     fresh = small().fit(*letters)
     assert vars(crf).keys() == vars(fresh).keys()
     assert len(crf.validation_score_) == 0
-
-
-def test_cross_validation_by_likelihood(letters):
-    X, y = letters
-
-    def log_likelihood(crf, X, y):
-        return crf.predict_log_likelihood(X, y).sum() / sum(map(len, y))
-
-    results = cross_validate(small(), X, y, cv=3, scoring=log_likelihood, return_estimator=True)
-    assert all(isinstance(crf, TreeCRF) for crf in results["estimator"])
-    assert (results["test_score"] > -np.log(3)).all()
 
 
 def test_a_saved_model_has_its_parameters(letters, tmp_path):

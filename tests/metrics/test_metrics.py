@@ -1,5 +1,4 @@
 import math
-import pickle
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.model_selection import cross_val_score, cross_validate
 
 from treecrf import metrics
 from treecrf.chains.constraints import as_transitions
@@ -649,24 +648,9 @@ def test_span_scores_by_hand(seqeval):
     assert metrics.span_f1(fitted, X, Y) == pytest.approx(18 / 26)
 
 
-def test_scorers_pickle(name):
-    fitted = Lookup().fit(X, Y)
-    restored = pickle.loads(pickle.dumps(metrics.SCORERS[name]))
-    assert restored(fitted, X, Y) == metrics.SCORERS[name](fitted, X, Y)
-
-
 @pytest.mark.parametrize("estimator", [Lookup("O"), TwoClassLookup("O")])
 def test_scorers_of_classifiers_and_others(estimator):
     assert metrics.token_accuracy(estimator.fit(X, Y), X, Y) == pytest.approx(8 / 17)
-
-
-@pytest.mark.exhaustive
-def test_scorers_in_grid_search_over_processes():
-    settings = {"scoring": metrics.token_f1_macro, "cv": KFold(3), "n_jobs": 2}
-    search = GridSearchCV(Lookup(), {"constant": ["O", "B-X", None]}, **settings)
-    search.fit([list(sequence) for sequence in X], [np.array(labels) for labels in Y])
-    assert search.best_params_ == {"constant": None}
-    assert search.best_score_ == 1
 
 
 def test_several_scorers_at_once():
@@ -676,10 +660,6 @@ def test_several_scorers_at_once():
     np.testing.assert_array_equal(result["test_token_accuracy"], [1, 1])
     np.testing.assert_array_equal(result["test_sequence_accuracy"], [1, 1])
     np.testing.assert_allclose(result["test_log_likelihood"], [-14 / 6, -45 / 11])
-
-
-def test_get_scorer_gives_a_copy():
-    assert metrics.get_scorer("token_f1_macro") is not metrics.token_f1_macro
 
 
 def test_unknown_scorer():

@@ -627,15 +627,6 @@ def test_the_most_probable_labels_have_colors():
             plot_sequence(model, [7], max_labels=wrong)
 
 
-@pytest.mark.parametrize("n", [1, 2, 10_000])
-def test_sequences_of_any_length(n, trained):
-    ax = plot_sequence(trained, "a" * n, "x" * n)
-    assert ax.get_xlim() == (-0.5, n - 0.5)
-    ax.figure.canvas.draw()
-    ticks = ax.get_xticks()
-    assert np.array_equal(ticks, ticks.astype(int))
-
-
 def test_long_names_are_cut():
     words = [["w" * 60, "of"]] * 3
     model = TreeCRF(max_iter=1, **FIXED).fit(words, [["l" * 60, "m"]] * 3)
@@ -728,27 +719,6 @@ def test_what_leaves_out_the_linear_start_warns(name, started):
     for scale in ("log", "row"):
         with pytest.warns(UserWarning, match="gains describe the trees without it"):
             plot_importance_map(model, scale=scale)
-
-
-@pytest.mark.parametrize("name", ["trees", "no trees"])
-def test_what_includes_the_linear_start_does_not_warn(name, started, letters):
-    model, (words, y) = started[name], letters
-    found = explain(model, words[0], 2)
-    bars = bars_of(plot_explanation(model, words[0], 2))
-    assert bars[-1][1] == pytest.approx(found.scores[found.labels.tolist().index(found.label)])
-    plot_sequence(model, words[0], y[0])
-    scores = transition_scores(model, words)
-    shown = plot_transition_scores(model, words).images[0].get_array()
-    np.testing.assert_allclose(shown[1:], scores.scores)
-    (line,) = plot_likelihood(model).lines
-    assert len(line.get_xdata()) == model.n_iter_ + 1
-    assert line.get_marker() == ("o" if name == "no trees" else "None")
-    drops = permutation_importance(model, words, y, scoring="log_likelihood", random_state=0)
-    assert drops.importances_mean[0] > 0
-    plot_importances(drops)
-    average = partial_dependence(model, words, "symbol").average
-    assert np.ptp(average, axis=0).max() > 0.01
-    assert plot_weights(model.init_).get_title() == "strongest weights"
 
 
 def test_a_model_without_trees_has_no_tree(started):

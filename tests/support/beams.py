@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from support.cases import pack
 from support.settings import FIXED
 
 from treecrf.chains import _beam
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
-from treecrf.inputs.reading import as_sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
 from treecrf.trees._tree_scores import CachedScores
 from treecrf.trees.context_scores import NODE
@@ -20,17 +20,7 @@ from treecrf.utils.threads import Threads
 class KnownScores:
     """Scores of all contexts in a cache that has a plane for each context, and no trees.
 
-    Parameters
-    ----------
-    scores : float64 array (n_labels, n_positions, n_contexts)
-    offsets : int64 array (n_sequences + 1,)
-    order : int
-
-    Attributes
-    ----------
-    source : CachedScores
-    entries : int array (n_positions, n_contexts)
-        Where the cache has each context of each position; -1 for a context that it cannot have.
+    ``entries`` are the places in the cache of each context of each position; -1 if it has none.
     """
 
     def __init__(self, scores: np.ndarray, offsets: np.ndarray, order: int):
@@ -79,7 +69,7 @@ FREE = Constraints(np.arange(3))
 def lattice_of(trained, sequences=None, width=3, n_threads=1, constraints=FREE):
     encoded = trained.encoded
     if sequences is not None:
-        encoded = trained.encoder.encode(as_sequences(sequences))
+        encoded = trained.encoder.encode(pack(sequences))
     beam, threads = Beam(width), Threads(n_threads)
     return BeamLattice(trained.forest, trained.encoder, encoded, beam, threads, constraints)
 

@@ -23,6 +23,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
+from treecrf.utils.threads import Threads
 
 TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0, **PLAIN}
 NEWTON = TREES | {"second_order": True}
@@ -166,6 +167,12 @@ def assert_predicts_the_same(a, b, X) -> None:
     )
 
 
+def scores_of(model, X, n_threads=1) -> np.ndarray:
+    """The scores of all labels in all contexts, before constraints."""
+    with Threads(n_threads) as threads:
+        return model._scores_of(model._read(X)[0], threads)
+
+
 def variant(model, **parameters):
     """A copy with other parameters, which stays fitted."""
     return copy.copy(model).set_params(**parameters)
@@ -190,15 +197,7 @@ def objective_of(model, log_p: np.ndarray, log_q: np.ndarray) -> float:
 
 
 class Enumeration:
-    """All label sequences of one input, with their probabilities under the model.
-
-    Parameters
-    ----------
-    model : estimator
-    x : sequence
-    allowed : bool array (n_positions, n_classes), optional
-        Labels that are possible at each position.
-    """
+    """All label sequences of one input, with their probabilities under the model."""
 
     def __init__(self, model, x, allowed=None):
         n, classes = len(x), model.classes_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from support.cases import dense, pack, random_sequences
+from support.cases import dense, pack, random_sequences, random_with_missing
 from support.oracles import extended_contexts
 from support.tree_oracle import (
     meaning_of_tests,
@@ -46,11 +46,19 @@ class RandomObjective:
 
 
 class Trained:
-    """A forest grown on noise, with the scores that training accumulated."""
+    """A forest grown on noise, with the scores that training accumulated.
 
-    def __init__(self, kind, seed, **options):
+    ``rate`` is the fraction of missing values, for input of a kind that has some.
+    """
+
+    def __init__(self, kind, seed, *, rate=None, lengths=LENGTHS, **options):
         rng = np.random.default_rng(seed)
-        self.grow(random_sequences(kind, rng, LENGTHS), rng, seed, **options)
+        sequences = (
+            random_sequences(kind, rng, lengths)
+            if rate is None
+            else random_with_missing(kind, rng, lengths, rate)
+        )
+        self.grow(sequences, rng, seed, **options)
 
     def grow(
         self,

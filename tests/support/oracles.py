@@ -64,34 +64,17 @@ def log_sum_exp(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class BruteForce:
-    """The whole distribution over the label sequences of one sequence.
-
-    Attributes
-    ----------
-    sequences : int array (n_sequences, T)
-        All label sequences, in lexicographic order.
-    log_probabilities : float array (n_sequences,)
-    log_z : float
-    unary : float array (T, K)
-        P(y_t = v).
-    joint : float array (K, T, C)
-        P(context c and label v at position t).
-    pairwise : float array (T, K, K)
-        P(y_{t-1} = u and y_t = v), 0 at t = 0.
-    best : int array (T,)
-        The first of the most probable label sequences.
-    best_log_probability : float
-    """
+    """The whole distribution over the label sequences of one sequence."""
 
     n_labels: int
     order: int
-    sequences: np.ndarray
-    log_probabilities: np.ndarray
+    sequences: np.ndarray  # all label sequences, (n_sequences, T), in lexicographic order
+    log_probabilities: np.ndarray  # of each label sequence
     log_z: float
-    unary: np.ndarray
-    joint: np.ndarray
-    pairwise: np.ndarray
-    best: np.ndarray
+    unary: np.ndarray  # P(y_t = v), (T, K)
+    joint: np.ndarray  # P(context c and label v at position t), (K, T, C)
+    pairwise: np.ndarray  # P(y_{t-1} = u and y_t = v), (T, K, K), 0 at t = 0
+    best: np.ndarray  # the first of the most probable label sequences
     best_log_probability: float
 
     def log_probability(self, labels: Sequence[int]) -> float:
@@ -235,17 +218,6 @@ def _replacements(
     totals = [math.fsum(scores[entry] for entry in entries) for entries in involved]
     log_z = log_sum_exp(totals)
     return involved, [math.exp(total - log_z) for total in totals]
-
-
-def pseudo_log_likelihood(
-    scores: np.ndarray, labels: Sequence[int], n_labels: int, order: int
-) -> float:
-    """Return the sum over t of log P(y_t | all other labels)."""
-    total = 0.0
-    for t, v in enumerate(labels):
-        _, probabilities = _replacements(scores, labels, t, n_labels, order)
-        total += math.log(probabilities[v])
-    return total
 
 
 def pseudo_likelihood_gradient(

@@ -223,26 +223,9 @@ class _Split(NamedTuple):
 class _Grower:
     """Grows one tree.
 
-    Attributes
-    ----------
-    examples : _Examples
-    missing_values : MissingValues
-    allowed : callable, optional
-        ``allowed(path, test)`` returns whether a node may use a test, given which tests on the
-        path from the root it has passed; by default all may.
-    signs : int array (n_tests,), optional
-        1 for tests whose children's values must not be lower if they pass than if they fail, -1 for
-        the opposite, 0 for free ones.
-    interacts : callable, optional
-        ``interacts(above, test)`` returns whether a node may use a test below others.
-    above : list of tuples of int
-        The tests from the root to each node.
-    paths : list of tuples of bool
-        The sides taken from the root.
-    parts : list of float arrays
-        The part of each example that is in a node.
-    candidates : dict
-        The best split of every leaf, oldest leaf first.
+    ``allowed(path, test)`` returns whether a node may use a test, given the sides taken from the
+    root; ``interacts(above, test)``, given the tests from the root. The sign of a test is 1 if the
+    value of the child that passes must not be lower than that of the other, -1 for the opposite.
     """
 
     examples: _Examples
@@ -260,7 +243,7 @@ class _Grower:
     nodes: list[NaiveNode] = field(default_factory=list)
     paths: list[tuple[bool, ...]] = field(default_factory=list)
     parts: list[np.ndarray] = field(default_factory=list)
-    candidates: dict[int, _Split] = field(default_factory=dict)
+    candidates: dict[int, _Split] = field(default_factory=dict)  # of leaves, the oldest first
 
     def grow(self, max_leaf_nodes: int) -> None:
         self.add_leaf(np.ones(len(self.examples.position)), (), (-math.inf, math.inf), ())
@@ -434,24 +417,11 @@ def grow_naive_tree(
 ) -> NaiveTree:
     """Grow a tree of one label, best split first, on a table of all examples.
 
-    Parameters
-    ----------
-    window_tests : bool array (n_window_tests, N)
-        Truth of each window test at each position. The label tests are numbered after them: lag 1
-        is 0..K-1, lag 1 is before the sequence, then lag 2 in the same way, ...
-    depth : int array (N,)
-        ``min(t, order)``, with t the position in its sequence.
-    targets, weights : float arrays (N, C)
-        Rounded, so that sums are exact. An example with weight 0 must have target 0; it is in a
-        leaf as well.
-    example_counts : array (N, C), optional
-        Counts for ``min_samples_leaf``; by default 1 for examples with positive weight.
-    missing_values : MissingValues, optional
-        Missing values; by default there are none.
-    position_weights : float array (N,), optional
-        Weights of the positions in ``share``; 1 by default.
-    **settings
-        ``l2``, and others of `_Grower`.
+    ``window_tests`` is the truth of each window test at each position, (n_window_tests, N); label
+    tests are numbered after them: lag 1 is 0..K-1, lag 1 is before the sequence, then lag 2 in the
+    same way. Targets and weights, (N, C), are rounded, so that sums are exact; an example with
+    weight 0 must have target 0. ``example_counts`` are for ``min_samples_leaf``, and
+    ``position_weights`` for ``share``. ``settings`` are those of `_Grower`.
     """
     counts = (weights > 0).astype(float) if example_counts is None else example_counts
     if missing_values is None:

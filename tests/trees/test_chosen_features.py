@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, random_with_missing
 from support.growing import LENGTHS, WINDOWS, Positions, Setting, random_positions
-from support.sweeps import sweep
+from support.sweeps import pairs
 from test_list_grower import grow, list_examples, list_grower
 
 # Of the features at a node: nodes have histograms of their own, or differences of those of others.
 FRACTIONS = [1.0, 0.8, 0.3, 0.05]
+# With the seeds of fast tests.
+FAST = [(0.3, 0), (0.05, 1), (0.8, 2), (0.3, 3), (1.0, 0), (0.8, 1), (0.05, 2), (1.0, 3)]
 
 
 def assert_searches_chosen(positions, rng):
@@ -29,8 +33,10 @@ def assert_searches_chosen(positions, rng):
                 np.testing.assert_array_equal(grown[name], values, err_msg=name)
 
 
-@pytest.mark.parametrize("seed", sweep(range(24), 4))
-@pytest.mark.parametrize("max_features", FRACTIONS)
+@pytest.mark.parametrize(
+    ("max_features", "seed"),
+    pairs(product(FRACTIONS, range(24)), lambda fraction, seed: (fraction, seed) in FAST),
+)
 @pytest.mark.parametrize("kind", STORAGES)
 def test_chosen_features(kind, max_features, seed):
     rng = np.random.default_rng(seed)
@@ -51,9 +57,11 @@ def test_chosen_features(kind, max_features, seed):
     assert_searches_chosen(positions, rng)
 
 
-@pytest.mark.parametrize("seed", sweep(range(12), 2))
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
-@pytest.mark.parametrize("max_features", sweep(FRACTIONS[::-1], 2))
+@pytest.mark.parametrize(
+    ("max_features", "seed"),
+    pairs(product(FRACTIONS, range(12)), lambda fraction, seed: (fraction, seed) in FAST[:2]),
+)
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_chosen_features_with_missing_values(kind, max_features, missing, seed):
     rng = np.random.default_rng(seed)

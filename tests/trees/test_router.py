@@ -13,7 +13,6 @@ from support.cases import (
 )
 from support.forests import Trained
 from support.sweeps import sweep
-from test_scorer import grown_with_missing
 
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.trees.forest import LABEL
@@ -60,7 +59,7 @@ def test_parts_equal_scores(kind, order, few_codes):
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_missing_values(kind, order, missing):
     options = {"n_labels": 3, "order": order, "window": (1, 1), "max_leaf_nodes": 25}
-    trained, rng = grown_with_missing(kind, 2, 0.1, missing=missing, **options)
+    trained, rng = Trained(kind, 2, rate=0.1, missing=missing, **options), np.random.default_rng(3)
     check_scores(trained)
     for rate in (0.0, 0.02, 0.3, 1.0):
         new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)

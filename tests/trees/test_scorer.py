@@ -25,11 +25,6 @@ def grown(sequences, rng, seed, **options):
     return trained
 
 
-def grown_with_missing(kind, seed, rate, **options):
-    rng = np.random.default_rng(seed)
-    return grown(random_with_missing(kind, rng, LENGTHS, rate), rng, seed, **options), rng
-
-
 @pytest.mark.parametrize("window", sweep([(2, 1), (0, 0), (1, 1), (2, 0), (0, 3)], 1))
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("kind", STORAGES)
@@ -37,15 +32,6 @@ def test_scores_equal_those_of_training_and_of_walking(kind, order, window, few_
     trained = Trained(kind, order, order=order, window=window, n_labels=2 + order % 2)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
-
-
-@pytest.mark.parametrize("seed", sweep(range(4), 1))
-@pytest.mark.parametrize("kind", STORAGES)
-def test_new_sequences(kind, seed, few_codes):
-    """They hold unseen categories, and numbers beyond those of training."""
-    trained = Trained(kind, seed, n_labels=3, window=(2, 1), max_features=0.5)
-    new = random_sequences(kind, np.random.default_rng(seed + 100), [1, 30, 2, 50], new=True)
-    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
 
 def test_each_length_of_a_block_rest():
@@ -262,7 +248,8 @@ def test_the_evaluator_depends_on_model_and_data(monkeypatch):
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_positions_with_missing_values_are_scored_separately(evaluator, kind, missing):
-    trained, rng = grown_with_missing(kind, 2, 0.1, missing=missing, n_labels=3, order=2)
+    trained = Trained(kind, 2, rate=0.1, missing=missing, n_labels=3, order=2)
+    rng = np.random.default_rng(3)
     for rate in (0.0, 0.01, 0.2):
         new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)
         np.testing.assert_array_equal(trained.scores(new), trained.walked(new))

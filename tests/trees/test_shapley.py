@@ -7,7 +7,7 @@ import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, dense, pack
 from support.forests import Trained
 from support.shapley_oracle import TreeGame, shapley_values
-from test_scorer import grown, grown_with_missing
+from test_scorer import grown
 
 import treecrf.trees.shapley
 from treecrf.chains.contexts import previous_labels
@@ -76,7 +76,7 @@ def test_contributions_are_shapley_values(kind, order):
 @pytest.mark.parametrize("missing", METHODS)
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_missing_values(kind, missing):
-    trained, _ = grown_with_missing(kind, 1, 0.2, missing=missing, **SMALL)
+    trained = Trained(kind, 1, rate=0.2, missing=missing, **SMALL)
     explained = Explained(trained)
     prepared = trained.encoder.prepared(trained.sequences)
     items = [prepared.rows(i, i + 1) for i in range(prepared.n_sequences)]
@@ -91,7 +91,7 @@ def test_missing_values(kind, missing):
 
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_a_missing_value_contributes_nothing(kind):
-    trained, _ = grown_with_missing(kind, 2, 0.2, n_iter=4)
+    trained = Trained(kind, 2, rate=0.2, n_iter=4)
     explained, n_found = Explained(trained), 0
     table = np.concatenate(dense(trained.sequences))
     for (feature, offset), values in zip(
@@ -148,7 +148,7 @@ def chain_of_tests(n):
 
 
 def test_covers_are_shares_and_in_early_models_weights_of_label_tests():
-    trained, _ = grown_with_missing("mixture", 3, 0.2, order=1, n_labels=3)
+    trained = Trained("mixture", 3, rate=0.2, order=1, n_labels=3)
     packed = trained.forest.pack()
     on_label = packed["column"] == LABEL
     assert on_label.any()

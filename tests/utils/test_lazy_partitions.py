@@ -129,17 +129,6 @@ def test_a_failure_leaves_nothing_in_the_folder(tmp_path):
 # In memory, and views
 
 
-def test_functions_of_parts():
-    partitions = LocalPartitions([1, 20, 300])
-    assert partitions.n_parts == 3
-    assert partitions.map(add, 1) == [2, 21, 301]
-    assert partitions.map(add, PerPartition([5, 6, 7])) == [6, 26, 307]
-    doubled = partitions.derive(add, PerPartition([1, 20, 300]))
-    assert doubled.reduce(list) == [2, 40, 600]
-    assert doubled.reduce(sum, 1) == 643
-    assert partitions.reduce(list) == [1, 20, 300]
-
-
 def test_view_leaves_out_parts():
     partitions = LocalPartitions([10, None, 30])
     view = PartitionsView(partitions, add, 1, chosen=[True, False, True])

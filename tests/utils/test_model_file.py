@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from support.cases import STORAGES, random_sequences
 from support.family import assert_close_arrays, assert_predicts_the_same
 from support.model_files import read, sealed, sealed_archive
-from support.settings import FIXED
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -102,27 +101,6 @@ def test_a_random_generator_is_not_saved(letters, path):
     assert treecrf.load(path).random_state is None
 
 
-def test_settings_changed_after_the_fit_do_not_touch_the_model(letters, path):
-    X, y = letters
-    crf = TreeCRF(max_iter=2).fit(X, y).set_params(order=2, window=4, max_iter=50)
-    crf.save(path)
-    again = treecrf.load(path)
-    assert (again.order, again.window, again.n_iter_) == (2, 4, 2)
-    assert_predicts_the_same(crf, again, X)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"subsample": 0.5, "max_features": 0.5}])
-def test_training_goes_on_after_loading(parameters, letters, path):
-    X, y = letters
-    settings = {"window": 1, "random_state": 1, **FIXED, **parameters}
-    whole = TreeCRF(max_iter=6, **settings).fit(X, y)
-    first = TreeCRF(max_iter=3, warm_start=True, **settings)
-    first.fit(X, y).save(path)
-    again = treecrf.load(path).set_params(max_iter=6).fit(X, y)
-    np.testing.assert_array_equal(whole.train_score_, again.train_score_)
-    assert_predicts_the_same(whole, again, X)
-
-
 def test_the_same_model_makes_the_same_file(trained, saved, path):
     treecrf.load(saved).save(path)
     assert path.read_bytes() == saved.read_bytes()
@@ -141,12 +119,6 @@ def test_a_saved_model_is_readable_as_any_new_file(trained, path):
     other = path.with_name("other")
     other.touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
-
-
-def test_an_unfitted_model_is_not_saved(path):
-    with pytest.raises(ValueError, match="This TreeCRF instance is not fitted yet"):
-        TreeCRF().save(path)
-    assert not path.exists()
 
 
 def test_a_failed_write_leaves_the_old_file(trained, saved, path, monkeypatch):

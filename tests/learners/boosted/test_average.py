@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
+from support.family import assert_equal_arrays, scores_of
 from support.settings import FIXED
 
 import treecrf
@@ -23,7 +24,6 @@ from treecrf import (
 )
 from treecrf.inspection import likelihood_curve, strongest_rules
 from treecrf.utils.exact import LEAF_UNIT
-from treecrf.utils.threads import Threads
 
 SMALL = FIXED | {"window": 1, "max_iter": 3, "max_features": 0.5, "l2_regularization": 1.0}
 MODELS = {
@@ -41,17 +41,6 @@ def fitted(model, X, y, seeds=3, **settings):
         type(model)(**model.get_params() | {"random_state": seed} | settings).fit(X, y)
         for seed in range(seeds)
     ]
-
-
-def scores_of(model, X):
-    sequences, _ = model._read(X)
-    with Threads(1) as threads:
-        return model._scores_of(sequences, threads)
-
-
-def assert_same(one, other):
-    for p, q in zip(one, other, strict=True):
-        np.testing.assert_array_equal(p, q)
 
 
 @pytest.mark.parametrize("name", ["CRF", "CRF of order 2", "CRF with a linear start"])
@@ -76,16 +65,16 @@ def test_an_average_is_an_ordinary_model(name, letters, tmp_path):
     expected = mean.predict_proba(X)
     mean.save(tmp_path / "model")
     for same in (treecrf.load(tmp_path / "model"), flatten(mean), average([mean])):
-        assert_same(same.predict_proba(X), expected)
+        assert_equal_arrays(same.predict_proba(X), expected)
     *_, last = mean.staged_predict_proba(X)
-    assert_same(last, expected)
+    assert_equal_arrays(last, expected)
     assert mean.n_iter_ == 9
     assert mean.feature_importances_.sum() == pytest.approx(1.0)
     assert np.isnan(likelihood_curve(mean).train).all()
     with warnings.catch_warnings(action="ignore"):  # rules leave out a linear start
         assert strongest_rules(mean)
     for model, probabilities in zip(models, before, strict=True):
-        assert_same(model.predict_proba(X), probabilities)
+        assert_equal_arrays(model.predict_proba(X), probabilities)
         assert model.n_iter_ == 3
     n = len(X)
     likelihoods = [model.predict_log_likelihood(X, y).sum() / n for model in [mean, *models]]
@@ -101,7 +90,7 @@ def test_iterations_take_turns(letters):
     stages = list(mean.staged_predict_proba(X))
     halves = [list(model.staged_predict_proba(X)) for model in (one, two)]
     early = average([fitted(TreeCRF(**SMALL), X, y, 2, max_iter=2)[k] for k in range(2)])
-    assert_same(stages[3], early.predict_proba(X))
+    assert_equal_arrays(stages[3], early.predict_proba(X))
     assert len(halves[0]) + len(halves[1]) == len(stages)
 
 
@@ -154,4 +143,4 @@ def test_future_features_must_be_the_same(letters):
     settings = {"window": 1, "max_iter": 2, "instance_max_iter": 2, "max_future_features": 1}
     memm = FutureFeatureMEMM(early_stopping=False, bag_size=2, random_state=0, **settings).fit(X, y)
     mean = average([memm, memm])
-    assert_same(mean.predict(X), memm.predict(X))
+    assert_equal_arrays(mean.predict(X), memm.predict(X))

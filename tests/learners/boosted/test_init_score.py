@@ -151,20 +151,6 @@ def test_held_out_sequences_keep_their_scores(letters, tmp_path):
     assert_predicts_the_same(weighted, left_out, X)
 
 
-def test_tables_of_categories(tables):
-    pd = pytest.importorskip("pandas")
-    X, y = tables
-    frames = [
-        pd.DataFrame({"a": table[:, 0], "b": list(map(str, np.arange(len(table)) % 4))})
-        for table in X
-    ]
-    scores = [np.random.default_rng(0).normal(size=(len(table), 3)) for table in X]
-    settings = {**TREES, "early_stopping": True, "validation_fraction": 0.5}
-    crf = TreeCRF(**settings).fit(frames, y, init_score=scores)
-    assert crf.score(frames, y, init_score=scores) > 0.3
-    assert len(crf.predict(frames[:1], init_score=scores[:1])[0]) == len(frames[0])
-
-
 @pytest.mark.parametrize(
     ("scores", "message"),
     [

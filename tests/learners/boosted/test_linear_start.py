@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from support.family import assert_equal_arrays, scores_of
 from support.model_files import read, sealed
 from support.settings import PLAIN
 
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
-from treecrf.inspection import permutation_importance
 from treecrf.learners.boosted import start as start_module
 from treecrf.learners.boosted.start import PART, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
@@ -28,18 +28,6 @@ LINEAR = LinearCRF(window=(2, 0), l2_regularization=2.0, solver="sgd", max_iter=
 
 def small(**settings):
     return TreeCRF(**SMALL, random_state=0).set_params(**{"init": "linear", **settings})
-
-
-def assert_same(one, other):
-    for p, q in zip(one, other, strict=True):
-        np.testing.assert_array_equal(p, q)
-
-
-def scores_of(model, X):
-    """The scores of all contexts, before constraints."""
-    sequences, _ = model._read(X)
-    with Threads(1) as threads:
-        return model._scores_of(sequences, threads)
 
 
 def parts_of(model, X):
@@ -133,7 +121,7 @@ def test_estimators_are_cloned_unless_they_are_fitted(letters):
     assert not hasattr(given, "classes_")
     assert crf.init_.window == (2, 0)
     again = small(init=clone(given).fit(X, y)).fit(X, y)
-    assert_same(crf.predict_proba(X), again.predict_proba(X))
+    assert_equal_arrays(crf.predict_proba(X), again.predict_proba(X))
     # A fitted one may come from other sequences.
     other = small(init=clone(LINEAR).fit(X[:12], y[:12])).fit(X, y)
     assert (other.init_.state_weights_ != crf.init_.state_weights_).any()
@@ -154,21 +142,13 @@ def test_every_form_of_the_model_predicts_the_same(settings, init, letters, tmp_
     flat = flatten(crf)
     flat.save(tmp_path / "flat")
     for model in (loaded, pickle.loads(pickle.dumps(crf)), flat, treecrf.load(tmp_path / "flat")):
-        assert_same(model.predict_proba(X), expected)
-        assert_same(model.decode(X)[0], crf.decode(X)[0])
+        assert_equal_arrays(model.predict_proba(X), expected)
+        assert_equal_arrays(model.decode(X)[0], crf.decode(X)[0])
         assert model.score(X, y) == crf.score(X, y)
     *_, last = crf.staged_predict_proba(X)
-    assert_same(last, expected)
+    assert_equal_arrays(last, expected)
     assert type(loaded.init) is type(crf.init)
-    assert_same(loaded.fit(X, y).predict_proba(X), expected)
-
-
-def test_numbers_have_effects_besides_the_trees(tables):
-    X, y = tables
-    crf = small(max_iter=1).fit(X, y)
-    assert_same(flatten(crf).predict_proba(X), crf.predict_proba(X))
-    found = permutation_importance(crf, X, y, random_state=0)
-    assert (found.importances_mean != 0).all()
+    assert_equal_arrays(loaded.fit(X, y).predict_proba(X), expected)
 
 
 def test_a_warm_start_keeps_the_linear_model(letters):
@@ -176,24 +156,13 @@ def test_a_warm_start_keeps_the_linear_model(letters):
     whole = small(max_iter=6).fit(X, y)
     parts = small(max_iter=2, warm_start=True).fit(X, y)
     parts.set_params(max_iter=6).fit(X, y)
-    assert_same(whole.predict_proba(X), parts.predict_proba(X))
+    assert_equal_arrays(whole.predict_proba(X), parts.predict_proba(X))
     np.testing.assert_array_equal(whole.train_score_, parts.train_score_)
     with pytest.raises(ValueError, match="trained with a linear start, which init='zero' cannot"):
         parts.set_params(init="zero").fit(X, y)
     plain = small(init="zero", warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="trained without a linear start, which init='linear'"):
         plain.set_params(init="linear").fit(X, y)
-
-
-def test_validation_sequences_have_linear_scores(letters):
-    X, y = letters
-    crf = small(max_iter=3).fit(X[:18], y[:18], X[18:], y[18:])
-    n = sum(map(len, y[18:]))
-    for model, value in ((crf.init_, 0), (crf, -1)):
-        log_p = model.predict_log_likelihood(X[18:], y[18:]).sum() / n
-        assert crf.validation_score_[value] == pytest.approx(log_p)
-    stopped = small(early_stopping=True, max_iter=30, n_iter_no_change=2, tol=0.0).fit(X, y)
-    assert stopped.n_iter_ == stopped.validation_score_.argmax()
 
 
 def test_constraints_hold(letters):
@@ -207,14 +176,6 @@ def test_constraints_hold(letters):
     assert small().fit(X, y, allowed=masks).n_iter_ == 4
 
 
-def test_threads_and_the_order_of_sequences_change_nothing(letters):
-    X, y = letters
-    one = small().fit(X, y)
-    assert_same(one.predict_proba(X), small(n_jobs=2).fit(X, y).predict_proba(X))
-    shuffled = small().fit(X[::-1], y[::-1])
-    assert_same(one.predict_proba(X), shuffled.predict_proba(X))
-
-
 def test_a_failed_fit_leaves_the_estimator_unchanged(letters):
     X, y = letters
     crf = small().fit(X, y)
@@ -222,7 +183,7 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(letters):
     with pytest.raises(ValueError, match="solver='sgd' does not support it"):
         bad = LinearCRF(solver="sgd", objective="hamming_log")
         crf.set_params(init=bad).fit(X[:5], y[:5])
-    assert_same(crf.predict_proba(X), before)
+    assert_equal_arrays(crf.predict_proba(X), before)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,10 @@ OPTIONS = [
     {"objective": "hamming_exponential"},
     {"init": "pseudo_likelihood", "order": 2, "second_order": True},
     {"init": "linear"},
+    {"sampling": 0.2, "second_order": True},
+    {"constant_transitions": True, "second_order": True},
+    {"objective": "exponential", "subsample": 0.6, "min_samples_leaf": 5} | STOPPING,
+    {"objective": "hamming_log", "init": "pseudo_likelihood"},
     {"beam_width": 2, "order": 2},
     {"beam_width": 2, "beam": "forward-only", "second_order": True} | STOPPING,
 ]

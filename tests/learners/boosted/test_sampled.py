@@ -107,28 +107,6 @@ def test_local_models(kind, second_order):
     assert sampled.train_score_[-1] > sampled.train_score_[0] + 0.2
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_samples_learn(settings):
-    X, y = labeled(np.random.default_rng(4), 30)
-    crf = model(sampling=0.2, max_iter=12, **settings).fit(X, y)
-    assert crf.train_score_[-1] > crf.train_score_[0] + 0.1
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_threads_and_the_order_of_sequences_change_nothing(settings):
-    rng = np.random.default_rng(5)
-    X, y = labeled(rng)
-    X, y = [*X, X[0], X[0]], [*y, y[0], y[0]]
-    one = model(sampling=0.2, max_examples=600, **settings).fit(X, y)
-    two = model(sampling=0.2, max_examples=600, n_jobs=3, **settings).fit(X, y)
-    assert_same_fit(one, two)
-    order = rng.permutation(len(X))
-    moved = model(sampling=0.2, max_examples=600, **settings).fit(
-        [X[i] for i in order], [y[i] for i in order]
-    )
-    assert_same_fit(one, moved)
-
-
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("settings", [{}, {"init": "linear"}, {"missing": "surrogate"}])
 def test_training_scores_are_those_of_the_model(order, settings):

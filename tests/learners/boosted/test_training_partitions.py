@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
+from support.family import assert_equal_arrays
 from support.parts import (
     assert_equal_fits,
     assert_same_model,
@@ -317,8 +316,7 @@ def test_scores_to_start_from(init):
     model = TreeCRF(**settings).fit(X, y, init_score=scores)
     found = fit_parts_of(TreeCRF(**settings), X, y, cut(len(X), 4), init_score=scores)
     one, other = (fitted.predict_proba(X, init_score=scores) for fitted in (model, found))
-    for p, q in zip(one, other, strict=True):
-        np.testing.assert_array_equal(p, q)
+    assert_equal_arrays(one, other)
 
 
 def test_parts_with_a_single_label_and_a_single_position():
@@ -436,20 +434,6 @@ def test_errors_name_the_partition():
         fit(X, y, parts, X_val=["ab", "c"], y_val=["xy", "q"])
     with pytest.raises(ValueError, match="no sequences"):
         fit([], [], [np.array([], dtype=int)] * 2)
-
-
-@settings(max_examples=12, deadline=None)
-@given(data=st.data())
-def test_any_cut(data):
-    n = data.draw(st.integers(5, 14))
-    form = data.draw(st.sampled_from(FORMS))
-    X, y = data_of(form, seed=data.draw(st.integers(0, 99)), n=n)
-    order = np.array(data.draw(st.permutations(range(len(X)))))
-    bounds = sorted(data.draw(st.lists(st.integers(0, len(X)), max_size=6)))
-    name = data.draw(st.sampled_from(["first order", "subsample", "balanced", "held out", "MEMM"]))
-    model = MODELS[name].__sklearn_clone__().fit(X, y)
-    found = fit_parts_of(MODELS[name].__sklearn_clone__(), X, y, np.split(order, bounds))
-    assert_same_model(found, model, X)
 
 
 @pytest.mark.exhaustive

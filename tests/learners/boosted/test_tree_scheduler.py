@@ -12,6 +12,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from support.family import assert_equal_arrays
 from support.sweeps import sweep
 from test_sampled import assert_same_fit, labeled, model
 
@@ -222,8 +223,7 @@ def test_models_do_not_depend_on_the_number_of_threads(kind, settings, has_missi
         assert_same_fit(models[0], other)
         np.testing.assert_array_equal(models[0].train_score_, other.train_score_)
         expected, probabilities = models[0].predict_proba(X), other.predict_proba(X)
-        for a, b in zip(expected, probabilities, strict=True):
-            np.testing.assert_array_equal(a, b)
+        assert_equal_arrays(expected, probabilities)
 
 
 @pytest.mark.parametrize("seed", sweep(range(30), 2))

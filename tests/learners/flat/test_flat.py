@@ -23,7 +23,14 @@ from support.cases import (
     random_sequences,
     random_with_missing,
 )
-from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the_same, every
+from support.family import (
+    FLAT,
+    GROWN,
+    assert_equal_arrays,
+    assert_predicts_the_same,
+    every,
+    scores_of,
+)
 from support.forests import Trained, Walker
 from support.oracles import extended_contexts
 from support.settings import PLAIN
@@ -55,11 +62,6 @@ FAST = dict.fromkeys(STORAGES_WITH_MISSING, ("weighting",)) | {
 SMALL = PLAIN | {
     "max_iter": 6, "max_leaf_nodes": 12, "l2_regularization": 1.0, "random_state": 0
 }  # fmt: skip
-
-
-def scores_of(model, X, n_threads=1) -> np.ndarray:
-    with Threads(n_threads) as threads:
-        return model._scores_of(model._read(X)[0], threads)
 
 
 def flat_scores(trained: Trained, sequences, n_threads=1, **options) -> np.ndarray:
@@ -96,9 +98,8 @@ def test_scores_are_those_of_the_trees(kind, order, window, few_codes):
 )
 def test_scores_with_missing_values(kind, missing):
     rng = np.random.default_rng(1)
-    trained = Trained.__new__(Trained)
     options = {"order": 1, "n_labels": 3, "window": (1, 2), "missing": missing, "n_iter": 4}
-    trained.grow(random_with_missing(kind, rng, LENGTHS, 0.2), rng, 3, **options)
+    trained = Trained(kind, 3, rate=0.2, **options)
     for rate in (0.0, 0.02, 0.3):
         new = random_with_missing(kind, rng, [40, 1, 700], rate, new=True)
         expected = trained.scores(new)
@@ -250,10 +251,7 @@ def test_rows_mark_the_conjunctions_that_hold(kind, few_codes):
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
 @pytest.mark.parametrize("kind", ["letters", "mixture", "sparse"])
 def test_parts_are_means_over_leaves(kind, missing):
-    rng = np.random.default_rng(2)
-    trained = Trained.__new__(Trained)
-    trained.grow(random_with_missing(kind, rng, LENGTHS, 0.2), rng, 3, missing=missing, n_labels=3,
-                 max_leaf_nodes=6)  # fmt: skip
+    trained = Trained(kind, 3, rate=0.2, missing=missing, n_labels=3, max_leaf_nodes=6)
     forest = FlatForest(trained.forest, trained.encoder)
     of_leaf = forest.flat.conjunction_of_leaf
     expected = np.zeros((len(of_leaf), trained.encoded.n_positions))

@@ -199,23 +199,6 @@ def test_the_order_of_the_sequences_has_no_effect(letters, tables):
 # Training
 
 
-def test_early_stopping_keeps_the_best_weights():
-    rng = np.random.default_rng(0)
-    y = [rng.integers(0, 2, 10) for _ in range(30)]
-    X = [0.5 * labels[:, None] + rng.normal(size=(10, 40)) for labels in y]
-    model = LinearCRF(
-        solver="sgd", l2_regularization=0.0, early_stopping=True, n_iter_no_change=3, random_state=0
-    )
-    model.fit(X[:20], y[:20], X[20:], y[20:])
-    assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ + 1
-    assert model.validation_score_.argmax() == model.n_iter_ < 100
-    assert model.validation_score_[0] == pytest.approx(-np.log(2))
-    log_p = model.predict_log_likelihood(X[20:], y[20:]).sum() / 100
-    assert model.validation_score_[-1] == pytest.approx(log_p)
-    log_p = model.predict_log_likelihood(X[:20], y[:20]).sum() / 200
-    assert model.train_score_[-1] == pytest.approx(log_p)
-
-
 def test_a_warm_start_continues(letters):
     whole = LinearCRF(window=1, tol=1e-9).fit(*letters)
     started = copy.copy(whole).set_params(solver="sgd", max_iter=2, warm_start=True)
