@@ -20,6 +20,7 @@ from dask.sizeof import sizeof
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from support.dask_data import cut, frame, sequences
+from support.family import assert_equal_arrays
 
 import treecrf
 from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, workers
@@ -176,8 +177,7 @@ def test_empty_sequences_and_partitions(fitted, local, method):
         expected = getattr(local, method)(gaps)
         expected = list(zip(*expected, strict=True)) if method == "decode" else expected
         for ours, theirs in zip(found, expected, strict=True):
-            for one, other in zip(ours, theirs, strict=True):
-                np.testing.assert_array_equal(one, other)
+            assert_equal_arrays(ours, theirs)
     empty = collection(FRAME, 4).map_partitions(lambda part: part[:0], meta=FRAME[:0])
     assert len(getattr(fitted, method)(empty).compute()) == 0
     (part,) = dask.compute(*getattr(fitted, method)([dask.delayed(FRAME[:0])]))
@@ -307,6 +307,10 @@ def test_documentation():
     assert "to a `TreeCRF` trained on all data" in text
     assert "\nwindow : int" in text
     assert text.index("\nclient : ") < text.index("\nAttributes\n---")
+
+
+@pytest.mark.exhaustive
+def test_docstrings_may_be_removed():
     script = "import treecrf.dask; print(treecrf.dask.DaskTreeCRF.__doc__)"
     command = [sys.executable, "-OO", "-c", script]
     assert subprocess.run(command, capture_output=True, check=True).stdout.strip() == b"None"

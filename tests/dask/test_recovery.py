@@ -15,7 +15,7 @@ pytest.importorskip("distributed")
 import dask
 from distributed import Client
 from support import dask_toys as toys
-from support.dask_data import cancel_all, spill
+from support.dask_data import cancel_all
 from support.sweeps import sweep
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
@@ -60,7 +60,7 @@ def test_without_losses(workers):
 
 
 @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("place", ["read", "encode"])
+@pytest.mark.parametrize("place", sweep(["encode", "read"], 1))
 def test_death_in_preparation(workers, tmp_path, place, n):
     crash = toys.make_files(tmp_path / "crash", n), place
     with pytest.warns(UserWarning, match="was lost"), shards(workers, **{place: crash}) as toy:
@@ -69,7 +69,7 @@ def test_death_in_preparation(workers, tmp_path, place, n):
 
 
 @pytest.mark.parametrize("n", sweep([1, 2], 1))
-@pytest.mark.parametrize("place", ["draw", "grow"])
+@pytest.mark.parametrize("place", sweep(["draw", "grow"], 1))
 def test_death_in_an_iteration(workers, tmp_path, place, n):
     crashes = {3: (toys.make_files(tmp_path / "crash", n), place)}
     with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
@@ -142,18 +142,6 @@ def test_retired_workers(workers):
         assert toys.run(toy, N_ITER, after=at(2, retire)) == TREES
 
 
-@pytest.mark.exhaustive
-def test_closed_workers(workers, cluster):
-    with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
-        assert toys.run(toy, N_ITER, after=at(2, lambda: cluster.scale(1))) == TREES
-
-
-@pytest.mark.exhaustive
-def test_spilled_shards(workers):
-    with shards(workers) as toy:
-        assert toys.run(toy, N_ITER, after=lambda i: workers.run(spill)) == TREES
-
-
 @pytest.fixture
 def replicas(workers):
     """Keep copies of results, of which Dask drops those that no task needs."""
@@ -162,7 +150,7 @@ def replicas(workers):
     workers.amm.start()
 
 
-@pytest.mark.parametrize("runs_on_copies", [False, True])
+@pytest.mark.parametrize("runs_on_copies", sweep([True, False], 1))
 def test_copied_shards(workers, replicas, runs_on_copies):
     """Copies of a shard have different numbers of trees; tasks run on that of its own worker."""
     caught_up = []
