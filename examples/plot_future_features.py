@@ -7,7 +7,7 @@ the information about a label is in the features of its position. The other half
 the next six positions is of a rare kind. Neither the position itself nor the previous labels
 contain this information.
 
-`FutureFeatureMEMM` discovers the rare kind from the labels alone.
+`~treecrf.FutureFeatureMEMM` discovers the rare kind from the labels alone.
 """
 
 # %%

@@ -110,7 +110,7 @@ for word, found in list(zip(test, map(join, X_test, predicted), strict=True))[:2
 # %%
 # How sure is it?
 # ---------------
-# `predict_proba` returns the probability of a hyphen after each letter, given the whole word.
+# ``predict_proba`` returns the probability of a hyphen after each letter, given the whole word.
 # Orange bars mark the correct positions of hyphens.
 
 longest = sorted(range(len(test)), key=lambda i: -len(test[i]))[:8]

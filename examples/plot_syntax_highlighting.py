@@ -78,12 +78,13 @@ print(f"{sum(map(len, X_train)):,} characters for training, {sum(map(len, X_test
 # Four models
 # -----------
 # The first model has the same window as the conditional random fields, five characters on each
-# side. The second one sees 80 characters before a position and 40 after it. The trees of `TreeCRF`
-# start from the scores of a linear model; without it, they need several times as many iterations.
-# Other versions of Python have other files, and other seeds draw other examples for its trees, so
-# the numbers may differ. A quote that a model misses changes the labels of a whole passage, so they
-# vary from file to file, too: on a fourth of the training files, held out, `TreeCRF` labels 93.6 %
-# of the characters correctly, `LinearCRF` 92.9 %, and wide windows 88.3 %.
+# side. The second one sees 80 characters before a position and 40 after it. The trees of
+# `~treecrf.TreeCRF` start from the scores of a linear model; without it, they need several times as
+# many iterations. Other versions of Python have other files, and other seeds draw other examples
+# for its trees, so the numbers may differ. A quote that a model misses changes the labels of a
+# whole passage, so they vary from file to file, too: on a fourth of the training files, held out,
+# ``TreeCRF`` labels 93.6 % of the characters correctly, `~treecrf.LinearCRF` 92.9 %, and wide
+# windows 88.3 %.
 #
 # The settings were chosen by cross-validation on training files of up to 10,000 characters, not on
 # the test files. No other setting that was compared was a point of accuracy better:
@@ -91,8 +92,8 @@ print(f"{sum(map(len, X_train)):,} characters for training, {sum(map(len, X_test
 # - for the classifiers of windows: windows of 5 + 5 to 160 + 80, and 100 and 300 iterations;
 # - for the linear model: windows of 3 + 3 to 20 + 10, penalties of 0.03 to 10, and transition
 #   features;
-# - for `TreeCRF`: windows of 5 + 5 to 40 + 20, 50 to 400 iterations, penalties of 3 and 20, 64 and
-#   200 leaves, and linear models with penalties of 0.1 to 10.
+# - for ``TreeCRF``: windows of 5 + 5 to 40 + 20, 50 to 400 iterations, penalties of 3 and 20, 64
+#   and 200 leaves, and linear models with penalties of 0.1 to 10.
 
 settings = {"early_stopping": False, "n_jobs": 2, "random_state": 0}
 models = {

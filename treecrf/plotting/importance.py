@@ -51,8 +51,9 @@ def plot_importances(
     ----------
     importances : fitted classifier or Bunch
         A model with boosted trees, for its importance by gain, or the result of
-        `treecrf.inspection.gain_importance` or `permutation_importance`. Gains by label are shown
-        in the colors of the labels, and permutation importances with their standard deviation.
+        `treecrf.inspection.gain_importance` or `treecrf.inspection.permutation_importance`. Gains
+        by label are shown in the colors of the labels, and permutation importances with their
+        standard deviation.
     max_features : int, default=20
         Maximum number of bars.
     max_labels : int, default=8
@@ -149,8 +150,8 @@ def plot_importance_map(
     """Plot the importance of features by offset in the window.
 
     Rows are features and columns are offsets in the window; 0 is the labeled position. Discovered
-    features of a `FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``. The
-    last rows are tests of previous labels, and of the ends of sequences.
+    features of a `treecrf.FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``.
+    The last rows are tests of previous labels, and of the ends of sequences.
 
     Parameters
     ----------

@@ -43,7 +43,8 @@ def plot_transition_scores(
     Parameters
     ----------
     scores : fitted classifier or Bunch
-        Any model, or the result of `treecrf.inspection.transition_scores` or `transition_weights`.
+        Any model, or the result of `treecrf.inspection.transition_scores` or
+        `treecrf.inspection.transition_weights`.
     X : sequences, optional
         Data to average over. Without data, the transition weights of the model are shown, which
         must not depend on the input.
