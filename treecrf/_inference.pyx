@@ -18,8 +18,8 @@ from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, chain_shape, contexts_at, forward,
-    forward_tile_row, has_weight, move_to, next_context, occupancy, open_chain, path_score,
-    tile_length, tile_pairs, tile_start,
+    forward_tile_row, has_weight, move_to, n_ends_of, next_context, occupancy, open_chain,
+    path_score, tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, open_influence, own_influence, visit_backward, visit_forward,
@@ -54,7 +54,8 @@ def marginals(scores, const int64_t[::1] offsets, Py_ssize_t first,
               Py_ssize_t last, double[:, ::1] out, double[::1] log_z):
     """Write P(y_t = v) to ``out[t, v]`` and log Z of each sequence to ``log_z``."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
-    cdef Py_ssize_t i, tile
+    cdef Py_ssize_t i, j, t, v, low, tile, n_labels = chain.shape.n_labels
+    cdef double *p = chain.work
     with nogil:
         for i in range(first, last):
             move_to(&chain, offsets, i)
@@ -62,52 +63,42 @@ def marginals(scores, const int64_t[::1] offsets, Py_ssize_t first,
             log_z[i] = chain.log_z
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, False)
-                store_marginals(&chain, tile, out)
+                # Sum over the contexts after each position that have the same latest label.
+                for j in range(tile_length(&chain, tile)):
+                    t = tile_start(&chain, tile) + j
+                    occupancy(&chain, contexts_at(&chain.shape, t + 1),
+                              forward_tile_row(&chain, tile, j + 1), backward_row(&chain, j + 1), p)
+                    for v in range(n_labels):
+                        out[chain.start + t, v] = p[v]
+                    for low in range(1, n_ends_of(&chain, t)):
+                        for v in range(n_labels):
+                            out[chain.start + t, v] += p[low * n_labels + v]
         release(&chain.memory)
-
-
-cdef void store_marginals(const Chain *chain, Py_ssize_t i, double[:, ::1] out) noexcept nogil:
-    """Sum over the contexts after each position that have the same latest label."""
-    cdef Py_ssize_t j, v, low, t, n_labels = chain.shape.n_labels
-    cdef double *p = chain.work
-    for j in range(tile_length(chain, i)):
-        t = i * chain.tile + j
-        occupancy(chain, contexts_at(&chain.shape, t + 1), forward_tile_row(chain, i, j + 1),
-                  backward_row(chain, j + 1), p)
-        for v in range(n_labels):
-            out[chain.start + t, v] = p[v]
-        for low in range(1, contexts_at(&chain.shape, t + 1) // n_labels):
-            for v in range(n_labels):
-                out[chain.start + t, v] += p[low * n_labels + v]
 
 
 def pairwise(scores, const int64_t[::1] offsets, Py_ssize_t first,
              Py_ssize_t last, double[:, :, ::1] out):
     """Write P(y_{t-1} = u, y_t = v) to ``out[t, u, v]``, 0 at first positions; order 1 or more."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
-    cdef Py_ssize_t i, tile
+    cdef Py_ssize_t i, j, t, u, v, low, tile, count, n_labels = chain.shape.n_labels
+    cdef const double *row
     with nogil:
         for i in range(first, last):
             move_to(&chain, offsets, i)
             forward(&chain)
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
-                store_pairwise(&chain, tile, out)
+                # Sum over the contexts of each position that have the same latest label.
+                count = tile_length(&chain, tile)
+                for j in range(count):
+                    t = tile_start(&chain, tile) + j
+                    memset(&out[chain.start + t, 0, 0], 0, n_labels * n_labels * sizeof(double))
+                    for v in range(n_labels):
+                        row = tile_pairs(&chain, tile) + (v * count + j) * chain.shape.width
+                        for low in range(contexts_at(&chain.shape, t) // n_labels if t else 0):
+                            for u in range(n_labels):
+                                out[chain.start + t, u, v] += row[low * n_labels + u]
         release(&chain.memory)
-
-
-cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
-    """Sum over the contexts of each position that have the same latest label."""
-    cdef Py_ssize_t j, t, v, u, low, n_labels = chain.shape.n_labels, count = tile_length(chain, i)
-    cdef double *row
-    for j in range(count):
-        t = i * chain.tile + j
-        memset(&out[chain.start + t, 0, 0], 0, n_labels * n_labels * sizeof(double))
-        for v in range(n_labels):
-            row = tile_pairs(chain, i) + (v * count + j) * chain.shape.width
-            for low in range(contexts_at(&chain.shape, t) // n_labels if t else 0):
-                for u in range(n_labels):
-                    out[chain.start + t, u, v] += row[low * n_labels + u]
 
 
 def residuals(scores, const int64_t[::1] offsets,
@@ -124,7 +115,10 @@ def residuals(scores, const int64_t[::1] offsets,
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
     cdef Influence influence
     cdef bint curved = curvature is not None, bounded = curved and bound_share > 0.0
-    cdef Py_ssize_t i, tile
+    cdef Py_ssize_t i, tile, v, t, k, n, context
+    cdef int32_t label
+    cdef const double *pairs
+    cdef double *target
     if bounded:
         influence = open_influence(&chain, offsets, first, last, bound_share)
     with nogil:
@@ -139,12 +133,23 @@ def residuals(scores, const int64_t[::1] offsets,
                 continue
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
-                store_residuals(&chain, tile, out)
+                n = tile_length(&chain, tile) * chain.shape.width
+                for v in range(chain.shape.n_labels):
+                    negate_rounded(tile_pairs(&chain, tile) + v * n, n,
+                                   &out[v, chain.start + tile_start(&chain, tile), 0])
                 if bounded:
                     visit_backward(&chain, &influence, tile)
                 elif curved:
-                    store_diagonal(&chain, tile, curvature)
-            add_indicators(&chain, labels, out)
+                    for v in range(chain.shape.n_labels):  # 2 p (1 - p) for each pair
+                        pairs = tile_pairs(&chain, tile) + v * n
+                        target = &curvature[v, chain.start + tile_start(&chain, tile), 0]
+                        for k in range(n):
+                            target[k] = rounded(pairs[k] * own_influence(pairs[k]))
+            context = 0
+            for t in range(chain.length):
+                label = labels[chain.start + t]
+                out[label, chain.start + t, context] += 1.0
+                context = next_context(&chain.shape, t, context, label)
             if bounded:
                 for tile in range(chain.n_tiles):
                     visit_forward(&chain, &influence, tile)
@@ -154,32 +159,3 @@ def residuals(scores, const int64_t[::1] offsets,
                         &curvature[0, chain.start + tile_start(&chain, tile), 0],
                         curvature.shape[1] * chain.shape.width)
         release(&chain.memory)
-
-
-cdef void store_residuals(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
-    cdef Py_ssize_t v, n = tile_length(chain, i) * chain.shape.width
-    for v in range(chain.shape.n_labels):
-        negate_rounded(tile_pairs(chain, i) + v * n, n,
-                       &out[v, chain.start + i * chain.tile, 0])
-
-
-cdef void add_indicators(const Chain *chain, const int32_t[::1] labels,
-                         double[:, :, ::1] out) noexcept nogil:
-    cdef Py_ssize_t t, context = 0
-    cdef int32_t label
-    for t in range(chain.length):
-        label = labels[chain.start + t]
-        out[label, chain.start + t, context] += 1.0
-        context = next_context(&chain.shape, t, context, label)
-
-
-cdef void store_diagonal(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
-    """Write 2 p (1 - p) for each pair of tile i."""
-    cdef Py_ssize_t v, k, n = tile_length(chain, i) * chain.shape.width
-    cdef double *row
-    cdef double *target
-    for v in range(chain.shape.n_labels):
-        row = tile_pairs(chain, i) + v * n
-        target = &out[v, chain.start + tile_start(chain, i), 0]
-        for k in range(n):
-            target[k] = rounded(row[k] * own_influence(row[k]))

@@ -118,7 +118,13 @@ cdef class TreeGrower:
             position_of_row = np.arange(n_planes * self.n_rows, dtype=np.int32)
             depth = np.zeros(len(position_of_row), dtype=np.uint8)
         else:
-            position_of_row, depth = self._lay_out_product(encoded, order)
+            depth = encoded.depth_of(order)
+            position_of_row = np.zeros(self.n_rows, dtype=np.int32)
+            position_of_row[encoded.rows_from_first] = np.arange(len(depth))
+            exists = np.zeros((order + 1, self.n_rows), dtype=bool)
+            exists[depth, encoded.rows_from_first] = True
+            self.rows_of_depth = pack(exists)
+            self.n_rows_of_depth = exists.sum(axis=1)
         self.row_sets = RowSets(self.n_words, self.max_leaves + N_SCRATCH_SETS, position_of_row,
                                 depth)
         self.members = Members(self.contexts, position_of_row, depth, self.n_rows, n_planes,
@@ -151,17 +157,6 @@ cdef class TreeGrower:
         free(self.nodes)
         free(self.open_leaves)
         free(self.n_members)
-
-    def _lay_out_product(self, encoded, order):
-        """Set the rows of each depth; return the position of each row and the depths."""
-        rows, depth = encoded.rows_from_first, encoded.depth_of(order)
-        position_of_row = np.zeros(self.n_rows, dtype=np.int32)
-        position_of_row[rows] = np.arange(len(rows))
-        exists = np.zeros((order + 1, self.n_rows), dtype=bool)
-        exists[depth, rows] = True
-        self.rows_of_depth = pack(exists)
-        self.n_rows_of_depth = exists.sum(axis=1)
-        return position_of_row, depth
 
     def set_examples(self, labels, exists):
         """Set which examples in planes exist, and the label at each lag before them.
@@ -245,7 +240,9 @@ cdef class TreeGrower:
         for d in range(self.rows_of_depth.shape[0]):
             for i in range(self.n_words):
                 rows.whole[i] |= self.rows_of_depth[d, i]
-        rows.n_whole = count_all(rows.whole, self.n_words)
+        rows.n_whole = 0
+        for i in range(self.n_words):
+            rows.n_whole += count_bits(rows.whole[i])
         self._compute_weight(root)
         self.sums_rows = self._prefers_rows(rows.n_whole // 2, rows.n_whole)
         self.are_summed = (self.of_contexts is not None and not self.sums_rows
@@ -375,6 +372,8 @@ cdef class TreeGrower:
     cdef void _split_alone(self, Node *parent, Node *true_node, Node *false_node,
                            bint is_last) noexcept nogil:
         """Split by the test alone; fractions of rows without its value go to both sides."""
+        cdef Py_ssize_t n_symbols = self.contexts.n_labels + 1
+        cdef int64_t label_test
         cdef Node *small
         cdef Node *large
         if parent.test < self.n_window_bins:
@@ -382,7 +381,12 @@ cdef class TreeGrower:
             self.row_sets.distribute(&self.row_sets.sets[MISSING], self._rows_of(true_node),
                                      self._rows_of(false_node), parent.share)
         elif self.n_planes:
-            self._divide_rows_by_label(parent, true_node, false_node)
+            label_test = parent.test - self.n_window_bins
+            self.row_sets.n_examples = self._contexts_of(parent).n_members
+            bytes_equal(&self.histograms.labels[label_test // n_symbols, 0], self.n_words, 255,
+                        label_test % n_symbols, self._rows_of(true_node).whole)
+            self.row_sets.split(self._rows_of(false_node), self._rows_of(true_node))
+            self._compute_share(parent, true_node, false_node)
         else:
             self._divide_contexts(parent, true_node, false_node)
         if self._is_failed():
@@ -395,7 +399,8 @@ cdef class TreeGrower:
         if self.splits.missing_bin(parent) >= 0:
             # Some rows are on both sides, so the parent's histogram does not give the sums.
             self._gather(small)
-            self._sum_both(parent, small, large)
+            self.members.sum_into(small)
+            set_difference(large, parent, small)
         elif parent.histogram >= 0 and not is_last and not self._is_summed(small):
             self._gather(small)
         if parent.histogram >= 0 and not is_last:
@@ -444,17 +449,6 @@ cdef class TreeGrower:
         for plane in range(1, self.n_planes):
             memcpy(rows + plane * n_words, rows, n_words * sizeof(uint64_t))
 
-    cdef void _divide_rows_by_label(self, Node *parent, Node *true_node,
-                                    Node *false_node) noexcept nogil:
-        """Split the parent's examples in planes by its test of a previous label."""
-        cdef Py_ssize_t n_symbols = self.contexts.n_labels + 1
-        cdef int64_t label_test = parent.test - self.n_window_bins
-        self.row_sets.n_examples = self._contexts_of(parent).n_members
-        bytes_equal(&self.histograms.labels[label_test // n_symbols, 0], self.n_words, 255,
-                    label_test % n_symbols, self._rows_of(true_node).whole)
-        self.row_sets.split(self._rows_of(false_node), self._rows_of(true_node))
-        self._compute_share(parent, true_node, false_node)
-
     cdef void _divide_contexts(self, Node *parent, Node *true_node,
                                Node *false_node) noexcept nogil:
         """Split the parent's contexts by its test of a previous label."""
@@ -490,8 +484,14 @@ cdef class TreeGrower:
         cdef Node *small
         cdef Node *large
         cdef Side passed, failed
+        cdef int64_t b = self.splits.missing_bin(parent)
+        cdef Histogram histogram = self.histograms.of_node(parent)
         lost.rows = MISSING
-        self._sum_missing(parent, &lost)
+        lost.total = lost.weight = lost.examples = 0.0
+        if b >= 0:
+            lost.total = histogram.bins[2 * b]
+            lost.weight = histogram.bins[2 * b + 1]
+            lost.examples = histogram.counts[b] if self.separate_counts else lost.weight
         subtract_sums(false_node, &lost)
         self._divide_rows(parent, true_node, false_node)
         small = self._smaller(true_node, false_node)
@@ -508,16 +508,6 @@ cdef class TreeGrower:
         if self._size_of(&lost):
             self._send_on(parent, &lost, true_node, false_node, is_last)
             self.histograms.release(&lost)
-
-    cdef void _sum_missing(self, const Node *parent, Node *lost) noexcept nogil:
-        """Sum over the examples that lack the value of the parent's test."""
-        cdef int64_t b = self.splits.missing_bin(parent)
-        cdef Histogram histogram = self.histograms.of_node(parent)
-        lost.total = lost.weight = lost.examples = 0.0
-        if b >= 0:
-            lost.total = histogram.bins[2 * b]
-            lost.weight = histogram.bins[2 * b + 1]
-            lost.examples = histogram.counts[b] if self.separate_counts else lost.weight
 
     cdef Side _side(self, const Node *node) noexcept nogil:
         """Return the examples of a node, as the search for surrogates counts them."""
@@ -540,7 +530,8 @@ cdef class TreeGrower:
         small = self._smaller(&found, &left)
         large = &left if small == &found else &found
         self._gather(small)
-        self._sum_both(lost, small, large)
+        self.members.sum_into(small)
+        set_difference(large, lost, small)
         if not is_last:
             self._build_both(lost, small, large)
         if not self._is_failed():
@@ -558,11 +549,7 @@ cdef class TreeGrower:
             self.histograms.add(target, source)
             self.histograms.release(source)
 
-    # Sums and histograms of two children; the members of the smaller one are listed
-
-    cdef void _sum_both(self, const Node *parent, Node *small, Node *large) noexcept nogil:
-        self.members.sum_into(small)
-        set_difference(large, parent, small)
+    # Histograms of two children; the members of the smaller one are listed
 
     cdef void _build_both(self, Node *parent, Node *small, Node *large) noexcept nogil:
         """Build both histograms: the larger child's is the parent's less the smaller child's."""
@@ -636,10 +623,3 @@ cdef class TreeGrower:
 cdef pack(exists):
     """Convert rows of booleans that fill whole words to bit sets."""
     return np.packbits(exists, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-
-
-cdef Py_ssize_t count_all(const uint64_t *words, Py_ssize_t n_words) noexcept nogil:
-    cdef Py_ssize_t i, n = 0
-    for i in range(n_words):
-        n += count_bits(words[i])
-    return n

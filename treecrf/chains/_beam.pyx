@@ -64,13 +64,24 @@ cdef class BeamChains:
 
         ``labels`` may be None.
         """
-        cdef Py_ssize_t length
+        cdef Py_ssize_t start, length, n
+        cdef Trellis *trellis
         beam.n_trellises = beam.n_positions = 0
         while beam.next < beam.last:
-            length = self.offsets[beam.next + 1] - self.offsets[beam.next]
+            start = self.offsets[beam.next]
+            length = self.offsets[beam.next + 1] - start
             if beam.n_positions + length > beam.max_positions:
                 break
-            add_trellis(beam, self.offsets[beam.next], length)
+            trellis, n = &beam.trellises[beam.n_trellises], beam.n_positions
+            trellis.sequence, trellis.start, trellis.length = beam.next, start, length
+            trellis.n_states = beam.n_states + n
+            trellis.states = beam.states + n * self.width
+            trellis.contexts = beam.contexts + n * self.width
+            trellis.columns = beam.columns + n * self.width
+            trellis.rows = beam.rows + n * self.width * trellis.n_labels
+            trellis.truth = beam.truth + n
+            beam.n_trellises += 1
+            beam.n_positions += length
             beam.next += 1
         forward(beam, self.scores, labels)
         return beam.n_trellises > 0
@@ -80,6 +91,8 @@ cdef class BeamChains:
 
 cdef void allocate(Beam *beam, Py_ssize_t n_sequences, Py_ssize_t width,
                    ContextScores scores) except *:
+    cdef Trellis *trellis
+    cdef Request *request
     cdef Py_ssize_t i, n = beam.max_positions, m = n_sequences
     cdef Memory *memory = &beam.memory
     beam.trellises = <Trellis *> take_zeros(memory, m * sizeof(Trellis))
@@ -100,44 +113,18 @@ cdef void allocate(Beam *beam, Py_ssize_t n_sequences, Py_ssize_t width,
         release(memory)
         raise MemoryError(f"no memory for {width} contexts at {n} positions")
     for i in range(m):
-        init_trellis(beam, i, scores, width)
-
-
-cdef void init_trellis(Beam *beam, Py_ssize_t i, ContextScores scores,
-                       Py_ssize_t width) noexcept nogil:
-    """Fill in what all sequences share."""
-    cdef Trellis *trellis = &beam.trellises[i]
-    cdef Request *request = &beam.requests[i]
-    cdef Py_ssize_t _
-    trellis.n_labels = scores.n_labels
-    trellis.width = width
-    # With order 0 the scores have one context, but the state after a position is its label.
-    trellis.order = max(scores.order, 1)
-    trellis.n_bases = 1
-    for _ in range(1, trellis.order):
-        trellis.n_bases *= trellis.n_labels
-    trellis.scratch = beam.scratch
-    request.stale = beam.stale + i * width
-    request.included = beam.included + i * width
-    request.symbols = beam.symbols + i * width * scores.order
-    request.segments = beam.segments
-
-
-cdef void add_trellis(Beam *beam, Py_ssize_t start, Py_ssize_t length) noexcept nogil:
-    """Add the next sequence to the batch, with its part of the memory."""
-    cdef Trellis *trellis = &beam.trellises[beam.n_trellises]
-    cdef Py_ssize_t n = beam.n_positions
-    trellis.sequence = beam.next
-    trellis.start = start
-    trellis.length = length
-    trellis.n_states = beam.n_states + n
-    trellis.states = beam.states + n * trellis.width
-    trellis.contexts = beam.contexts + n * trellis.width
-    trellis.columns = beam.columns + n * trellis.width
-    trellis.rows = beam.rows + n * trellis.width * trellis.n_labels
-    trellis.truth = beam.truth + n
-    beam.n_trellises += 1
-    beam.n_positions += length
+        # What all sequences share.
+        trellis, request = &beam.trellises[i], &beam.requests[i]
+        trellis.n_labels, trellis.width, trellis.scratch = scores.n_labels, width, beam.scratch
+        # With order 0 the scores have one context, but the state after a position is its label.
+        trellis.order = max(scores.order, 1)
+        trellis.n_bases = 1
+        for _ in range(1, trellis.order):
+            trellis.n_bases *= trellis.n_labels
+        request.stale = beam.stale + i * width
+        request.included = beam.included + i * width
+        request.symbols = beam.symbols + i * width * scores.order
+        request.segments = beam.segments
 
 
 # Forward
@@ -145,10 +132,15 @@ cdef void add_trellis(Beam *beam, Py_ssize_t start, Py_ssize_t length) noexcept 
 cdef void forward(Beam *beam, ContextScores scores, const int32_t[::1] labels) noexcept nogil:
     """Find the states of a batch, their scores and log Z; ``labels`` may be None."""
     cdef Py_ssize_t t, i, longest = 0
+    cdef double total
     cdef Trellis *trellis
     for i in range(beam.n_trellises):
-        init_sequence(&beam.trellises[i], labels is not None)
-        longest = max(longest, beam.trellises[i].length)
+        # The one context before a sequence.
+        trellis = &beam.trellises[i]
+        memset(trellis.states, 0, sizeof(State))
+        trellis.n_states[0], trellis.contexts[0], trellis.truth[0] = 1, 0, (labels is not None) - 1
+        trellis.path = trellis.log_z = 0.0
+        longest = max(longest, trellis.length)
     for t in range(longest):
         fetch_rows(beam, scores, t)
         for i in range(beam.n_trellises):
@@ -158,20 +150,12 @@ cdef void forward(Beam *beam, ContextScores scores, const int32_t[::1] labels) n
             if labels is not None:
                 trellis.path += row_at(trellis, t, trellis.truth[t])[labels[trellis.start + t]]
             if t + 1 == trellis.length:
-                complete_log_z(trellis, t)
+                trellis.log_z += joint_weights(trellis, t, trellis.scratch, &total)
+                trellis.log_z += log(total)
             elif labels is None:
                 advance(trellis, t, -1)
             else:
                 advance(trellis, t, labels[trellis.start + t])
-
-
-cdef void init_sequence(Trellis *trellis, bint labeled) noexcept nogil:
-    """Start from the one context before a sequence."""
-    memset(trellis.states, 0, sizeof(State))
-    trellis.n_states[0] = 1
-    trellis.contexts[0] = 0
-    trellis.truth[0] = labeled - 1
-    trellis.path = trellis.log_z = 0.0
 
 
 cdef void fetch_rows(Beam *beam, ContextScores scores, Py_ssize_t t) noexcept nogil:
@@ -189,7 +173,7 @@ cdef void fetch_rows(Beam *beam, ContextScores scores, Py_ssize_t t) noexcept no
             request.entries = trellis.columns + t * trellis.width
             request.rows = row_at(trellis, t, 0)
             n += 1
-    scores.fetch(beam.requests, n)
+    scores.fetch(beam.requests, n, False)
 
 
 cdef void advance(Trellis *trellis, Py_ssize_t t, int32_t label) noexcept nogil:
@@ -198,6 +182,7 @@ cdef void advance(Trellis *trellis, Py_ssize_t t, int32_t label) noexcept nogil:
     cdef State *before = states_at(trellis, t)
     cdef State *after = before + width
     cdef State truth
+    cdef double highest = -INFINITY
     memset(&truth, 0, sizeof(State))
     while first < trellis.n_states[t]:
         last = end_of_base(trellis, t, first)
@@ -207,7 +192,14 @@ cdef void advance(Trellis *trellis, Py_ssize_t t, int32_t label) noexcept nogil:
             truth = successor(trellis, before[first].base, label, first, last)
         first = last
     if label >= 0:
-        n_after = ensure_kept(after, n_after, width, &truth)
+        # Keep the given context, if necessary in place of the worst.
+        i = 0
+        while i < n_after and after[i].context != truth.context:
+            i += 1
+        if i == n_after:
+            i = n_after if n_after < width else 0
+            n_after = min(n_after + 1, width)
+            after[i] = truth
     for i in range(n_after):
         after[i].base = after[i].context % trellis.n_bases
     qsort(after, n_after, sizeof(State), compare_bases)
@@ -217,7 +209,11 @@ cdef void advance(Trellis *trellis, Py_ssize_t t, int32_t label) noexcept nogil:
         trellis.contexts[(t + 1) * width + i] = after[i].context
         if label >= 0 and after[i].context == truth.context:
             trellis.truth[t + 1] = i
-    rescale(trellis, after, n_after)
+        highest = max(highest, after[i].weight)
+    # Make the largest weight 0.
+    trellis.log_z += highest
+    for i in range(n_after if highest > -INFINITY else 0):
+        after[i].weight -= highest
 
 
 cdef void sum_weights(const Trellis *trellis, Py_ssize_t t, Py_ssize_t first,
@@ -291,37 +287,12 @@ cdef void make_heap(State *heap, Py_ssize_t n) noexcept nogil:
         sift_down_state(heap, n, i)
 
 
-cdef Py_ssize_t ensure_kept(State *heap, Py_ssize_t n, Py_ssize_t width,
-                            const State *state) noexcept nogil:
-    """Put a state into the beam, if necessary in place of the worst; returns the size."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        if heap[i].context == state.context:
-            return n
-    if n < width:
-        heap[n] = state[0]
-        return n + 1
-    heap[0] = state[0]
-    return n
-
-
 cdef int compare_bases(const void *a, const void *b) noexcept nogil:
     cdef const State *left = <const State *> a
     cdef const State *right = <const State *> b
     if left.base != right.base:
         return -1 if left.base < right.base else 1
     return -1 if left.context < right.context else left.context > right.context
-
-
-cdef void rescale(Trellis *trellis, State *states, Py_ssize_t n) noexcept nogil:
-    """Make the largest weight 0."""
-    cdef Py_ssize_t i
-    cdef double highest = -INFINITY
-    for i in range(n):
-        highest = max(highest, states[i].weight)
-    trellis.log_z += highest
-    for i in range(n if highest > -INFINITY else 0):
-        states[i].weight -= highest
 
 
 cdef double joint_weights(const Trellis *trellis, Py_ssize_t t, double *out,
@@ -346,13 +317,6 @@ cdef double joint_weights(const Trellis *trellis, Py_ssize_t t, double *out,
     return highest
 
 
-cdef void complete_log_z(Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Add the weights after the last position."""
-    cdef double total
-    trellis.log_z += joint_weights(trellis, t, trellis.scratch, &total)
-    trellis.log_z += log(total)
-
-
 cdef double path_log_likelihood(const Trellis *trellis) noexcept nogil:
     """Return log P(labels); -inf if they are forbidden, even if all label sequences are."""
     return trellis.path - trellis.log_z if trellis.path > -INFINITY else -INFINITY
@@ -362,23 +326,22 @@ cdef double path_log_likelihood(const Trellis *trellis) noexcept nogil:
 
 cdef void backward(Trellis *trellis, bint forward_only) noexcept nogil:
     """Turn the rows into the probabilities of (context, label)."""
-    cdef Py_ssize_t t
+    cdef Py_ssize_t t, s, v, n = trellis.n_labels
+    cdef double total
+    cdef double *rows
     for t in range(trellis.length - 1, -1, -1):
+        rows = row_at(trellis, t, 0)
         if forward_only or t == trellis.length - 1:
-            follow_past(trellis, t)
+            # Probabilities given the positions up to t.
+            joint_weights(trellis, t, rows, &total)
+            for s in range(trellis.n_states[t] * n if total > 0.0 else 0):
+                rows[s] /= total
         else:
             follow_future(trellis, t)
-        sum_states(trellis, t)
-
-
-cdef void follow_past(Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Turn the weights of t into probabilities given the positions up to t."""
-    cdef Py_ssize_t i
-    cdef double total
-    cdef double *rows = row_at(trellis, t, 0)
-    joint_weights(trellis, t, rows, &total)
-    for i in range(trellis.n_states[t] * trellis.n_labels if total > 0.0 else 0):
-        rows[i] /= total
+        for s in range(trellis.n_states[t]):
+            states_at(trellis, t)[s].probability = 0.0
+            for v in range(n):
+                states_at(trellis, t)[s].probability += rows[s * n + v]
 
 
 cdef void follow_future(Trellis *trellis, Py_ssize_t t) noexcept nogil:
@@ -404,17 +367,6 @@ cdef void follow_future(Trellis *trellis, Py_ssize_t t) noexcept nogil:
             total += shares[s - after.first]
         for s in range(after.first, after.last if total > 0.0 else after.first):
             rows[s * n + v] = after.probability * (shares[s - after.first] / total)
-
-
-cdef void sum_states(Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    cdef Py_ssize_t s, v
-    cdef State *states = states_at(trellis, t)
-    cdef double *row
-    for s in range(trellis.n_states[t]):
-        row = row_at(trellis, t, s)
-        states[s].probability = 0.0
-        for v in range(trellis.n_labels):
-            states[s].probability += row[v]
 
 
 def marginals(BeamChains chains, Py_ssize_t first, Py_ssize_t last, double[:, ::1] out,
@@ -488,7 +440,8 @@ def best_paths(BeamChains chains, Py_ssize_t first, Py_ssize_t last, int32_t[:, 
     ``best_scores[sequence, rank]`` receives their scores, minus infinity after the last of them,
     and ``log_z`` log Z of each sequence.
     """
-    cdef Py_ssize_t i, n = out.shape[0]
+    cdef Py_ssize_t i, k, t, n = out.shape[0]
+    cdef const Path *path
     cdef Beam beam = chains.open(first, last)
     cdef Trellis *trellis
     cdef Path *paths = <Path *> take(
@@ -503,7 +456,12 @@ def best_paths(BeamChains chains, Py_ssize_t first, Py_ssize_t last, int32_t[:, 
                 log_z[trellis.sequence] = trellis.log_z
                 search_paths(trellis, paths + n, n)
                 end_paths(trellis, paths + n, n, paths)
-                trace_paths(trellis, paths + n, n, paths, out, &best_scores[trellis.sequence, 0])
+                for k in range(n):
+                    path = &paths[k]
+                    best_scores[trellis.sequence, k] = path.score
+                    for t in range(trellis.length - 1 if path.score > -INFINITY else -1, -1, -1):
+                        out[k, trellis.start + t] = path.label
+                        path = paths + n + (t * trellis.width + path.state) * n + path.rank
         release(&beam.memory)
 
 
@@ -561,17 +519,3 @@ cdef void add_paths(Path *paths, const Path *before, Py_ssize_t n, double score,
         paths[i].state = <int32_t> state
         paths[i].rank = <int32_t> rank
         paths[i].label = <int32_t> label
-
-
-cdef void trace_paths(const Trellis *trellis, const Path *paths, Py_ssize_t n, const Path *ends,
-                      int32_t[:, ::1] out, double *best_scores) noexcept nogil:
-    cdef Py_ssize_t k, t
-    cdef const Path *path
-    for k in range(n):
-        best_scores[k] = ends[k].score
-        if ends[k].score == -INFINITY:
-            continue
-        path = &ends[k]
-        for t in range(trellis.length - 1, -1, -1):
-            out[k, trellis.start + t] = path.label
-            path = paths + ((t * trellis.width + path.state) * n + path.rank)

@@ -81,14 +81,20 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only, double boun
     each of them. The curvature is 2 p (1 - p), but at least ``bound_share`` times the bound. It
     replaces the probabilities.
     """
-    cdef Py_ssize_t t, s, v, n = trellis.n_labels
+    cdef Py_ssize_t t, j, s, v, n = trellis.n_labels
+    cdef const State *after
     cdef double *row
     cdef double past, own
     if not forward_only:
         influence_of_future(trellis)
     influence_of_past(trellis)
     for t in range(trellis.length):
-        spread_future(trellis, t)
+        # The influence of each state and label on later positions.
+        after = states_at(trellis, t + 1)
+        memset(trellis.scratch, 0, trellis.n_states[t] * n * sizeof(double))
+        for j in range(trellis.n_states[t + 1] if t + 1 < trellis.length else 0):
+            for s in range(after[j].first, after[j].last):
+                trellis.scratch[s * n + after[j].context % n] = after[j].future
         for s in range(trellis.n_states[t]):
             row = row_at(trellis, t, s)
             past = states_at(trellis, t)[s].past
@@ -96,16 +102,6 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only, double boun
                 own = own_influence(row[v])
                 row[v] *= -max(own, bound_share * (own + trellis.scratch[s * n + v] + past))
     store_negative_rows(trellis, out)
-
-
-cdef void spread_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Write the influence of each state and label on later positions to ``scratch``."""
-    cdef Py_ssize_t j, s, n = trellis.n_labels
-    cdef State *after = states_at(trellis, t + 1)
-    memset(trellis.scratch, 0, trellis.n_states[t] * n * sizeof(double))
-    for j in range(trellis.n_states[t + 1] if t + 1 < trellis.length else 0):
-        for s in range(after[j].first, after[j].last):
-            trellis.scratch[s * n + after[j].context % n] = after[j].future
 
 
 cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
@@ -157,7 +153,17 @@ cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
     for t in range(trellis.length - 1):
         states = states_at(trellis, t)
         after = states + trellis.width
-        sum_arrivals(trellis, t, chances)
+        # P(state at t), from the probabilities of the states after it. Forward only, these take one
+        # position more into account than the rows of t.
+        memset(chances, 0, trellis.n_states[t] * sizeof(double))
+        for j in range(trellis.n_states[t + 1]):
+            v = after[j].context % trellis.n_labels
+            after[j].arrivals = 0.0
+            for s in range(after[j].first, after[j].last):
+                after[j].arrivals += row_at(trellis, t, s)[v]
+            for s in range(after[j].first, after[j].last if after[j].arrivals > 0.0 else 0):
+                chances[s] += (row_at(trellis, t, s)[v] / after[j].arrivals
+                               * after[j].probability)
         all_before = 0.0
         for s in range(trellis.n_states[t]):
             all_before += chances[s] * states[s].past
@@ -271,21 +277,3 @@ cdef void states_behind(const Trellis *trellis, Py_ssize_t t, double *row) noexc
             v = after[j].context % trellis.n_labels
             for s in range(after[j].first, after[j].last):
                 row[s] += work[j] / after[j].arrivals * row_at(trellis, i, s)[v]
-
-
-cdef void sum_arrivals(const Trellis *trellis, Py_ssize_t t, double *chances) noexcept nogil:
-    """Write P(state at t), from the probabilities of the states after it, to ``chances``.
-
-    Forward only, these take one position more into account than the rows of t.
-    """
-    cdef Py_ssize_t j, s, v
-    cdef State *after = states_at(trellis, t + 1)
-    memset(chances, 0, trellis.n_states[t] * sizeof(double))
-    for j in range(trellis.n_states[t + 1]):
-        v = after[j].context % trellis.n_labels
-        after[j].arrivals = 0.0
-        for s in range(after[j].first, after[j].last):
-            after[j].arrivals += row_at(trellis, t, s)[v]
-        for s in range(after[j].first, after[j].last if after[j].arrivals > 0.0 else 0):
-            chances[s] += (row_at(trellis, t, s)[v] / after[j].arrivals
-                           * after[j].probability)

@@ -194,7 +194,7 @@ cdef void fetch_rows(Batch *batch, ContextScores scores, const uint8_t[:, ::1] a
         request.segments = batch.segments
         n_rows += beam.n
         n += 1
-    scores.fetch_given(batch.requests, n)
+    scores.fetch(batch.requests, n, True)
     for i in range(n):
         request = &batch.requests[i]
         normalize(request.rows, request.n, scores.n_labels, batch.columns)
@@ -245,10 +245,18 @@ cdef void advance(Beam *beam, Py_ssize_t t) noexcept nogil:
 
 cdef Py_ssize_t find_candidates(Beam *beam) noexcept nogil:
     """List the best continuation for each future; returns their number."""
-    cdef Py_ssize_t i, v, k, n_labels = beam.n_labels, n_futures, n = 0
+    cdef Py_ssize_t i, v, k, n_labels = beam.n_labels, n_futures, n_groups = 0, n = 0
+    cdef size_t size = max(beam.order - 1, 0)
     cdef double score
     cdef Candidate *candidate
-    n_futures = find_groups(beam) * (n_labels if beam.order else 1)
+    # Number the label sequences by all their last labels but the oldest.
+    for i in range(beam.n):
+        k = 0
+        while k < i and memcmp(beam.symbols + i * beam.order, beam.symbols + k * beam.order, size):
+            k += 1
+        beam.groups[i] = beam.groups[k] if k < i else n_groups
+        n_groups += k == i
+    n_futures = n_groups * (n_labels if beam.order else 1)
     for k in range(n_futures):
         beam.candidates[k].score = -INFINITY
     for i in range(beam.n):
@@ -261,21 +269,6 @@ cdef Py_ssize_t find_candidates(Beam *beam) noexcept nogil:
     for k in range(n_futures):
         if beam.candidates[k].score > -INFINITY:
             beam.candidates[n] = beam.candidates[k]
-            n += 1
-    return n
-
-
-cdef Py_ssize_t find_groups(Beam *beam) noexcept nogil:
-    """Number the label sequences by all their last labels but the oldest; returns the number."""
-    cdef Py_ssize_t i, j, n = 0, size = max(beam.order - 1, 0)
-    for i in range(beam.n):
-        j = 0
-        while j < i and memcmp(beam.symbols + i * beam.order, beam.symbols + j * beam.order, size):
-            j += 1
-        if j < i:
-            beam.groups[i] = beam.groups[j]
-        else:
-            beam.groups[i] = n
             n += 1
     return n
 

@@ -73,28 +73,19 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
 
 cdef int open_source(scores, chain_shape *shape, score_source *source) except -1:
     """Describe scores, a table or a `ScoreParts`, whose memory must not move while in use."""
+    cdef const double[:, :, ::1] table
+    cdef const int32_t[:, ::1] state
+    cdef const int32_t[:, :, ::1] transitions, rest
+    cdef const uint8_t[:, ::1] follows, allowed
     memset(source, 0, sizeof(score_source))
     if isinstance(scores, np.ndarray):
-        open_table(scores, shape, source)
-    else:
-        open_parts(scores, shape, source)
-    return 0
-
-
-cdef int open_table(const double[:, :, ::1] table, chain_shape *shape,
-                    score_source *source) except -1:
-    shape[0] = shape_of(table)
-    source.n_positions = table.shape[1]
-    source.table = &table[0, 0, 0]
-    return 0
-
-
-cdef int open_parts(parts, chain_shape *shape, score_source *source) except -1:
-    cdef const int32_t[:, ::1] state = parts.state
-    cdef const int32_t[:, :, ::1] transitions = parts.transitions
-    cdef const int32_t[:, :, ::1] rest = parts.rest
-    cdef const uint8_t[:, ::1] follows = parts.followers
-    cdef const uint8_t[:, ::1] allowed = parts.allowed
+        table = scores
+        shape[0] = shape_of(table)
+        source.n_positions = table.shape[1]
+        source.table = &table[0, 0, 0]
+        return 0
+    state, transitions, rest = scores.state, scores.transitions, scores.rest
+    follows, allowed = scores.followers, scores.allowed
     shape.n_labels = state.shape[0]
     shape.order = max(1, transitions.shape[0] - 1)
     shape.width = transitions.shape[2]
@@ -148,13 +139,21 @@ cdef void load_pairs(Chain *chain, Py_ssize_t i, const double *end) noexcept nog
 
 cdef void step_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) noexcept nogil:
     """Run the backward pass over tile i, from the last row of ``backward``."""
+    cdef double unused = 0.0
     if chain.log_z == -INFINITY:
         memset(tile_pairs(chain, i), 0, chain.shape.n_labels * tile_length(chain, i)
                * chain.shape.width * sizeof(double))
     elif chain.in_logs:
         log_backward(chain, i, is_loaded)
     else:
-        scaled_backward(chain, i, pairs, is_loaded)
+        if not is_loaded:
+            load_tile(chain, i, &chain.level[i])
+            if chain.n_held == chain.n_kept:
+                return_to_tile(chain, i)
+                step_forward(chain, i, &unused)
+        backward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i),
+                      tile_length(chain, i), forward_tile_row(chain, i, 0), scale_of(chain, i),
+                      chain.backward, chain.work, pairs)
 
 
 cdef double path_score(const Chain *chain, const int32_t[::1] labels) noexcept nogil:
@@ -232,37 +231,26 @@ cdef bint load_tile(Chain *chain, Py_ssize_t i, const double *level) noexcept no
 
 # Computation from products of factors.
 
-
-cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Return the best score of the first context of a tile, probably close to the others."""
-    cdef Py_ssize_t v
-    cdef double high = -INFINITY
-    for v in range(chain.shape.n_labels):
-        high = max(high, score_of(&chain.shape, &chain.source, v, chain.start,
-                                  tile_start(chain, i), 0))
-    return high if high > -INFINITY else 0.0
-
-
-cdef double highest_score(Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Return the largest score of a tile; 0 if all are forbidden."""
-    cdef double high
-    load_tile(chain, i, NULL)
-    high = largest(tile_pairs(chain, i),
-                   chain.shape.n_labels * tile_length(chain, i) * chain.shape.width)
-    return high if high > -INFINITY else 0.0
-
-
 cdef bint scaled_forward(Chain *chain) noexcept nogil:
     """Forward pass over factors; returns whether no weight was lost."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, v
+    cdef double high
     chain.log_z = 0.0
     forward_tile_row(chain, 0, 0)[0] = 1.0
     for i in range(chain.n_tiles):
         enter_tile(chain, i)
-        # This nearly always saves a pass over the scores.
-        chain.level[i] = some_score(chain, i)
+        # The best score of the first context is probably close to the others. This nearly always
+        # saves a pass over the scores.
+        high = -INFINITY
+        for v in range(chain.shape.n_labels):
+            high = max(high, score_of(&chain.shape, &chain.source, v, chain.start,
+                                      tile_start(chain, i), 0))
+        chain.level[i] = high if high > -INFINITY else 0.0
         if not load_tile(chain, i, &chain.level[i]):
-            chain.level[i] = highest_score(chain, i)
+            load_tile(chain, i, NULL)
+            high = largest(tile_pairs(chain, i), chain.shape.n_labels * tile_length(chain, i)
+                           * chain.shape.width)
+            chain.level[i] = high if high > -INFINITY else 0.0
             if not load_tile(chain, i, &chain.level[i]):
                 return False
         if not step_forward(chain, i, &chain.log_z):
@@ -294,18 +282,6 @@ cdef double total_weight(const Chain *chain) noexcept nogil:
     return total
 
 
-cdef void scaled_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) noexcept nogil:
-    cdef double unused = 0.0
-    if not is_loaded:
-        load_tile(chain, i, &chain.level[i])
-        if chain.n_held == chain.n_kept:
-            return_to_tile(chain, i)
-            step_forward(chain, i, &unused)
-    backward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i), tile_length(chain, i),
-                  forward_tile_row(chain, i, 0), scale_of(chain, i), chain.backward, chain.work,
-                  pairs)
-
-
 # Computation from logarithms, for scores that are too far apart to be scaled.
 
 
@@ -324,14 +300,24 @@ cdef void log_forward(Chain *chain) noexcept nogil:
 
 cdef double log_forward_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
     """Run the forward pass over a tile; returns the sum of the largest weights."""
-    cdef Py_ssize_t j, count = tile_length(chain, i), t = tile_start(chain, i)
+    cdef Py_ssize_t j, v, low, h, n_ends, n_starts, n_labels = chain.shape.n_labels
+    cdef Py_ssize_t count = tile_length(chain, i), t = tile_start(chain, i)
+    cdef Py_ssize_t stride = count * chain.shape.width
+    cdef const double *rows
+    cdef const double *now
+    cdef double *after
     cdef double total = 0.0
     for j in range(count):
-        log_forward_step(chain, tile_pairs(chain, i) + j * chain.shape.width,
-                         count * chain.shape.width, t + j, forward_tile_row(chain, i, j),
-                         forward_tile_row(chain, i, j + 1))
-        total += shift_to_zero(forward_tile_row(chain, i, j + 1),
-                               contexts_at(&chain.shape, t + j + 1))
+        rows, now = tile_pairs(chain, i) + j * chain.shape.width, forward_tile_row(chain, i, j)
+        after = forward_tile_row(chain, i, j + 1)
+        n_ends = n_ends_of(chain, t + j)
+        n_starts = contexts_at(&chain.shape, t + j) // n_ends
+        for v in range(n_labels):
+            for low in range(n_ends):
+                for h in range(n_starts):
+                    chain.work[h] = now[h * n_ends + low] + rows[v * stride + h * n_ends + low]
+                after[low * n_labels + v] = log_sum(chain.work, n_starts)
+        total += shift_to_zero(after, n_ends * n_labels)
     return total
 
 
@@ -354,19 +340,6 @@ cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
     for i in range(n):
         total += values[i]
     return high + log(total)
-
-
-cdef void log_forward_step(const Chain *chain, const double *rows, Py_ssize_t stride,
-                           Py_ssize_t t, const double *now, double *after) noexcept nogil:
-    """Compute the logarithms of the weights at t + 1 from those at t and the scores."""
-    cdef Py_ssize_t v, low, h, n_labels = chain.shape.n_labels
-    cdef Py_ssize_t n_ends = contexts_at(&chain.shape, t + 1) // n_labels
-    cdef Py_ssize_t n_starts = contexts_at(&chain.shape, t) // n_ends
-    for v in range(n_labels):
-        for low in range(n_ends):
-            for h in range(n_starts):
-                chain.work[h] = now[h * n_ends + low] + rows[v * stride + h * n_ends + low]
-            after[low * n_labels + v] = log_sum(chain.work, n_starts)
 
 
 cdef void log_backward(Chain *chain, Py_ssize_t i, bint is_loaded) noexcept nogil:
@@ -417,7 +390,7 @@ cdef void add_future(const Chain *chain, double *rows, Py_ssize_t stride, Py_ssi
                      double *highest, const double *after) noexcept nogil:
     """Add to each score the weight of the next context; store the maximum for each context."""
     cdef Py_ssize_t v, c, n = contexts_at(&chain.shape, t), n_labels = chain.shape.n_labels
-    cdef Py_ssize_t n_ends = contexts_at(&chain.shape, t + 1) // n_labels
+    cdef Py_ssize_t n_ends = n_ends_of(chain, t)
     cdef double *row
     for c in range(n):
         highest[c] = -INFINITY

@@ -29,8 +29,7 @@ cdef class ContextScores:
     cdef Py_ssize_t max_segments
     cdef const uint8_t[:, ::1] allowed, follows
 
-    cdef void fetch(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
-    cdef void fetch_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
-    cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
-    cdef void _fill_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
-    cdef void _forbid(self, Request *request, Py_ssize_t s, Py_ssize_t previous) noexcept nogil
+    cdef void fetch(self, Request *requests, Py_ssize_t n_requests,
+                    bint by_symbols) noexcept nogil
+    cdef void _fill(self, Request *requests, Py_ssize_t n_requests,
+                    bint by_symbols) noexcept nogil

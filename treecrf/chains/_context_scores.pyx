@@ -20,41 +20,32 @@ cdef class ContextScores:
         self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
         self.follows = None if follows is None else np.ascontiguousarray(follows).view(np.uint8)
 
-    cdef void fetch(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        """Fill the rows of some requests; this may reorder the requests."""
-        cdef Py_ssize_t r, s, previous
-        self._fill(requests, n_requests)
+    cdef void fetch(self, Request *requests, Py_ssize_t n_requests,
+                    bint by_symbols) noexcept nogil:
+        """Fill the rows of some requests; this may reorder the requests.
+
+        Contexts are defined by their numbers or, with ``by_symbols``, by their symbols.
+        """
+        cdef Py_ssize_t r, s, v, previous
+        cdef Request *request
+        cdef double *row
+        self._fill(requests, n_requests, by_symbols)
         if self.allowed is None and self.follows is None:
             return
         for r in range(n_requests):
-            for s in range(requests[r].n):
+            request = &requests[r]
+            for s in range(request.n):
                 previous = self.n_labels
-                if requests[r].depth:
-                    previous = requests[r].contexts[s] % self.n_labels
-                self._forbid(&requests[r], s, previous)
+                if by_symbols and self.order:
+                    previous = request.symbols[s * self.order]
+                elif not by_symbols and request.depth:
+                    previous = request.contexts[s] % self.n_labels
+                row = request.rows + s * self.n_labels
+                for v in range(self.n_labels):
+                    if ((self.allowed is not None and not self.allowed[request.position, v])
+                            or (self.follows is not None and not self.follows[previous, v])):
+                        row[v] = -INFINITY
 
-    cdef void fetch_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        """Fill the rows of requests that define contexts by their symbols, not by numbers."""
-        cdef Py_ssize_t r, s, previous
-        self._fill_given(requests, n_requests)
-        if self.allowed is None and self.follows is None:
-            return
-        for r in range(n_requests):
-            for s in range(requests[r].n):
-                previous = requests[r].symbols[s * self.order] if self.order else self.n_labels
-                self._forbid(&requests[r], s, previous)
-
-    cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
+    cdef void _fill(self, Request *requests, Py_ssize_t n_requests,
+                    bint by_symbols) noexcept nogil:
         """Fill the rows without regard to constraints."""
-
-    cdef void _fill_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        """Fill the rows of contexts that are defined by their symbols, without constraints."""
-
-    cdef void _forbid(self, Request *request, Py_ssize_t s, Py_ssize_t previous) noexcept nogil:
-        """Apply the constraints to a row, given the label before the position."""
-        cdef Py_ssize_t v
-        cdef double *row = request.rows + s * self.n_labels
-        for v in range(self.n_labels):
-            if ((self.allowed is not None and not self.allowed[request.position, v])
-                    or (self.follows is not None and not self.follows[previous, v])):
-                row[v] = -INFINITY

@@ -163,12 +163,6 @@ cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexce
             and j + order <= tile_length(chain, i))
 
 
-cdef void multiply(const double *a, const double *b, double *out, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t c
-    for c in range(n):
-        out[c] = a[c] * b[c]
-
-
 cdef void limit_future(const Chain *chain, Influence *influence, Py_ssize_t i,
                        Py_ssize_t j) noexcept nogil:
     """Bound the influence of contexts by the influence of the contexts a block later."""
@@ -179,7 +173,8 @@ cdef void limit_future(const Chain *chain, Influence *influence, Py_ssize_t i,
     cdef double *values = row_of(chain, influence.future, j + order)
     cdef double *row = influence.work + n
     cdef double *mean = row + n
-    multiply(row_of(chain, influence.contexts, j + order), values, mean, n)
+    for c in range(n):
+        mean[c] = row_of(chain, influence.contexts, j + order)[c] * values[c]
     for c in range(n):
         if not is_rare(contexts[c], chain.length):
             contexts_ahead(chain, influence, i, j, c, row)
@@ -197,7 +192,8 @@ cdef void limit_past(const Chain *chain, Influence *influence, Py_ssize_t i,
     cdef double *values = row_of(chain, influence.past, j)
     cdef double *row = influence.work + n
     cdef double *mean = row + n
-    multiply(row_of(chain, influence.contexts, j), values, mean, n)
+    for c in range(n):
+        mean[c] = row_of(chain, influence.contexts, j)[c] * values[c]
     for c in range(n):
         if not is_rare(contexts[c], chain.length):
             contexts_behind(chain, influence, i, j, c, row)

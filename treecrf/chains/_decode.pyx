@@ -29,7 +29,7 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
     order 0 every position is a separate sequence.
     """
     cdef chain_shape shape = shape_of(scores)
-    cdef Py_ssize_t i, longest = longest_of(offsets, first, last)
+    cdef Py_ssize_t i, t, length, tile, longest = longest_of(offsets, first, last)
     cdef Memory memory
     memset(&memory, 0, sizeof(Memory))
     cdef double *work = take_doubles(&memory, shape.n_contexts)
@@ -39,20 +39,16 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
         raise MemoryError(f"no memory to decode a sequence of {longest} positions")
     with nogil:
         for i in range(first, last):
-            sum_best(&shape, scores, offsets[i], offsets[i + 1], best, work)
+            # The best sum of scores up to each context at each position.
+            t, length, best[0] = 0, offsets[i + 1] - offsets[i], 0.0
+            tile = tile_of(&shape, length)
+            while t < length:
+                best_tile(&shape, &scores[0, offsets[i] + t, 0],
+                          scores.shape[1] * scores.shape[2], t, min(tile, length - t),
+                          best + t * shape.n_contexts, work)
+                t += tile
             best_scores[i] = follow_back(&shape, scores, offsets[i], offsets[i + 1], best, out)
         release(&memory)
-
-
-cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
-                   Py_ssize_t end, double *best, double *work) noexcept nogil:
-    """Compute the best sum of scores up to each context at each position."""
-    cdef Py_ssize_t t = 0, length = end - start, tile = tile_of(shape, length)
-    best[0] = 0.0
-    while t < length:
-        best_tile(shape, &scores[0, start + t, 0], scores.shape[1] * scores.shape[2], t,
-                  min(tile, length - t), best + t * shape.n_contexts, work)
-        t += tile
 
 
 cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
@@ -104,7 +100,7 @@ def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_
     Unlike elsewhere, ``offsets`` are those of the whole sequences even with order 0.
     """
     cdef Search search = open_search(scores, longest_of(offsets, first, last), out.shape[0])
-    cdef Py_ssize_t i, t
+    cdef Py_ssize_t i, t, c, size, length
     with nogil:
         for i in range(first, last):
             search.now.count[0] = 1
@@ -112,7 +108,14 @@ def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_
             for t in range(offsets[i + 1] - offsets[i]):
                 extend_lists(&search, scores, offsets[i], t)
                 search.now, search.after = search.after, search.now
-            merge_lists(&search, offsets[i + 1] - offsets[i], best_scores, i)
+            # Merge the lists of all contexts after the last position.
+            size, length = 0, offsets[i + 1] - offsets[i]
+            for c in range(1 if search.shape.width == 1 else contexts_at(&search.shape, length)):
+                size = offer(&search, size, c, c, 0.0)
+            take_best(&search, size, 0, origin_of(&search, length, 0))
+            for c in range(search.n_best):
+                best_scores[i, c] = (search.after.scores[c] if c < search.after.count[0]
+                                     else -INFINITY)
             trace_back(&search, offsets[i], offsets[i + 1], out)
         release(&search.memory)
 
@@ -161,20 +164,6 @@ cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_
                 c = h * n_ends + low
                 size = offer(search, size, c, c, scores[v, start + t, c])
             take_best(search, size, low * n_labels + v, origin_of(search, t, low * n_labels + v))
-
-
-cdef void merge_lists(Search *search, Py_ssize_t length, double[:, ::1] best_scores,
-                      Py_ssize_t i) noexcept nogil:
-    """Merge the best label sequences of all contexts after the last position."""
-    cdef Py_ssize_t c, size = 0
-    cdef Py_ssize_t n = 1 if search.shape.width == 1 else contexts_at(&search.shape, length)
-    for c in range(n):
-        size = offer(search, size, c, c, 0.0)
-    take_best(search, size, 0, origin_of(search, length, 0))
-    for c in range(search.n_best):
-        best_scores[i, c] = -INFINITY
-        if c < search.after.count[0]:
-            best_scores[i, c] = search.after.scores[c]
 
 
 cdef void trace_back(const Search *search, Py_ssize_t start, Py_ssize_t end,

@@ -119,14 +119,6 @@ cdef class TrueLabels:
         self.log_q = log_q
         self.sizes = sizes
 
-    cdef Truth _truth_of(self, const Chain *chain) noexcept nogil:
-        cdef Truth truth
-        truth.n_labels = chain.shape.n_labels
-        truth.labels = &self.labels[chain.start]
-        truth.possible = NULL if self.possible is None else &self.possible[chain.start, 0]
-        truth.slopes = NULL if self.slopes is None else &self.slopes[chain.start, 0]
-        return truth
-
     def update(self, scores, Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] out=None):
         """Compute ``log_q`` of the sequences ``first`` to ``last - 1``, and the gradient if given.
 
@@ -150,16 +142,25 @@ cdef class TrueLabels:
 
     cdef void _update_sequence(self, Chain *chain, Slope *slope,
                                double[:, :, ::1] out) noexcept nogil:
-        cdef Truth truth = self._truth_of(chain)
+        cdef Py_ssize_t t, v, c
+        cdef double rounding
+        cdef double *row
+        cdef Truth truth = Truth(chain.shape.n_labels, &self.labels[chain.start], NULL, NULL)
+        if self.possible is not None:
+            truth.possible = &self.possible[chain.start, 0]
+        if self.slopes is not None:
+            truth.slopes = &self.slopes[chain.start, 0]
         if out is not None:
             memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
         if chain.log_z == -INFINITY:
             clear(chain, out)
-            mark_impossible(chain, self.log_q)
+            for t in range(chain.length):
+                self.log_q[chain.start + t] = NAN
         elif not chain.in_logs and backward_pass(chain, slope, &truth, out):
             if out is not None:
                 forward_pass(chain, slope, &truth, out, self.sizes)
-            store_logs(chain, slope, self.log_q)
+            memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
+            log_in_place(&self.log_q[chain.start], chain.length)
         else:
             log_probabilities(chain, slope, &truth)
             memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
@@ -167,7 +168,13 @@ cdef class TrueLabels:
             if out is not None:
                 log_backward_pass(chain, slope, &truth, out)
                 log_forward_pass(chain, slope, &truth, out)
-                round_residuals(chain, slope, out, self.sizes)
+                rounding = rounding_of(slope)
+                for v in range(chain.shape.n_labels):
+                    for t in range(chain.start, chain.start + chain.length):
+                        row = &out[v, t, 0]
+                        for c in range(chain.shape.width):
+                            row[c] = (row[c] + rounding) - rounding
+                            self.sizes[t] += fabs(row[c])
 
 
 def weight_residuals(double[:, :, ::1] residuals, const double[::1] weights, double unit,
@@ -236,21 +243,10 @@ cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first
     return slope
 
 
-cdef void mark_impossible(const Chain *chain, double[::1] log_q) noexcept nogil:
-    cdef Py_ssize_t t
-    for t in range(chain.start, chain.start + chain.length):
-        log_q[t] = NAN
-
-
 cdef void clear(const Chain *chain, double[:, :, ::1] out) noexcept nogil:
     cdef Py_ssize_t v
     for v in range(chain.shape.n_labels if out is not None else 0):
         memset(&out[v, chain.start, 0], 0, chain.length * chain.shape.width * sizeof(double))
-
-
-cdef void store_logs(const Chain *chain, const Slope *slope, double[::1] log_q) noexcept nogil:
-    memcpy(&log_q[chain.start], slope.q, chain.length * sizeof(double))
-    log_in_place(&log_q[chain.start], chain.length)
 
 
 cdef inline double *future_row(const Chain *chain, const Slope *slope, Py_ssize_t t) noexcept nogil:
@@ -268,7 +264,7 @@ cdef bint backward_pass(Chain *chain, Slope *slope, const Truth *truth,
     Tiles that do not stay in memory store their pairs in ``out``. Returns whether the probabilities
     are in range.
     """
-    cdef Py_ssize_t i, j, t, stride
+    cdef Py_ssize_t i, j, t, v, stride
     cdef double *rows
     slope.lowest = 1.0
     memset(future_row(chain, slope, chain.length - 1), 0, chain.shape.n_contexts * sizeof(double))
@@ -288,8 +284,9 @@ cdef bint backward_pass(Chain *chain, Slope *slope, const Truth *truth,
                     means_before(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t),
                                  future_row(chain, slope, t), future_row(chain, slope, t - 1),
                                  slope.work, chain.shape.n_labels)
-        if out is not None and i >= chain.n_kept:
-            save_tile(chain, i, out)
+        for v in range(chain.shape.n_labels if out is not None and i >= chain.n_kept else 0):
+            memcpy(&out[v, chain.start + i * chain.tile, 0], tile_pairs(chain, i) + v * stride,
+                   stride * sizeof(double))
     return True
 
 
@@ -337,30 +334,16 @@ cdef void add_label_term(const Chain *chain, const Slope *slope, const Truth *tr
                 row[low * n_labels + v] += weight / slope.q[t]
 
 
-cdef void save_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
-    cdef Py_ssize_t v, n = tile_length(chain, i) * chain.shape.width
-    for v in range(chain.shape.n_labels):
-        memcpy(&out[v, chain.start + i * chain.tile, 0], tile_pairs(chain, i) + v * n,
-               n * sizeof(double))
-
-
-cdef void restore_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
-    cdef Py_ssize_t v, n = tile_length(chain, i) * chain.shape.width
-    for v in range(chain.shape.n_labels):
-        memcpy(tile_pairs(chain, i) + v * n, &out[v, chain.start + i * chain.tile, 0],
-               n * sizeof(double))
-
-
 cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                        double[:, :, ::1] out, double[::1] sizes) noexcept nogil:
     """Compute ``past`` of each position, and the derivative from it and ``future``."""
-    cdef Py_ssize_t i, j, t, stride
+    cdef Py_ssize_t i, j, t, v, stride, start, width = chain.shape.width
     cdef double *rows
     slope.past[0] = 0.0
     for i in range(chain.n_tiles):
-        if i >= chain.n_kept:
-            restore_tile(chain, i, out)
-        stride = tile_length(chain, i) * chain.shape.width
+        stride, start = tile_length(chain, i) * width, chain.start + i * chain.tile
+        for v in range(chain.shape.n_labels if i >= chain.n_kept else 0):
+            memcpy(tile_pairs(chain, i) + v * stride, &out[v, start, 0], stride * sizeof(double))
         for j in range(tile_length(chain, i)):
             t = i * chain.tile + j
             rows = tile_pairs(chain, i) + j * chain.shape.width
@@ -368,23 +351,16 @@ cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                      future_row(chain, slope, t), slope.next, slope.work, chain.shape.n_labels)
             add_label_term(chain, slope, truth, t, slope.next)
             slope.past, slope.next = slope.next, slope.past
-        store_tile(chain, slope, i, out, sizes)
+        # The derivatives, scaled or rounded.
+        for v in range(chain.shape.n_labels):
+            store_slopes(tile_pairs(chain, i) + v * stride, tile_length(chain, i), width,
+                         slope.lowest if slope.exponential else 1.0, rounding_of(slope),
+                         &out[v, start, 0], &sizes[start])
 
 
 cdef inline double rounding_of(const Slope *slope) noexcept nogil:
     """Return the number that is added and subtracted to round a residual."""
     return 0.0 if slope.exponential else SHIFT_TO_INTEGER
-
-
-cdef void store_tile(const Chain *chain, const Slope *slope, Py_ssize_t i, double[:, :, ::1] out,
-                     double[::1] sizes) noexcept nogil:
-    """Store the derivatives of a tile, scaled or rounded."""
-    cdef Py_ssize_t v, count = tile_length(chain, i), width = chain.shape.width
-    cdef Py_ssize_t start = chain.start + i * chain.tile
-    cdef double factor = slope.lowest if slope.exponential else 1.0
-    for v in range(chain.shape.n_labels):
-        store_slopes(tile_pairs(chain, i) + v * count * width, count, width, factor,
-                     rounding_of(slope), &out[v, start, 0], &sizes[start])
 
 
 # Computation from logarithms.
@@ -525,19 +501,6 @@ cdef void log_forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                 slope.next[c % n_ends_of(chain, t) * n_labels + v] += change
         add_label_change(chain, slope, truth, t, slope.next)
         slope.past, slope.next = slope.next, slope.past
-
-
-cdef void round_residuals(const Chain *chain, const Slope *slope, double[:, :, ::1] out,
-                          double[::1] sizes) noexcept nogil:
-    cdef Py_ssize_t v, t, c
-    cdef double rounding = rounding_of(slope)
-    cdef double *row
-    for v in range(chain.shape.n_labels):
-        for t in range(chain.start, chain.start + chain.length):
-            row = &out[v, t, 0]
-            for c in range(chain.shape.width):
-                row[c] = (row[c] + rounding) - rounding
-                sizes[t] += fabs(row[c])
 
 
 # Tables of which some labels are unknown, see `treecrf.chains.partial_labels`.

@@ -192,25 +192,21 @@ cdef class Sample:
         """
         cdef Sample sample = Sample(len(starts) - 1, order)
         cdef const uint8_t[::1] data = examples.view(np.uint8)
-        cdef Py_ssize_t v
+        cdef Py_ssize_t v, i, begin, end
+        cdef ExampleVector *vector
         sample.size = size
         sample.first = <int32_t> first
         sample.packed = examples
         for v in range(sample.n_labels):
-            sample.borrow(v, data, starts[v], starts[v + 1])
+            vector, begin, end = &sample.vectors[v], starts[v], starts[v + 1]
+            vector.n, vector.n_blocks = end - begin, (end - begin + BLOCK - 1) // BLOCK
+            vector.is_borrowed = True
+            vector.blocks = <Example **> malloc(max(1, vector.n_blocks) * sizeof(Example *))
+            if vector.blocks == NULL:
+                raise MemoryError("no memory for the sampled examples")
+            for i in range(vector.n_blocks):
+                vector.blocks[i] = <Example *> &data[(begin + i * BLOCK) * sizeof(Example)]
         return sample
-
-    cdef borrow(self, Py_ssize_t v, const uint8_t[::1] data, Py_ssize_t begin, Py_ssize_t end):
-        """Let the vector of a label refer to packed examples."""
-        cdef ExampleVector *vector = &self.vectors[v]
-        cdef Py_ssize_t i
-        vector.n_blocks, vector.is_borrowed = (end - begin + BLOCK - 1) // BLOCK, True
-        vector.blocks = <Example **> malloc(max(1, vector.n_blocks) * sizeof(Example *))
-        if vector.blocks == NULL:
-            raise MemoryError("no memory for the sampled examples")
-        vector.n = end - begin
-        for i in range(vector.n_blocks):
-            vector.blocks[i] = <Example *> &data[(begin + i * BLOCK) * sizeof(Example)]
 
     cdef inline void add(self, Py_ssize_t v, Py_ssize_t start, Py_ssize_t t, Py_ssize_t c,
                          int32_t random, double residual, double curvature) noexcept nogil:
@@ -421,15 +417,6 @@ cdef Known open_known(restricted, const int64_t[::1] offsets, Py_ssize_t first,
     return known
 
 
-cdef inline double *end_of(const Known *known, Py_ssize_t i) noexcept nogil:
-    return known.ends + i * known.chain.shape.n_contexts
-
-
-cdef void store_end(const Known *known, Py_ssize_t i) noexcept nogil:
-    memcpy(end_of(known, i), backward_row(&known.chain, tile_length(&known.chain, i)),
-           known.chain.shape.n_contexts * sizeof(double))
-
-
 # Examples of a likelihood, during forward-backward.
 
 
@@ -519,7 +506,7 @@ cdef class LikelihoodKernel:
 
         ``known`` is NULL if all labels are known, and ``influence`` without a bound.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, n_contexts = chain.shape.n_contexts
         forward(chain)
         if known != NULL:
             forward(&known.chain)
@@ -532,11 +519,13 @@ cdef class LikelihoodKernel:
                 continue
             visit_backward(chain, influence, i)
             if known != NULL:
-                store_end(known, i)
+                memcpy(known.ends + i * n_contexts,
+                       backward_row(&known.chain, tile_length(&known.chain, i)),
+                       n_contexts * sizeof(double))
         for i in range(chain.n_tiles if influence != NULL else 0):
             visit_forward(chain, influence, i)
             if known != NULL and i >= known.chain.n_kept:
-                load_pairs(&known.chain, i, end_of(known, i))
+                load_pairs(&known.chain, i, known.ends + i * n_contexts)
             self._test_tile(chain, known, influence, i, test, key, weights, sample)
         if influence == NULL and chain.n_tiles > 1:
             sample.reverse_sequence()
@@ -549,8 +538,9 @@ cdef class LikelihoodKernel:
                          Sample sample) noexcept nogil:
         """Test the examples of a tile, and keep some."""
         cdef const Chain *tested = chain if known == NULL else &known.chain
-        cdef Py_ssize_t v, k, c, n_found, n = tile_length(chain, i) * chain.shape.width
-        cdef double x, p, share = 1.0
+        cdef Py_ssize_t v, k, e, t, j, c, n_found, width = chain.shape.width
+        cdef Py_ssize_t n = tile_length(chain, i) * width
+        cdef double x, p, share = 1.0, smallest, weight, curvature
         cdef const double *row
         self._subtract_known(chain, known, i, test, key, weights, sample)
         for v in range(chain.shape.n_labels):
@@ -558,13 +548,26 @@ cdef class LikelihoodKernel:
             n_found = find(test, row, n, v)
             for k in range(n_found):
                 # Tiles are visited from the last to the first unless there is an influence.
-                c = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
-                x = row[c]
+                e = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
+                j, c = e // width, e % width
+                t = tile_start(chain, i) + j
+                if c >= contexts_at(&chain.shape, t):
+                    continue
+                x = row[e]
                 p = x if x > 0.0 else 1.0 + x
                 if known != NULL:
-                    p = tile_pairs(chain, i)[v * n + c]
-                    share = curvature_share(fabs(x), p)
-                self._keep(chain, influence, i, v, c, x, p, share, test, weights, sample)
+                    # The factor of the curvature that `treecrf.chains.partial_labels` explains.
+                    p = tile_pairs(chain, i)[v * n + e]
+                    smallest = min(p, 1.0 - p)
+                    share = fabs(x) / smallest if fabs(x) < smallest else 1.0
+                weight = weight_of(weights, chain.start + t)
+                curvature = weight
+                if self.bounded:
+                    curvature = curvature_of(chain, influence, v, t, j, c, p) * weight * share
+                elif self.curved:
+                    curvature = 2.0 * p * (1.0 - p) * weight * share
+                sample.add(v, chain.start, t, c, random_of(test.streams[e], <uint32_t> v),
+                           -(x * weight), curvature)
 
     cdef void _subtract_known(self, const Chain *chain, const Known *known, Py_ssize_t i,
                               Test *test, uint64_t key, const double[::1] weights,
@@ -599,7 +602,9 @@ cdef class LikelihoodKernel:
                              const double[::1] weights, Sample sample) noexcept nogil:
         """Draw the examples of a chain in single precision, after its forward pass."""
         cdef single_chain *chain = &single.chain
-        cdef Py_ssize_t t
+        cdef Example *example
+        cdef Py_ssize_t t, v, i
+        cdef double p
         single_finish(chain)
         for t in range(chain.length - 1, -1, -1):
             single_backward(chain, t)
@@ -609,8 +614,17 @@ cdef class LikelihoodKernel:
         if self.bounded:
             for t in range(chain.length):
                 single_past(chain, t)
-        if self.curved:
-            self._set_curvature(chain, weights, sample)
+        for v in range(chain.n_labels if self.curved else 0):
+            for i in range(sample.vectors[v].begin, sample.vectors[v].n):
+                example = item(&sample.vectors[v], i)
+                p = example.curvature
+                if self.bounded:
+                    example.curvature = single_curvature(chain, example.position - chain.start, v,
+                                                         example.context, p, self.bound_share)
+                else:
+                    example.curvature = 2.0 * p * (1.0 - p)
+                if weights is not None:
+                    example.curvature *= weights[example.position]
         sample.reverse_sequence()
 
     cdef void _test_single(self, SinglePrecision *single, Py_ssize_t t, const Test *test,
@@ -618,8 +632,9 @@ cdef class LikelihoodKernel:
                            Sample sample) noexcept nogil:
         """Test the examples of a position, and keep some, the last one first."""
         cdef single_chain *chain = &single.chain
-        cdef Py_ssize_t v, k, n_found, position = chain.start + t, label = self.labels[position]
-        cdef double weight = weight_of(weights, position)
+        cdef Py_ssize_t v, k, c, n_found, position = chain.start + t, label = self.labels[position]
+        cdef int32_t random
+        cdef double x, residual, curvature, weight = weight_of(weights, position)
         cdef double background = background_of(test.floor, weight)
         # The test in single precision may find too many examples, but not too few.
         cdef float scale = <float> (test.scale * weight * MARGIN)
@@ -634,71 +649,24 @@ cdef class LikelihoodKernel:
             n_found = single_find(row, chain.width, single.streams, <uint32_t> v, scale, squared,
                                   single.found)
             for k in range(n_found - 1, -1, -1):
-                self._keep_single(single, t, v, single.found[k], row[single.found[k]], weight,
-                                  background, test.scale, sample)
+                # Test the example exactly.
+                c = single.found[k]
+                x, random = row[c], random_of(single.streams[c], <uint32_t> v)
+                residual = -(x * weight)
+                if (random >= chances_of(residual, background, test.scale)
+                        or c >= (chain.n_labels if t else 1)):
+                    continue
+                # The curvature of a kept example is its probability at first.
+                curvature = weight
+                if self.curved:
+                    curvature = x if x > 0.0 else 1.0 + x
+                sample.add(v, chain.start, t, c, random, residual, curvature)
             row += chain.width
         pair[0] = probability
-
-    cdef inline void _keep_single(self, const SinglePrecision *single, Py_ssize_t t, Py_ssize_t v,
-                                  Py_ssize_t c, double x, double weight, double background,
-                                  double scale, Sample sample) noexcept nogil:
-        """Test an example exactly; the curvature of a kept one is its probability at first."""
-        cdef double residual = -(x * weight)
-        cdef int32_t random = random_of(single.streams[c], <uint32_t> v)
-        if (random >= chances_of(residual, background, scale)
-                or c >= (single.chain.n_labels if t else 1)):
-            return
-        if self.curved:
-            weight = x if x > 0.0 else 1.0 + x
-        sample.add(v, single.chain.start, t, c, random, residual, weight)
-
-    cdef void _set_curvature(self, const single_chain *chain, const double[::1] weights,
-                             Sample sample) noexcept nogil:
-        """Compute the curvature of the examples of a chain from their probabilities."""
-        cdef Py_ssize_t v, i
-        cdef double p
-        cdef Example *example
-        for v in range(chain.n_labels):
-            for i in range(sample.vectors[v].begin, sample.vectors[v].n):
-                example = item(&sample.vectors[v], i)
-                p = example.curvature
-                if self.bounded:
-                    example.curvature = single_curvature(chain, example.position - chain.start, v,
-                                                         example.context, p, self.bound_share)
-                else:
-                    example.curvature = 2.0 * p * (1.0 - p)
-                if weights is not None:
-                    example.curvature *= weights[example.position]
-
-    cdef inline void _keep(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
-                           Py_ssize_t v, Py_ssize_t k, double x, double p, double share,
-                           const Test *test, const double[::1] weights,
-                           Sample sample) noexcept nogil:
-        """Add the k-th example of label v in a tile to the sample, if its context exists.
-
-        Its residual is -x and its probability p; ``share`` multiplies its curvature.
-        """
-        cdef Py_ssize_t j = k // chain.shape.width, c = k % chain.shape.width
-        cdef Py_ssize_t t = tile_start(chain, i) + j
-        cdef double weight = weight_of(weights, chain.start + t), curvature = weight
-        if c >= contexts_at(&chain.shape, t):
-            return
-        if self.bounded:
-            curvature = curvature_of(chain, influence, v, t, j, c, p) * weight * share
-        elif self.curved:
-            curvature = 2.0 * p * (1.0 - p) * weight * share
-        sample.add(v, chain.start, t, c, random_of(test.streams[k], <uint32_t> v), -(x * weight),
-                   curvature)
 
 
 cdef inline double weight_of(const double[::1] weights, Py_ssize_t position) noexcept nogil:
     return 1.0 if weights is None else weights[position]
-
-
-cdef inline double curvature_share(double size, double p) noexcept nogil:
-    """Return the factor of the curvature of a score; see `treecrf.chains.partial_labels`."""
-    cdef double smallest = min(p, 1.0 - p)
-    return size / smallest if size < smallest else 1.0
 
 
 cdef inline int64_t units_of(double size) noexcept nogil:
@@ -706,6 +674,9 @@ cdef inline int64_t units_of(double size) noexcept nogil:
 
 
 # Examples of a table of residuals.
+
+cdef enum:
+    TABLE_BLOCK = 1 << 12     # residuals of a label that are tested at a time
 
 
 def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curvature,
@@ -718,73 +689,45 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
     is 0 if every position has one given context. See `LikelihoodKernel.sample`.
     """
     cdef chain_shape shape = shape_of(residuals)
-    cdef Py_ssize_t i, n, block = max(1, TABLE_BLOCK // shape.width)
+    cdef Py_ssize_t i, j, t, v, k, e, c, n, length, position, width = shape.width
+    cdef Py_ssize_t block = max(1, TABLE_BLOCK // width)
     cdef Sample sample = Sample(shape.n_labels, order)
+    cdef uint64_t key
+    cdef double weight = 1.0, bound
+    cdef const double *row
     cdef Memory memory
     cdef Test test
-    cdef Chunk chunk
     memset(&memory, 0, sizeof(Memory))
-    test = open_test(&memory, mu, floor, False, block * shape.width)
-    chunk.shape = shape
+    test = open_test(&memory, mu, floor, False, block * width)
     with nogil:
         for i in range(first, last):
-            chunk.key = mixed_with(keys[i], iteration_key)
-            n = offsets[i + 1] - offsets[i]
-            chunk.start, chunk.t = offsets[i], 0
-            while chunk.t < n:
-                chunk.count = min(block, n - chunk.t)
-                test_chunk(&chunk, residuals, curvature, counts, &test, sample)
-                chunk.t += block
+            key = mixed_with(keys[i], iteration_key)
+            t, length = 0, offsets[i + 1] - offsets[i]
+            while t < length:
+                position, n = offsets[i] + t, min(block, length - t)
+                for j in range(n):
+                    if counts is not None:
+                        weight = counts[position + j]
+                    set_position(&test, j, width, mixed_with(key, t + j), 1.0, weight)
+                for v in range(shape.n_labels):
+                    row = &residuals[v, position, 0]
+                    sample.size += units_of_row(row, n * width)
+                    for k in range(find(&test, row, n * width, v)):
+                        e = test.found[k]
+                        j, c = e // width, e % width
+                        if c >= contexts_at(&shape, t + j):
+                            continue
+                        bound = 1.0
+                        if curvature is not None:
+                            bound = curvature[v, position + j, c]
+                        elif counts is not None:
+                            bound = counts[position + j]
+                        sample.add(v, offsets[i], t + j, c,
+                                   random_of(test.streams[e], <uint32_t> v), row[e], bound)
+                t += block
         release(&memory)
     sample.check()
     return sample
-
-
-cdef enum:
-    TABLE_BLOCK = 1 << 12     # residuals of a label that are tested at a time
-
-
-cdef struct Chunk:
-    # Some positions of a chain.
-    chain_shape shape
-    uint64_t key
-    Py_ssize_t start, t, count   # of the chain, the first position in it, and their number
-
-
-cdef void test_chunk(const Chunk *chunk, const double[:, :, ::1] residuals,
-                     const double[:, :, ::1] curvature, const double[::1] counts, Test *test,
-                     Sample sample) noexcept nogil:
-    cdef Py_ssize_t j, k, v, position = chunk.start + chunk.t, width = chunk.shape.width
-    cdef Py_ssize_t n = chunk.count * width
-    cdef const double *row
-    cdef double count = 1.0
-    for j in range(chunk.count):
-        if counts is not None:
-            count = counts[position + j]
-        set_position(test, j, width, mixed_with(chunk.key, chunk.t + j), 1.0, count)
-    for v in range(chunk.shape.n_labels):
-        row = &residuals[v, position, 0]
-        sample.size += units_of_row(row, n)
-        for k in range(find(test, row, n, v)):
-            keep_of_table(chunk, residuals, curvature, counts, test, v, test.found[k], sample)
-
-
-cdef inline void keep_of_table(const Chunk *chunk, const double[:, :, ::1] residuals,
-                               const double[:, :, ::1] curvature, const double[::1] counts,
-                               const Test *test, Py_ssize_t v, Py_ssize_t k,
-                               Sample sample) noexcept nogil:
-    """Add the k-th example of label v in a chunk to the sample, if its context exists."""
-    cdef Py_ssize_t t = chunk.t + k // chunk.shape.width, c = k % chunk.shape.width
-    cdef Py_ssize_t position = chunk.start + t
-    cdef double of_position = 1.0
-    if c >= contexts_at(&chunk.shape, t):
-        return
-    if curvature is not None:
-        of_position = curvature[v, position, c]
-    elif counts is not None:
-        of_position = counts[position]
-    sample.add(v, chunk.start, t, c, random_of(test.streams[k], <uint32_t> v),
-               residuals[v, position, c], of_position)
 
 
 # Weights of the examples that are kept.
@@ -800,72 +743,45 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
     examples from the samples.
     """
     cdef Sample sample = samples[0]
+    cdef Py_ssize_t i, lag, context, order = sample.order, n_labels = sample.n_labels
     cdef Py_ssize_t n = 0, capacity = sum(part.n_examples(label) for part in samples)
-    cdef Weighting weighting
+    cdef const Example *example
     positions = np.empty(capacity, dtype=np.int32)
     contexts = np.empty(capacity, dtype=np.int32)
-    labels = np.empty((capacity, sample.order), dtype=np.uint8)
+    labels = np.empty((capacity, order), dtype=np.uint8)
     values = np.empty((capacity, 2))
     counts = np.empty(capacity) if counted else None
     cdef int32_t[::1] position_view = positions, context_view = contexts
     cdef uint8_t[:, ::1] label_view = labels
     cdef double[:, ::1] value_view = values
     cdef double[::1] count_view = counts
-    weighting.scale = N_RANDOM / mu
-    weighting.floor = floor
     # Sums with this number have no digits below the unit.
-    weighting.rounding = unit * 6755399441055744.0
+    cdef double rounding = unit * 6755399441055744.0
+    cdef double chances, factor, scale = N_RANDOM / mu
     for sample in samples:
         with nogil:
-            n = weight_examples(sample, label, &weighting, n, position_view, context_view,
-                                label_view, value_view, count_view)
+            for i in range(sample.vectors[label].n):
+                example = item(&sample.vectors[label], i)
+                chances = chances_of(example.residual, background_of(floor, example.curvature),
+                                     scale)
+                if example.random >= chances:
+                    continue
+                factor = factor_of(chances)
+                position_view[n] = example.position + sample.first
+                context_view[n] = context = example.context
+                for lag in range(order):
+                    label_view[n, lag] = <uint8_t> (context % n_labels if lag < example.depth
+                                                    else n_labels)
+                    context //= n_labels
+                value_view[n, 0] = (example.residual * factor + rounding) - rounding
+                value_view[n, 1] = (example.curvature * factor + rounding) - rounding
+                if counted:
+                    count_view[n] = (factor + rounding) - rounding
+                # In second order, an example without a residual has no effect.
+                n += value_view[n, 0] != 0.0 or (floor > 0.0 and value_view[n, 1] != 0.0)
             if forget:
                 clear(&sample.vectors[label])
     arrays = [positions, contexts, labels, values, counts]
-    return tuple(None if array is None else trimmed(array, n) for array in arrays)
-
-
-def trimmed(array, n):
-    """Return the first n items, without keeping much more than these in memory."""
-    return array[:n] if n > 0.9 * len(array) else array[:n].copy()
-
-
-cdef struct Weighting:
-    double scale, floor, rounding
-
-
-cdef Py_ssize_t weight_examples(Sample sample, Py_ssize_t v, const Weighting *weighting,
-                                Py_ssize_t n, int32_t[::1] positions, int32_t[::1] contexts,
-                                uint8_t[:, ::1] labels, double[:, ::1] values,
-                                double[::1] counts) noexcept nogil:
-    """Append the examples that are kept to the first n of some arrays; returns the new n."""
-    cdef Py_ssize_t i
-    cdef double chances, factor, rounding = weighting.rounding
-    cdef const Example *example
-    for i in range(sample.vectors[v].n):
-        example = item(&sample.vectors[v], i)
-        chances = chances_of(example.residual,
-                             background_of(weighting.floor, example.curvature), weighting.scale)
-        if example.random >= chances:
-            continue
-        factor = factor_of(chances)
-        positions[n] = example.position + sample.first
-        contexts[n] = example.context
-        if sample.order:
-            split_context(example, sample.n_labels, sample.order, &labels[n, 0])
-        values[n, 0] = (example.residual * factor + rounding) - rounding
-        values[n, 1] = (example.curvature * factor + rounding) - rounding
-        if counts is not None:
-            counts[n] = (factor + rounding) - rounding
-        # In second order, an example without a residual has no effect.
-        n += values[n, 0] != 0.0 or (weighting.floor > 0.0 and values[n, 1] != 0.0)
-    return n
-
-
-cdef inline void split_context(const Example *example, Py_ssize_t n_labels, Py_ssize_t order,
-                               uint8_t *labels) noexcept nogil:
-    """Write the label at each lag before an example."""
-    cdef Py_ssize_t lag, context = example.context
-    for lag in range(order):
-        labels[lag] = <uint8_t> (context % n_labels if lag < example.depth else n_labels)
-        context //= n_labels
+    # Without keeping much more than the first n items in memory.
+    return tuple(None if array is None else array[:n] if n > 0.9 * capacity else array[:n].copy()
+                 for array in arrays)

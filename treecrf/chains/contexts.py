@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import combinations
 from math import factorial
 
@@ -108,23 +107,17 @@ def context_contributions(
         for depth in range(order + 1)
     ]
     values = np.zeros((previous.shape[1], n_labels, order))
-    for lags, without in _coalitions(order):
+    coalitions = [c for size in range(order + 1) for c in combinations(range(order), size)]
+    for lags in coalitions:
         of_lags = _means(tables, previous, lags)
         n, n_with = order, len(lags)
         for lag in range(order):
-            if lag in without:
+            if lag not in lags:
                 weight = -factorial(n_with) * factorial(n - n_with - 1) / factorial(n)
             else:
                 weight = factorial(n_with - 1) * factorial(n - n_with) / factorial(n)
             values[:, :, lag] += weight * of_lags
     return tables[order].reshape(n_labels, -1).mean(axis=1), values
-
-
-def _coalitions(order: int) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
-    """Yield all sets of lags, counted from 0, and their complements."""
-    for size in range(order + 1):
-        for lags in combinations(range(order), size):
-            yield lags, frozenset(range(order)) - set(lags)
 
 
 def _means(tables: list[np.ndarray], previous: np.ndarray, lags: tuple[int, ...]) -> np.ndarray:

@@ -28,7 +28,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -41,41 +41,6 @@ from treecrf.chains.partial_labels import UnknownLabels
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.utils.exact import UNIT, ExactSum, exact_sum, unit_for
 from treecrf.utils.threads import Threads
-
-
-class Objective(Protocol):
-    """Function of the scores that a learner maximizes, a sum over sequences.
-
-    It depends on the labels and the constraints.
-    """
-
-    codes: np.ndarray
-    candidates: np.ndarray | None  # if some labels are unknown
-    constraints: Constraints
-    # The previous labels of each position, if scores are only those of this context.
-    given: np.ndarray | None
-    # Number of examples that each position stands for in tree fitting, after the latest call of
-    # `examples`, in multiples of 2**-32: for residuals that are not limited to [-1, 1]. None means
-    # one example per position, now and always.
-    counts: np.ndarray | None
-
-    def constrain(self, scores: np.ndarray) -> None:
-        """Set the scores of forbidden labels to minus infinity, in place."""
-
-    def examples(
-        self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Compute the functional gradient, curvature (or None) and value at the scores.
-
-        Where all positions of a sequence have weight 0, its gradient may be left out. The arrays
-        have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
-        """
-
-    def value(self, scores: np.ndarray) -> float:
-        """Compute the value at the scores, per position."""
-
-    def sums(self, value: float) -> MeanSums | WholeValue:
-        """Return the latest value in a form in which the values of parts of the data add up."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +126,12 @@ class ChainObjective(ABC):
     positions.
     """
 
-    given = None  # takes the scores of all contexts
-    counts: np.ndarray | None = None  # one example per position
+    # The previous labels of each position, if scores are only those of this context.
+    given = None
+    # Number of examples that each position stands for in tree fitting, after the latest call of
+    # `examples`, in multiples of 2**-32: for residuals that are not limited to [-1, 1]. None means
+    # one example per position, now and always.
+    counts: np.ndarray | None = None
 
     def __init__(
         self,
@@ -197,12 +166,21 @@ class ChainObjective(ABC):
     def examples(
         self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Compute the residuals, curvature and value at the scores."""
+        """Compute the functional gradient, curvature (or None) and value at the scores.
+
+        Where all positions of a sequence have weight 0, its gradient may be left out. The arrays
+        have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
+        """
         if self._residuals is None:
             self._residuals = np.empty(self._shape)
             self._curvature = None if self.bound_share is None else np.empty(self._shape)
         if iteration < self.n_pseudo:
-            self.threads.map(lambda part: self._pseudo_likelihood(scores, *part), self.parts)
+            self.threads.map(
+                lambda part: _local.pseudo_residuals(
+                    scores, self.chains, self.codes, *part, self._residuals, self._curvature
+                ),
+                self.parts,
+            )
             value = self.value(scores)
         else:
             value = self._compute(scores, weights)
@@ -210,20 +188,18 @@ class ChainObjective(ABC):
 
     @abstractmethod
     def value(self, scores: np.ndarray) -> float:
-        """Compute the value at the scores."""
+        """Compute the value at the scores, per position."""
 
     def sums(self, value: float) -> MeanSums | WholeValue:
-        """Return the latest value; only all data together have one."""
+        """Return the latest value in a form in which the values of parts of the data add up.
+
+        Most objectives only have a value of all data together.
+        """
         return WholeValue(value)
 
     @abstractmethod
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
         """Compute the residuals, and the curvature if there is one; return the value."""
-
-    def _pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
-        _local.pseudo_residuals(
-            scores, self.chains, self.codes, first, last, self._residuals, self._curvature
-        )
 
     def _weight_residuals(self, weights: np.ndarray, unit: float) -> None:
         """Multiply the residuals of each position by its weight, and round them."""
@@ -513,6 +489,10 @@ class LocalObjective:
             self.parts,
         )
         return self.mean(self.likelihoods)
+
+
+# Functions of the scores that learners maximize, sums over sequences.
+Objective = ChainObjective | LocalObjective
 
 
 def normalize(scores: np.ndarray, threads: Threads) -> None:

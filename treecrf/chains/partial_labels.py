@@ -16,7 +16,6 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,24 +125,33 @@ class UnknownLabels:
         self.threads = threads
         unknown = unknown_labels(candidates)
         self.numbers = np.flatnonzero(np.logical_or.reduceat(unknown, chains[:-1]))
-        self._blocks = list(self._cut(MAX_BYTES // (8 * candidates.shape[1] * n_contexts)))
-
-    def _cut(self, size: int) -> Iterator[_Block]:
-        """Yield blocks of at most ``size`` positions, unless a chain is longer."""
-        lengths = np.diff(self.chains)[self.numbers]
+        self._blocks = []
+        lengths = np.diff(chains)[self.numbers]
         offsets = offsets_of(lengths)
-        positions = np.repeat(self.chains[self.numbers], lengths) + positions_in_sequences(offsets)
-        for first, last in runs(offsets, max(1, size)):
+        positions = np.repeat(chains[self.numbers], lengths) + positions_in_sequences(offsets)
+        size = max(1, MAX_BYTES // (8 * candidates.shape[1] * n_contexts))
+        for first, last in runs(offsets, size):
             inside = positions[offsets[first] : offsets[last]]
-            chains = offsets[first : last + 1] - offsets[first]
-            yield _Block(self.numbers[first:last], inside, chains)
+            of_block = offsets[first : last + 1] - offsets[first]
+            self._blocks.append(_Block(self.numbers[first:last], inside, of_block))
 
     def subtract_likelihoods(
         self, scores: np.ndarray | ScoreParts, likelihoods: np.ndarray
     ) -> None:
         """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
         if isinstance(scores, ScoreParts):
-            self._subtract_from_parts(scores, likelihoods)
+            restricted, conditional = scores.restricted(self.candidates), np.empty(len(likelihoods))
+            # Runs of neighboring chains.
+            starts = np.flatnonzero(np.diff(self.numbers, prepend=-2) > 1)
+            ends = np.append(starts[1:], len(self.numbers)) - 1
+            runs_of_chains = zip(self.numbers[starts], self.numbers[ends] + 1, strict=True)
+            self.threads.map(
+                lambda run: _inference.log_likelihood(
+                    restricted, self.chains, self.codes, *run, conditional
+                ),
+                list(runs_of_chains),
+            )
+            likelihoods[self.numbers] -= conditional[self.numbers]
             return
 
         def subtract(block: _Block) -> None:
@@ -183,18 +191,3 @@ class UnknownLabels:
         table = np.empty((scores.shape[0], len(block.positions), scores.shape[2]))
         _objectives.restricted(scores, block.positions, self.candidates.view(np.uint8), table)
         return table
-
-    def _subtract_from_parts(self, parts: ScoreParts, likelihoods: np.ndarray) -> None:
-        """Subtract the likelihoods of the codes given the known labels."""
-        restricted = parts.restricted(self.candidates)
-        conditional = np.empty(len(likelihoods))
-        # Runs of neighboring chains.
-        starts = np.flatnonzero(np.diff(self.numbers, prepend=-2) > 1)
-        ends = np.append(starts[1:], len(self.numbers)) - 1
-
-        def compute(run: int) -> None:
-            part = self.numbers[starts[run]], self.numbers[ends[run]] + 1
-            _inference.log_likelihood(restricted, self.chains, self.codes, *part, conditional)
-
-        self.threads.map(compute, range(len(starts)))
-        likelihoods[self.numbers] -= conditional[self.numbers]

@@ -186,7 +186,9 @@ class Sampler:
         self.chains = chains_of(offsets, order)
         self.threads = threads
         self.parts = threads.parts(self.chains)
-        self.keys = keys if order else _keys_of_positions(keys, offsets)
+        self.keys = keys
+        if not order:
+            self.keys = mix(np.repeat(keys, np.diff(offsets)), positions_in_sequences(offsets))
 
 
 class LikelihoodSampler(Sampler):
@@ -262,7 +264,3 @@ class TableSampler(Sampler):
             ),
             self.parts,
         )
-
-
-def _keys_of_positions(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    return mix(np.repeat(keys, np.diff(offsets)), positions_in_sequences(offsets))

@@ -4,6 +4,8 @@ The method is described in ``shapley.h``. A test whose value is missing follows 
 sends the position to both children, as if the feature were absent from every coalition.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
@@ -103,13 +105,9 @@ cdef class Explainer:
         self.ratios, self.slopes = tables.ratios, tables.slopes
         self.n_labels = packed.n_labels
         self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
-        self.max_nodes = self.max_inner = self.max_slots = 1
-        for tree in range(len(classes)):
-            self.max_nodes = max(self.max_nodes, self.starts[tree + 1] - self.starts[tree])
-            self.max_inner = max(self.max_inner,
-                                 self.inner_starts[tree + 1] - self.inner_starts[tree])
-            self.max_slots = max(self.max_slots,
-                                 self.slot_starts[tree + 1] - self.slot_starts[tree])
+        self.max_nodes, self.max_inner, self.max_slots = (
+            np.diff(starts).max(initial=1)
+            for starts in (packed.starts, tables.inner_starts, tables.slot_starts))
 
     def add_contributions(self, encoded, const uint8_t[:, ::1] given, double[:, :, ::1] values,
                           Py_ssize_t first, Py_ssize_t last):
@@ -147,7 +145,9 @@ cdef class Explainer:
     cdef void _explain(self, const Bits *block, Work *work, Py_ssize_t tree, bint has_missing,
                        double[:, :, ::1] values) noexcept nogil:
         cdef Py_ssize_t first = self.inner_starts[tree], start = self.starts[tree]
-        cdef Py_ssize_t slot = self.slot_starts[tree], k
+        cdef Py_ssize_t slot = self.slot_starts[tree], k, node
+        cdef const uint64_t *lacking
+        cdef uint64_t failed = 0
         cdef tested_tree nodes
         nodes.n_inner = self.inner_starts[tree + 1] - first
         if nodes.n_inner == 0:
@@ -158,23 +158,16 @@ cdef class Explainer:
         nodes.ratios = &self.ratios[start * N_OUTCOMES, 0]
         nodes.slopes = &self.slopes[start * N_OUTCOMES, 0]
         for k in range(nodes.n_inner):
-            self._answer(block, start + self.inner[first + k, 0], has_missing, &work.passed[k],
-                         &work.absent[k])
+            # The positions that pass the test of a node, and those that lack its value.
+            node = start + self.inner[first + k, 0]
+            lacking = self.answers.missing_of(block, self.test[node]) if has_missing else NULL
+            work.passed[k] = block.columns[self.test[node] * block.stride]
+            work.absent[k] = 0 if lacking == NULL else lacking[0]
+            if work.absent[k] and self.follows_surrogates:
+                self.surrogates.follow(self.answers, block, node, &work.absent[k],
+                                       &work.passed[k], &failed)
+                work.absent[k] = 0
         explain_positions(&nodes, work.passed, work.absent, <int> block.size, &self.weights[0],
                           self.weights.shape[0], work.products, work.outcomes, work.sums,
                           &values[block.first, self.classes[tree], 0],
                           values.shape[1] * values.shape[2])
-
-    cdef void _answer(self, const Bits *block, Py_ssize_t node, bint has_missing,
-                      uint64_t *passed, uint64_t *absent) noexcept nogil:
-        """Find the positions that pass the test of a node, and those that lack its value."""
-        cdef int32_t test = self.test[node]
-        cdef const uint64_t *lacking = NULL
-        cdef uint64_t failed = 0
-        if has_missing:
-            lacking = self.answers.missing_of(block, test)
-        passed[0] = block.columns[test * block.stride]
-        absent[0] = 0 if lacking == NULL else lacking[0]
-        if absent[0] and self.follows_surrogates:
-            self.surrogates.follow(self.answers, block, node, absent, passed, &failed)
-            absent[0] = 0

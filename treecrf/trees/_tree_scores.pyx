@@ -65,7 +65,8 @@ cdef class TreeScores(ContextScores):
         self.roots = roots
         self.n_iter = len(roots) // self.n_labels
 
-    cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
+    cdef void _fill(self, Request *requests, Py_ssize_t n_requests,
+                    bint by_symbols) noexcept nogil:
         cdef Py_ssize_t r, k, s, n_behind = 0
         for r in range(n_requests):
             self._load(&requests[r])
@@ -74,20 +75,13 @@ cdef class TreeScores(ContextScores):
                 requests[r], requests[n_behind] = requests[n_behind], requests[r]
                 n_behind += 1
         for r in range(n_behind):
-            for k in range(requests[r].n_stale):
+            for k in range(0 if by_symbols else requests[r].n_stale):
                 s = requests[r].stale[k]
                 write_symbols(requests[r].contexts[s], requests[r].depth, self.n_labels, self.order,
                               requests[r].symbols + s * self.order, 1)
         self._catch_up(requests, n_behind)
         for r in range(n_behind):
             self._store(&requests[r])
-
-    cdef void _fill_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        cdef Py_ssize_t r
-        for r in range(n_requests):
-            TreeScores._load(self, &requests[r])
-            find_stale(&requests[r], self.n_iter)
-        self._catch_up(requests, n_requests)
 
     cdef void _load(self, Request *request) noexcept nogil:
         """Fill the rows with the stored sums, and set the iterations that these include."""
@@ -100,12 +94,21 @@ cdef class TreeScores(ContextScores):
     cdef void _catch_up(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
         """Add the trees that rows lack, one tree at a time so that its nodes stay in cache."""
         cdef Py_ssize_t i, k, r, first = self.n_iter
+        cdef Request *request
+        cdef int32_t s
         for r in range(n_requests):
             for k in range(requests[r].n_stale):
                 first = min(first, requests[r].included[requests[r].stale[k]])
         for i in range(first, self.n_iter):
             for r in range(n_requests):
-                join_walk(&requests[r], i)
+                # Include the contexts whose rows end before this iteration.
+                request = &requests[r]
+                for k in range(request.n_walking, request.n_stale):
+                    s = request.stale[k]
+                    if request.included[s] <= i:
+                        request.stale[k] = request.stale[request.n_walking]
+                        request.stale[request.n_walking] = s
+                        request.n_walking += 1
             for k in range(self.n_labels):
                 for r in range(n_requests):
                     if requests[r].n_walking:
@@ -119,6 +122,7 @@ cdef class TreeScores(ContextScores):
         cdef const Node *node
         cdef Segment here
         cdef bint passed
+        cdef uint32_t weight
         cdef double value
         request.segments[0] = Segment(<int32_t> root, 0, request.n_walking, WHOLE)
         while n_open:
@@ -138,8 +142,14 @@ cdef class TreeScores(ContextScores):
                     if self.follows_surrogates:
                         passed = self._passes_surrogates(node, row)
                     else:
-                        n_open += split_weight(&here, node, &request.segments[n_open])
-                        passed = here.node == node.passed
+                        # A fraction of the weight passes; the rest waits.
+                        weight = fraction_of(here.weight, <uint32_t> rint(node.value * WHOLE))
+                        passed = weight > 0
+                        if passed and weight < here.weight:
+                            request.segments[n_open] = Segment(node.failed, here.first, here.last,
+                                                               here.weight - weight)
+                            n_open += 1
+                            here.weight = weight
                 else:
                     passed = self._passes(node, row + node.offset)
                 node = nodes + (node.passed if passed else node.failed)
@@ -199,28 +209,6 @@ cdef void write_symbols(int64_t context, Py_ssize_t depth, Py_ssize_t n_labels, 
     for lag in range(order):
         out[lag * stride] = <uint8_t> (context % n_labels if lag < depth else n_labels)
         context //= n_labels
-
-
-cdef void join_walk(Request *request, Py_ssize_t iteration) noexcept nogil:
-    """Include the contexts whose rows end before this iteration."""
-    cdef Py_ssize_t k
-    cdef int32_t s
-    for k in range(request.n_walking, request.n_stale):
-        s = request.stale[k]
-        if request.included[s] <= iteration:
-            request.stale[k] = request.stale[request.n_walking]
-            request.stale[request.n_walking] = s
-            request.n_walking += 1
-
-
-cdef bint split_weight(Segment *here, const Node *node, Segment *rest) noexcept nogil:
-    """Let a fraction of the weight pass; True if some weight fails and waits in ``rest``."""
-    cdef uint32_t weight = fraction_of(here.weight, <uint32_t> rint(node.value * WHOLE))
-    rest[0] = Segment(node.failed, here.first, here.last, here.weight - weight)
-    here.node = node.passed if weight else node.failed
-    if weight:
-        here.weight = weight
-    return weight > 0 and rest.weight > 0
 
 
 cdef Py_ssize_t split_walking(const Request *request, Py_ssize_t first, Py_ssize_t last,
@@ -287,12 +275,16 @@ cdef class CachedScores(TreeScores):
         np.asarray(self.included)[self.seen()] = self.n_iter + 1
 
     cdef void _load(self, Request *request) noexcept nogil:
-        cdef Py_ssize_t s, v
-        for s in range(request.n):
-            request.entries[s] = -1
+        cdef Py_ssize_t s, v, rank, entry, row = self._row(request)
         # First the cached contexts, so that they do not make room for the others.
         for s in range(request.n):
-            self._find(request, s)
+            request.entries[s] = -1
+            rank = self._rank(row, request.contexts[s])
+            if rank < self.n_cached[row]:
+                entry = self._entry(rank, row)
+                if self.contexts[entry] == request.contexts[s]:
+                    self.used[entry] = self.clock
+                    request.entries[s] = entry
         for s in range(request.n):
             if request.entries[s] < 0:
                 self._insert(request, s)
@@ -300,16 +292,6 @@ cdef class CachedScores(TreeScores):
             request.included[s] = self.included[request.entries[s]]
             for v in range(self.n_labels):
                 request.rows[s * self.n_labels + v] = self.values_[v, request.entries[s]]
-
-    cdef void _find(self, const Request *request, Py_ssize_t s) noexcept nogil:
-        """Set the entry of a context if it is cached."""
-        cdef Py_ssize_t row = self._row(request), entry
-        cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
-        if rank < self.n_cached[row]:
-            entry = self._entry(rank, row)
-            if self.contexts[entry] == request.contexts[s]:
-                self.used[entry] = self.clock
-                request.entries[s] = entry
 
     cdef inline Py_ssize_t _row(self, const Request *request) noexcept nogil:
         return self.row_of_position[request.position] - self.row_of_position[0]

@@ -108,7 +108,9 @@ def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals
     value = np.where(is_ordered, 0, literals.value)
     keys = (value, below, literals.holds, literals.offset, column, literals.leaf)
     ranking = np.lexsort((weakness, *keys))
-    return literals.take(ranking[_starts_of_runs([key[ranking] for key in keys])])
+    is_first = np.ones(len(ranking), dtype=bool)
+    is_first[1:] = np.any([np.diff(key[ranking]) for key in keys], axis=0)
+    return literals.take(ranking[is_first])
 
 
 def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
@@ -118,17 +120,12 @@ def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
     is_category = encoder.columns.is_category[real]
     # A value that passes a test fails tests of other categories, or on the other side of 0.
     side = np.where(literals.holds | is_category, below, ~below)
-    keys = 2 * _sites(literals, encoder) + side
-    known = np.isin(keys, keys[literals.holds & ~is_end])
-    return literals.take(is_end | literals.holds | ~known)
-
-
-def _sites(literals: Literals, encoder: Encoder) -> np.ndarray:
-    """Return one integer for each combination of leaf, column and offset."""
     left, right = encoder.window
     n_offsets, n_columns = left + right + 1, len(encoder.columns) + 1
-    keys = literals.leaf * n_columns + literals.column + 1
-    return keys * n_offsets + literals.offset + left
+    sites = (literals.leaf * n_columns + literals.column + 1) * n_offsets + literals.offset + left
+    keys = 2 * sites + side
+    known = np.isin(keys, keys[literals.holds & ~is_end])
+    return literals.take(is_end | literals.holds | ~known)
 
 
 def _without_implied_ends(literals: Literals, side: int) -> Literals:
@@ -152,13 +149,6 @@ def _without_implied_ends(literals: Literals, side: int) -> Literals:
         ~literals.holds & (far >= ended),
     )
     return literals.take(~(here & implied))
-
-
-def _starts_of_runs(keys: list[np.ndarray]) -> np.ndarray:
-    """Mark the elements at which any key differs from the one before."""
-    starts = np.ones(len(keys[0]), dtype=bool)
-    starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return starts
 
 
 @dataclass(frozen=True)

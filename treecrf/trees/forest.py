@@ -13,12 +13,11 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, NOWHERE
 from treecrf.trees.growing.window_tests import TestTable
-from treecrf.trees.scoring.scorer import PackedTrees, Router, Scorer, Scoring
+from treecrf.trees.scoring.scorer import LABEL, PackedTrees, Router, Scorer, Scoring
 from treecrf.utils.checks import require
 from treecrf.utils.exact import MAX_EXACT
 from treecrf.utils.threads import Threads
 
-LABEL = -2
 TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
 # Fields that have an entry for each surrogate instead of each node.
@@ -177,16 +176,11 @@ class Forest:
         depth = self.depth_of(encoded, given) if depth is None else depth
         scorer.add_scores(Scoring(encoded, depth, given, scores, threads))
         if self.transitions is not None and given is None:
-            self._add_transitions(scores, depth, iterations)
+            transitions = self.sum_of_transitions(iterations) * SCORE_UNIT
+            for of_label, of_transitions in zip(scores, transitions.swapaxes(0, 1), strict=True):
+                for d, row in enumerate(of_transitions):
+                    of_label[depth == d] += row
         return scores
-
-    def _add_transitions(
-        self, scores: np.ndarray, depth: np.ndarray, iterations: tuple[int, int]
-    ) -> None:
-        transitions = self.sum_of_transitions(iterations) * SCORE_UNIT
-        for of_label, of_transitions in zip(scores, transitions.swapaxes(0, 1), strict=True):
-            for d, row in enumerate(of_transitions):
-                of_label[depth == d] += row
 
     def sum_of_transitions(self, iterations: tuple[int, int]) -> np.ndarray:
         """Sum the constant transitions of some iterations; int32 as in ``transitions``."""
@@ -247,7 +241,7 @@ class Forest:
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; see `PackedTrees.of`."""
         nodes = self.some(first * self.n_labels, last * self.n_labels).pack()
-        return PackedTrees.of(nodes, encoder, self.n_labels, nodes["column"] == LABEL)
+        return PackedTrees.of(nodes, encoder, self.n_labels)
 
 
 def check_forest(
@@ -268,42 +262,34 @@ def check_forest(
     require(((packed["share"] >= 0) & (packed["share"] <= 1)).all(), "shares")
     integers = (*TEST, "true_child", "false_child", "n_surrogates")
     require(all(packed[name].dtype == np.int32 for name in integers), "trees")
-    _check_children(packed, starts)
-    _check_tests(packed, n_labels, order, encoder)
-    if "transitions" in packed:
-        _check_transitions(packed, (n_iter, order + 1, n_labels, n_labels**order))
-    _check_surrogates(packed, encoder)
-
-
-def _check_children(packed: dict[str, np.ndarray], starts: np.ndarray) -> None:
-    """Check that children follow their parent, and that nodes except roots have one parent."""
+    # Children follow their parent, and nodes except roots have one parent.
     sizes = np.diff(starts)
-    first, size = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
-    index = np.arange(len(first)) - first
+    start, size = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
+    index = np.arange(n_nodes) - start
     children = np.stack([packed["true_child"], packed["false_child"]]).astype(np.int64)
     inner = children[0] >= 0
     require((children[:, ~inner] == -1).all(), "children")
     require(((children > index) & (children < size))[:, inner].all(), "children")
-    found = np.sort((children + first)[:, inner].ravel())
-    expected = np.delete(np.arange(len(first)), starts[:-1])
-    require(np.array_equal(found, expected), "children")
+    found = np.sort((children + start)[:, inner].ravel())
+    require(np.array_equal(found, np.delete(np.arange(n_nodes), starts[:-1])), "children")
 
-
-def _check_tests(
-    packed: dict[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
-) -> None:
-    inner = packed["true_child"] >= 0
     column, offset, value = (packed[name][inner] for name in TEST)
     on_label = column == LABEL
     require(((offset >= 1) & (offset <= order))[on_label].all(), "tests")
     require(((value >= 0) & (value <= n_labels))[on_label].all(), "tests")
     _check_window_tests(column[~on_label], offset[~on_label], value[~on_label], encoder)
+    if "transitions" in packed:
+        shape, transitions = (n_iter, order + 1, n_labels, n_labels**order), packed["transitions"]
+        require(transitions.shape == shape and transitions.dtype == np.int32, "transitions")
+        require(not on_label.any(), "tests")
 
-
-def _check_transitions(packed: dict[str, np.ndarray], shape: tuple[int, ...]) -> None:
-    transitions = packed["transitions"]
-    require(transitions.shape == shape and transitions.dtype == np.int32, "transitions")
-    require(not (packed["column"][packed["true_child"] >= 0] == LABEL).any(), "tests")
+    # Each surrogate belongs to a node and tests a row of the window.
+    n = packed["n_surrogates"]
+    require((n >= 0).all() and n.sum(dtype=np.int64) == n_surrogates, "surrogates")
+    require(packed["reversed"].dtype == bool, "surrogates")
+    tests = [packed[f"surrogate_{name}"] for name in TEST]
+    require(all(array.dtype == np.int32 for array in tests), "surrogates")
+    _check_window_tests(*tests, encoder)
 
 
 def _check_window_tests(
@@ -316,13 +302,3 @@ def _check_window_tests(
     n_values = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
     require(((value >= 0) & (value < n_values)).all(), "tests")
     require((offset[column == BOUNDARY] != 0).all(), "tests")
-
-
-def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
-    """Check that each surrogate belongs to a node and tests a row of the window."""
-    n = packed["n_surrogates"]
-    require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")
-    require(packed["reversed"].dtype == bool, "surrogates")
-    tests = [packed[f"surrogate_{name}"] for name in TEST]
-    require(all(array.dtype == np.int32 for array in tests), "surrogates")
-    _check_window_tests(*tests, encoder)

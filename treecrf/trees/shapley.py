@@ -85,14 +85,6 @@ def _keys(features: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return features.astype(np.int64) * (1 << 32) + offsets
 
 
-def feature_of_columns(encoder: Encoder) -> np.ndarray:
-    """Return the feature of each column, int64; columns derived in training follow the features."""
-    origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
-    return np.array(
-        [index + encoder.n_features * (kind == DERIVED) for kind, index in origins], dtype=np.int64
-    )
-
-
 @dataclass(frozen=True)
 class Links:
     """Tests of the same player on the paths of some trees; see `_shapley.link_tests`."""
@@ -130,7 +122,10 @@ class Links:
     def widths(self) -> np.ndarray:
         """Number of nodes of the quadrature that is exact for each tree."""
         most = np.maximum.reduceat(self.n_players, self.packed["starts"][:-1])
-        return np.array([_width_for(n) for n in most.tolist()], dtype=np.int64)
+        needed = -(-most // 2)  # for the product of n - 1 linear factors
+        larger = -(-needed // WIDTHS[-1]) * WIDTHS[-1]
+        of_needed = np.array([*WIDTHS, 0])[np.searchsorted(WIDTHS, needed)]
+        return np.where(needed > WIDTHS[-1], larger, of_needed).astype(np.int64)
 
 
 def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
@@ -148,15 +143,6 @@ def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
     has_none = (packed["column"] == LABEL) & (packed["share"] == 0)
     shares = np.where(has_none, of_weight, packed["share"])
     return np.where(is_inner, shares, 0.0)
-
-
-def _width_for(n_players: int) -> int:
-    """Return a number of quadrature nodes that is exact for the product of n - 1 linear factors."""
-    needed = -(-n_players // 2)
-    for width in WIDTHS:
-        if needed <= width:
-            return width
-    return -(-needed // WIDTHS[-1]) * WIDTHS[-1]
 
 
 @dataclass(frozen=True)
@@ -231,8 +217,18 @@ class ForestExplainer:
             for k, code in enumerate(codes)
         ]
         self._trees, self._classes = np.array(trees, dtype=np.int64).reshape(-1, 2).T
-        self._features = feature_of_columns(encoder)
-        self.players = self._find_players()
+        # The feature of each column; columns derived in training follow the features.
+        origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
+        self._features = np.array(
+            [index + encoder.n_features * (kind == DERIVED) for kind, index in origins],
+            dtype=np.int64,
+        )
+        pairs = [np.zeros((2, 0), dtype=np.int64)]
+        for chosen in self._runs(np.arange(len(self._trees))):
+            packed = self._pack(chosen)
+            some = self._pairs_of(packed)[:, packed["true_child"] >= 0]
+            pairs.append(some[:, np.unique(_keys(*some), return_index=True)[1]])
+        self.players = Players.of_pairs(*np.hstack(pairs))
         self.base_values = np.zeros(len(codes))
         self._widths = np.zeros(len(self._trees), dtype=np.int64)
         for chosen in self._runs(np.arange(len(self._trees))):
@@ -254,8 +250,7 @@ class ForestExplainer:
         for width in np.unique(self._widths):
             for chosen in self._runs(np.flatnonzero(self._widths == width)):
                 links, n_labels = self._link(chosen), self.forest.n_labels
-                on_label = links.packed["column"] == LABEL
-                packed = PackedTrees.of(links.packed, self.encoder, n_labels, on_label)
+                packed = PackedTrees.of(links.packed, self.encoder, n_labels)
                 tables = PathTables.of(links, int(width))
                 tables = replace(tables, players=columns[tables.players])
                 classes = self._classes[chosen].astype(np.int32)
@@ -266,15 +261,6 @@ class ForestExplainer:
                     ),
                     threads.even_parts(encoded.n_positions, PART),
                 )
-
-    def _find_players(self) -> Players:
-        pairs = [np.zeros((2, 0), dtype=np.int64)]
-        for chosen in self._runs(np.arange(len(self._trees))):
-            packed = self._pack(chosen)
-            some = self._pairs_of(packed)[:, packed["true_child"] >= 0]
-            _, first = np.unique(_keys(*some), return_index=True)
-            pairs.append(some[:, first])
-        return Players.of_pairs(*np.hstack(pairs))
 
     def _runs(self, chosen: np.ndarray) -> Iterator[np.ndarray]:
         """Cut chosen trees into runs with a limited number of nodes."""

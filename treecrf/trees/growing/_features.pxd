@@ -42,16 +42,11 @@ cdef class ChosenBins:
     cdef int32_t[::1] numbers
 
     cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil
-    cdef void _add_shared(self, int32_t unit, Py_ssize_t n_chosen) noexcept nogil
-    cdef void _add_listed(self, const int32_t *features, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t _add_bins(self, int32_t unit, Py_ssize_t n_bins) noexcept nogil
     cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil
     cdef Bins own(self, bint with_counts) noexcept nogil
     cdef Bins select(self, const Bins *histogram, ChosenBins of_tree,
                      const uint8_t *marks) noexcept nogil
-    cdef Bins _pick_places(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil
-    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree,
-                           const uint8_t *marks) noexcept nogil
     cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
                            Py_ssize_t n_bins) noexcept nogil
 
@@ -75,7 +70,6 @@ cdef class Features:
     cdef const uint8_t[::1] test_kinds
     cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs, test_missing
 
-    cdef bint _prefers_places(self, double share, Py_ssize_t n_examples) noexcept
     cdef void _list_places(self, ChosenBins of_tree)
     cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends,
                             int32_t *places) noexcept nogil
@@ -88,7 +82,6 @@ cdef class Features:
                          const double *values, double *bins, int stride) noexcept nogil
     cdef void _add_code_pairs(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                               const double *values, double *bins) noexcept nogil
-    cdef void _split_pairs(self, ChosenBins chosen, double *bins) noexcept nogil
     cdef void _add_bits(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *values, double *bins, int stride) noexcept nogil
     cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,

@@ -84,7 +84,7 @@ cdef class ChosenBins:
 
     cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
         """Choose some features, ascending."""
-        cdef Py_ssize_t i = 0, first
+        cdef Py_ssize_t i = 0, a = 0, first, n_bins
         cdef int32_t unit
         self.n_bins = self.n_bytes = 0
         self.n_stretches = self.n_pairs = self.n_joint = self.n_unpaired = 0
@@ -96,26 +96,18 @@ cdef class ChosenBins:
                 break
             while i < n and self.units_of_features[features[i]] == unit:
                 i += 1
-            self._add_shared(unit, i - first)
-        self._add_listed(features + i, n - i)
-
-    cdef void _add_shared(self, int32_t unit, Py_ssize_t n_chosen) noexcept nogil:
-        """Add a unit of codes or bits with some chosen features."""
-        if unit < self.n_code_units:
-            self._add_codes(unit, self.n_bins - self.starts[unit])
-        else:
-            self.byte_columns[self.n_bytes] = unit - self.n_code_units
-            self.byte_bins[self.n_bytes] = self.n_bins
-            self.n_bytes += 1
-        if n_chosen < self.n_features_in[unit]:
-            self.end_of_shared = self.starts[unit + 1]
-        self.n_bins = self._add_bins(unit, self.n_bins)
-
-    cdef void _add_listed(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
-        """Add the units of some features in lists, and those of every choice."""
-        cdef Py_ssize_t i, a = 0, n_bins = self.n_bins
-        cdef int32_t unit
-        for i in range(n):
+            if unit < self.n_code_units:
+                self._add_codes(unit, self.n_bins - self.starts[unit])
+            else:
+                self.byte_columns[self.n_bytes] = unit - self.n_code_units
+                self.byte_bins[self.n_bytes] = self.n_bins
+                self.n_bytes += 1
+            if i - first < self.n_features_in[unit]:
+                self.end_of_shared = self.starts[unit + 1]
+            self.n_bins = self._add_bins(unit, self.n_bins)
+        n_bins = self.n_bins
+        # Units of lists, and those of every choice.
+        for i in range(i, n):
             unit = self.units_of_features[features[i]]
             while self.always[a] < unit:
                 n_bins = self._add_bins(self.always[a], n_bins)
@@ -169,42 +161,30 @@ cdef class ChosenBins:
 
         If the histogram lists its bins, they are those of the features with ``marks``.
         """
+        cdef Bins own = self.own(histogram.counts != NULL)
+        cdef Py_ssize_t i, place
+        cdef int32_t b
         if of_tree.is_all and self is of_tree:
             return histogram[0]
         if histogram.bins != NULL:
-            return self._pick_listed(histogram, of_tree, marks)
+            own.n, own.bins = 0, &self.numbers[0]
+            for i in range(histogram.n):
+                b = histogram.bins[i] if of_tree.is_all else of_tree.bins[histogram.bins[i]]
+                own.bins[own.n] = b
+                own.pairs[2 * own.n] = histogram.pairs[2 * i]
+                own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
+                if own.counts != NULL:
+                    own.counts[own.n] = histogram.counts[i]
+                own.n += marks[self.features_of[b]]
+            return own
         if self is of_tree:
             return Bins(self.n_bins, 0, histogram.pairs, histogram.counts, &self.bins[0])
-        return self._pick_places(histogram, of_tree)
-
-    cdef Bins _pick_places(self, const Bins *histogram, ChosenBins of_tree) noexcept nogil:
-        """Copy the chosen bins from a histogram of all bins of the tree."""
-        cdef Bins own = self.own(histogram.counts != NULL)
-        cdef Py_ssize_t i, place
-        cdef const int32_t *places = &of_tree.places[0]
         for i in range(own.n):
-            place = places[own.bins[i]]
+            place = of_tree.places[own.bins[i]]
             own.pairs[2 * i] = histogram.pairs[2 * place]
             own.pairs[2 * i + 1] = histogram.pairs[2 * place + 1]
             if own.counts != NULL:
                 own.counts[i] = histogram.counts[place]
-        return own
-
-    cdef Bins _pick_listed(self, const Bins *histogram, ChosenBins of_tree,
-                           const uint8_t *marks) noexcept nogil:
-        """Copy the chosen bins from a histogram that lists some bins of the tree."""
-        cdef Bins own = self.own(histogram.counts != NULL)
-        cdef Py_ssize_t i
-        cdef int32_t b
-        own.n, own.bins = 0, &self.numbers[0]
-        for i in range(histogram.n):
-            b = histogram.bins[i] if of_tree.is_all else of_tree.bins[histogram.bins[i]]
-            own.bins[own.n] = b
-            own.pairs[2 * own.n] = histogram.pairs[2 * i]
-            own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
-            if own.counts != NULL:
-                own.counts[own.n] = histogram.counts[i]
-            own.n += marks[self.features_of[b]]
         return own
 
     cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
@@ -277,19 +257,18 @@ cdef class Features:
 
         ``chosen`` is a uint8 array (n_features,), or None for all.
         """
+        cdef double share, n_rows = self.list_starts.shape[0] - 1
         if chosen is None or not of_tree.with_lists:
             of_tree.choose_all(chosen)
-        elif self._prefers_places(float(np.mean(chosen)), n_examples):
+            return
+        share = np.mean(chosen)
+        # Lists of the chosen bins of all rows are made once for all nodes.
+        if (share * self.width < MAX_PLACES
+                and share * n_rows < SAVED * (1 - share) * n_examples):
             of_tree.choose_all(chosen)
             self._list_places(of_tree)
         else:
             of_tree.choose_all()
-
-    cdef bint _prefers_places(self, double share, Py_ssize_t n_examples) noexcept:
-        """Return whether to make lists of the chosen bins of all rows, once for all nodes."""
-        cdef double n_rows = self.list_starts.shape[0] - 1
-        return (share * self.width < MAX_PLACES
-                and share * n_rows < SAVED * (1 - share) * n_examples)
 
     cdef void _list_places(self, ChosenBins of_tree):
         """List the chosen bins of each row's window, by counting them first."""
@@ -375,7 +354,10 @@ cdef class Features:
         cdef const int64_t *unpaired = &chosen.unpaired[0]
         cdef const int64_t *first = &chosen.code_bins[0]
         cdef double *joint = &self.joint[0]
-        cdef Py_ssize_t i, p, j
+        cdef double *former
+        cdef double *latter
+        cdef double *of_pair
+        cdef Py_ssize_t i, p, j, k, width
         for i in range(chosen.n_pairs):
             p = chosen.pairs[i]
             memset(joint + 2 * self.pair_bins[p], 0,
@@ -388,26 +370,18 @@ cdef class Features:
             for p in range(n_unpaired):
                 j = unpaired[p]
                 add_pair(bins + 2 * (first[j] + window[j]), values[2 * i], values[2 * i + 1])
-        self._split_pairs(chosen, bins)
-
-    cdef void _split_pairs(self, ChosenBins chosen, double *bins) noexcept nogil:
-        """Sum the joint bins over either code."""
-        cdef Py_ssize_t i, p, a, b, width, n_rows
-        cdef double *first
-        cdef double *second
-        cdef double *joint
+        # Sum the joint bins over either code.
         for i in range(chosen.n_pairs):
             p = chosen.pairs[i]
             width = self.pair_widths[p]
-            n_rows = (self.pair_bins[p + 1] - self.pair_bins[p]) // width
-            first = bins + 2 * chosen.code_bins[chosen.pair_codes[i]]
-            second = bins + 2 * chosen.code_bins[chosen.pair_codes[i] + 1]
-            joint = &self.joint[2 * self.pair_bins[p]]
-            for a in range(n_rows):
-                for b in range(width):
-                    add_pair(first + 2 * a, joint[0], joint[1])
-                    add_pair(second + 2 * b, joint[0], joint[1])
-                    joint += 2
+            former = bins + 2 * first[chosen.pair_codes[i]]
+            latter = bins + 2 * first[chosen.pair_codes[i] + 1]
+            of_pair = joint + 2 * self.pair_bins[p]
+            for j in range((self.pair_bins[p + 1] - self.pair_bins[p]) // width):
+                for k in range(width):
+                    add_pair(former + 2 * j, of_pair[0], of_pair[1])
+                    add_pair(latter + 2 * k, of_pair[0], of_pair[1])
+                    of_pair += 2
 
     cdef void _add_bits(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *values, double *bins, int stride) noexcept nogil:

@@ -39,14 +39,12 @@ cdef class Members:
     cdef void _fill_values(self) noexcept nogil
     cdef void fill_lanes(self, Py_ssize_t first, Py_ssize_t n, double *lanes,
                          Py_ssize_t n_lanes) noexcept nogil
-    cdef void _scale_fractions(self) noexcept nogil
     cdef void _sum_over(self, const double *table, double *sums) noexcept nogil
     cdef void _count_over(self, double *counts) noexcept nogil
     cdef bint _is_counted(self, int32_t position) noexcept nogil
     cdef void sum_into(self, Node *node) noexcept nogil
     cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil
     cdef void _add_contexts(self, double *totals, double *weights, double *counts) noexcept nogil
-    cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil
     cdef void number_rows(self, const RowSet *row_set, uint8_t number) noexcept nogil
     cdef void add_numbered(self, const ContextSet *contexts, const double *values,
                            double[:, ::1] scores) noexcept nogil

@@ -117,6 +117,7 @@ cdef class Members:
 
     cdef void _fill_values(self) noexcept nogil:
         cdef Py_ssize_t i
+        cdef double fraction
         self._sum_over(&self.targets[0, 0], self.values)
         if self.curvature is not None:
             self._sum_over(&self.curvature[0, 0], self.values + 1)
@@ -130,7 +131,13 @@ cdef class Members:
             if self.position_weights is not None:
                 for i in range(self.n):
                     self.counts[2 * i] *= self._is_counted(self.positions[i])
-        self._scale_fractions()
+        # Rows that belong to the node only in part.
+        for i in range(self.n_whole, self.n):
+            fraction = self.row_set.fractions[i - self.n_whole].weight * UNIT
+            self.values[2 * i] *= fraction
+            self.values[2 * i + 1] *= fraction
+            if self.separate_counts:
+                self.counts[2 * i] *= fraction
 
     cdef void fill_lanes(self, Py_ssize_t first, Py_ssize_t n, double *lanes,
                          Py_ssize_t n_lanes) noexcept nogil:
@@ -148,20 +155,6 @@ cdef class Members:
             else:
                 lanes[n_contexts] = 1.0
             lanes += n_lanes
-
-    cdef void _scale_fractions(self) noexcept nogil:
-        """Scale the values of rows that belong to the node only in part."""
-        cdef Py_ssize_t i, n_whole = self.n_whole
-        cdef const Fraction *fractions = self.row_set.fractions
-        cdef double fraction
-        cdef double *values = self.values + 2 * n_whole
-        cdef double *counts = self.counts + 2 * n_whole
-        for i in range(self.row_set.n_fractions):
-            fraction = fractions[i].weight * UNIT
-            values[2 * i] *= fraction
-            values[2 * i + 1] *= fraction
-            if self.separate_counts:
-                counts[2 * i] *= fraction
 
     cdef void _sum_over(self, const double *table, double *sums) noexcept nogil:
         """Write sums over the contexts of the node to every other entry of ``sums``."""
@@ -210,7 +203,7 @@ cdef class Members:
     cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil:
         """Add up each context, in ``sums`` of zeros: residuals, weights, numbers of examples."""
         cdef const ContextSet *contexts = self.context_set
-        cdef Py_ssize_t e, start, n_extended = self.contexts.n_extended
+        cdef Py_ssize_t i, e, start, n_extended = self.contexts.n_extended
         cdef double *totals = sums
         cdef double *weights = sums + n_extended
         cdef double *counts = weights + n_extended
@@ -221,8 +214,13 @@ cdef class Members:
                 weights[e] = contexts.members[e] * node.weight
                 counts[e] = contexts.members[e] * node.examples
             return
-        if by_depth:
-            self._add_depths(totals, weights, counts)
+        if by_depth:  # the values of the one context of a depth are listed
+            for i in range(self.n):
+                start = self.contexts.depth_starts[self.depth[self.positions[i]]]
+                totals[start] += self.values[2 * i]
+                weights[start] += self.values[2 * i + 1]
+                if self.separate_counts:
+                    counts[start] += self.counts[2 * i]
         else:
             self._add_contexts(totals, weights, counts)
         for e in range(n_extended - 1, -1, -1):
@@ -256,16 +254,6 @@ cdef class Members:
             else:
                 weights[start] += fraction
             counts[start] += self._is_counted(position) * fraction
-
-    cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil:
-        """Sum each context where a depth has at most one of the set: its values are listed."""
-        cdef Py_ssize_t i, start
-        for i in range(self.n):
-            start = self.contexts.depth_starts[self.depth[self.positions[i]]]
-            totals[start] += self.values[2 * i]
-            weights[start] += self.values[2 * i + 1]
-            if self.separate_counts:
-                counts[start] += self.counts[2 * i]
 
     cdef void add_leaf(self, const RowSet *row_set, const ContextSet *contexts, double value,
                        double[:, ::1] scores) noexcept nogil:

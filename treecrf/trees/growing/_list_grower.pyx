@@ -254,7 +254,8 @@ cdef class ListGrower:
             raise MemoryError("no memory for a tree")
 
     cdef inline bint _is_failed(self) noexcept nogil:
-        return self.lists.failed or self.histograms.is_failed() or self.splits.failed
+        return (self.lists.failed or self.histograms.failed or self.histograms.first.failed
+                or self.splits.failed)
 
     cdef void _free_nodes(self) noexcept nogil:
         cdef Py_ssize_t i
@@ -273,7 +274,8 @@ cdef class ListGrower:
                 leaf = take_best_leaf(self.nodes, self.open_leaves, &self.n_open)
                 if leaf < 0:
                     return False
-                self._begin_split(leaf)
+                self.n_kept_bins -= self.sums[leaf].n
+                self.whole, self.stage = leaf, EVALUATE
             if (self.max_parts > 1 and self.n_idle[0]
                     and self._n_examples() >= self.many_examples):
                 return True
@@ -289,53 +291,49 @@ cdef class ListGrower:
                     DenseHistogram histogram) noexcept nogil:
         cdef Py_ssize_t n = self._n_examples(), n_blocks = (n - 1) // self.block_size + 1
         cdef Py_ssize_t first = n_blocks * part // n_parts, last = n_blocks * (part + 1) // n_parts
+        cdef Py_ssize_t start, stop, side
+        cdef const Node *parent = &self.nodes[self.whole]
+        cdef ExampleList passed, failed
         if self.stage == EVALUATE:
             self._evaluate_blocks(first, last, histogram.features)
             return
         if self.whole != self.small:
-            self._move_blocks(first, last)
+            passed, failed = self.examples[parent.true_child], self.examples[parent.false_child]
+            passed.n, failed.n = self.starts[2 * first], self.starts[2 * first + 1]
+            self.lists.move(&self.examples[self.whole], self.outcomes, parent.share,
+                            self._end(first), self._end(last), &passed, &failed)
+            side = self.small != parent.true_child
+            start, stop = self.starts[2 * first + side], self.starts[2 * last + side]
+        else:
+            start, stop = self._end(first), self._end(last)
         if self.small >= 0 and not self.sums_rows:
-            self._add_blocks(first, last, histogram)
+            histogram.add(self.of_tree, &self.examples[self.small], start, stop)
 
     cdef void _finish(self, Py_ssize_t n_parts) noexcept nogil:
+        cdef int32_t small = self.small, large = -1
         if self.stage == EVALUATE:
             self._make_children()
             self.stage = MOVE
             return
-        if self.whole != self.small:
+        if self.whole != small:
             self._close(self.whole)
-        if self.small >= 0:
-            if not self.sums_rows:
-                self._finish_histogram(n_parts)
-            self._find_splits()
         self.stage = CHOOSE
-
-    cdef void _finish_histogram(self, Py_ssize_t n_parts) noexcept nogil:
-        """Make the histograms of the smaller child and its sibling."""
-        cdef Bins *small = &self.sums[self.small]
-        cdef int32_t large
-        if self.small == 0:
-            self.histograms.collect(small, n_parts)
+        if small < 0:
             return
-        large = sibling(self.small)
-        if self.sums[large].pairs != NULL:
-            self.histograms.divide(&self.sums[large], small, n_parts)
-            return
-        self.histograms.collect(small, n_parts)
-        self.histograms.first.add(self.of_tree, &self.examples[large], 0, self.examples[large].n)
-        self.histograms.collect(&self.sums[large], 1)
-
-    cdef void _find_splits(self) noexcept nogil:
-        """Find the splits of new nodes, in the order of their numbers."""
-        cdef int32_t first = self.small
-        if self._is_failed():
-            return
-        if first == 0:
-            self._find_split(0)
-            return
-        first = min(first, sibling(first))
-        self._find_split(first)
-        self._find_split(first + 1)
+        if small > 0:  # children are numbered in pairs from 1 on
+            large = small + 1 if small % 2 else small - 1
+        if large >= 0 and self.sums[large].pairs != NULL and not self.sums_rows:
+            self.histograms.divide(&self.sums[large], &self.sums[small], n_parts)
+        elif not self.sums_rows:
+            self.histograms.collect(&self.sums[small], n_parts)
+            if large >= 0:
+                self.histograms.first.add(self.of_tree, &self.examples[large], 0,
+                                          self.examples[large].n)
+                self.histograms.collect(&self.sums[large], 1)
+        if not self._is_failed():
+            self._find_split(small if large < 0 else min(small, large))
+            if large >= 0:
+                self._find_split(max(small, large))
 
     cdef void _find_split(self, int32_t node_id) noexcept nogil:
         """Find a node's best test, and keep the node open if its gain is large enough."""
@@ -392,32 +390,22 @@ cdef class ListGrower:
         return self.has_curvature and not self.with_bin_counts
 
     cdef void _drop_histograms(self) noexcept nogil:
-        """Drop histograms of the open leaves with the smallest gains."""
-        cdef Py_ssize_t i
+        """Drop histograms of open leaves with the smallest gains that take little time to remake.
+        """
+        cdef Py_ssize_t i, n, n_entries
         cdef int32_t leaf, worst
         while self.n_kept_bins > self.max_kept_bins:
             worst = -1
             for i in range(self.n_open):
                 leaf = self.open_leaves[i]
+                n, n_entries = self.sums[leaf].n, self.examples[leaf].n * self.entries_per_row
                 if ((worst < 0 or self.nodes[leaf].gain < self.nodes[worst].gain)
-                        and self._is_dense(leaf)):
+                        and n > 0 and n >= DENSE * max(n_entries, self.of_tree.n_bins)):
                     worst = leaf
             if worst < 0:
                 return
             self.n_kept_bins -= self.sums[worst].n
             free_histogram(&self.sums[worst])
-
-    cdef bint _is_dense(self, int32_t leaf) noexcept nogil:
-        """Return whether a leaf has a histogram that takes little time to make again."""
-        cdef Py_ssize_t n_bins = self.sums[leaf].n
-        cdef Py_ssize_t n_entries = self.examples[leaf].n * self.entries_per_row
-        return n_bins > 0 and n_bins >= DENSE * max(n_entries, self.of_tree.n_bins)
-
-    cdef void _begin_split(self, int32_t leaf) noexcept nogil:
-        """Begin the split of a leaf."""
-        self.n_kept_bins -= self.sums[leaf].n
-        self.whole = leaf
-        self.stage = EVALUATE
 
     cdef void _make_children(self) noexcept nogil:
         """Make the children of the node whose test has been evaluated, with room for examples."""
@@ -450,13 +438,14 @@ cdef class ListGrower:
         cdef int32_t small = parent.true_child, large = parent.false_child
         if self.examples[small].n > self.examples[large].n:
             small, large = large, small
-        if self._moves_examples(parent):
+        if self.splits.missing_bin(parent) >= 0:  # examples without the value are on both sides
             self._sum(&self.nodes[small], &self.examples[small])
-        elif small == parent.true_child:
-            self._copy_true_side(parent, small)
         else:
-            self._copy_true_side(parent, large)
-            set_difference(&self.nodes[small], parent, &self.nodes[large])
+            self.nodes[parent.true_child].total = parent.true_total
+            self.nodes[parent.true_child].weight = parent.true_weight
+            self.nodes[parent.true_child].examples = parent.true_examples
+            if small != parent.true_child:
+                set_difference(&self.nodes[small], parent, &self.nodes[large])
         set_difference(&self.nodes[large], parent, &self.nodes[small])
         if self._shares_follow_lists():
             parent.share = (self._count(&self.examples[parent.true_child])
@@ -471,15 +460,6 @@ cdef class ListGrower:
             free_histogram(&self.sums[parent_id])
         self.sums[large] = self.sums[parent_id]
         memset(&self.sums[parent_id], 0, sizeof(Bins))
-
-    cdef bint _moves_examples(self, const Node *node) noexcept nogil:
-        """Return whether children also receive examples without the test's value."""
-        return self.splits.missing_bin(node) >= 0
-
-    cdef void _copy_true_side(self, const Node *parent, int32_t true_id) noexcept nogil:
-        self.nodes[true_id].total = parent.true_total
-        self.nodes[true_id].weight = parent.true_weight
-        self.nodes[true_id].examples = parent.true_examples
 
     cdef void _sum(self, Node *node, const ExampleList *examples) noexcept nogil:
         """Sum over the examples of a node."""
@@ -562,40 +542,26 @@ cdef class ListGrower:
         passed.n = n_passed
         failed.n = n_failed
 
-    cdef void _move_blocks(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-        """Copy the examples of some blocks to the children."""
-        cdef const Node *parent = &self.nodes[self.whole]
-        cdef ExampleList passed = self.examples[parent.true_child]
-        cdef ExampleList failed = self.examples[parent.false_child]
-        passed.n = self.starts[2 * first]
-        failed.n = self.starts[2 * first + 1]
-        self.lists.move(&self.examples[self.whole], self.outcomes, parent.share, self._end(first),
-                        self._end(last), &passed, &failed)
-
-    cdef void _add_blocks(self, Py_ssize_t first, Py_ssize_t last,
-                          DenseHistogram histogram) noexcept nogil:
-        """Add the examples of some blocks that belong to the smaller child, or to the root."""
-        cdef Py_ssize_t side
-        if self.small == self.whole:
-            histogram.add(self.of_tree, &self.examples[self.small], self._end(first),
-                          self._end(last))
-            return
-        side = self.small != self.nodes[self.whole].true_child
-        histogram.add(self.of_tree, &self.examples[self.small], self.starts[2 * first + side],
-                      self.starts[2 * last + side])
-
-    # Surrogates
-
     cdef void _follow_surrogates(self, Node *parent, const ExampleList *examples,
                                  uint8_t *outcomes) noexcept nogil:
         """Rank the surrogates of a test, and decide by them where no value is."""
         cdef Py_ssize_t i, s
         cdef Surrogate *surrogate
+        cdef Side sides[2]
+        cdef double *counts = examples.counts if self.lists.with_counts else examples.values + 1
         cdef uint8_t *others = <uint8_t *> malloc(examples.n + 1)
         if others == NULL:
             self.lists.failed = True
             return
-        self._rank_surrogates(parent, examples, outcomes)
+        memset(&self.side_counts[0, 0], 0, 2 * self.side_counts.shape[1] * sizeof(double))
+        for i in range(2):
+            sides[i] = Side(0.0, &self.side_counts[i, 0], 1)
+        for i in range(examples.n):
+            if outcomes[i] != NO_VALUE:
+                sides[outcomes[i]].n += counts[2 * i]
+                self.features.add_windows(self.every, examples.rows + i, 1, counts + 2 * i,
+                                          &self.side_counts[outcomes[i], 0], 1)
+        self.search.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
         for s in range(parent.surrogates.n):
             surrogate = &parent.surrogates.ranked[s]
             self.features.outcomes(surrogate.test, examples.rows, examples.n, others)
@@ -606,23 +572,3 @@ cdef class ListGrower:
             if outcomes[i] == NO_VALUE:
                 outcomes[i] = PASSED if parent.share >= 0.5 else FAILED
         free(others)
-
-    cdef void _rank_surrogates(self, Node *parent, const ExampleList *examples,
-                               const uint8_t *outcomes) noexcept nogil:
-        cdef Py_ssize_t i, side
-        cdef Side sides[2]
-        cdef double *counts = examples.counts if self.lists.with_counts else examples.values + 1
-        memset(&self.side_counts[0, 0], 0, 2 * self.side_counts.shape[1] * sizeof(double))
-        for side in range(2):
-            sides[side] = Side(0.0, &self.side_counts[side, 0], 1)
-        for i in range(examples.n):
-            if outcomes[i] != NO_VALUE:
-                sides[outcomes[i]].n += counts[2 * i]
-                self.features.add_windows(self.every, examples.rows + i, 1, counts + 2 * i,
-                                          &self.side_counts[outcomes[i], 0], 1)
-        self.search.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
-
-
-cdef inline int32_t sibling(int32_t node) noexcept nogil:
-    """Return the other child of a node's parent; children are numbered in pairs from 1 on."""
-    return node + 1 if node % 2 else node - 1

@@ -62,7 +62,6 @@ cdef class SparseHistograms:
     cdef double **counts
     cdef bint with_counts, failed
 
-    cdef bint is_failed(self) noexcept nogil
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil
     cdef void divide(self, Bins *parent, Bins *small,
                      Py_ssize_t n_parts) noexcept nogil

@@ -213,9 +213,6 @@ cdef class SparseHistograms:
             self.pairs[p + 1], self.counts[p + 1] = part.pairs, part.counts
             self.failed |= part.failed
 
-    cdef bint is_failed(self) noexcept nogil:
-        return self.failed or self.first.failed
-
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil:
         """Make the histogram of everything that the parts have added."""
         cdef Py_ssize_t b, n = 0

@@ -30,7 +30,6 @@ cdef struct Side:
 
 cdef class SurrogateSearch:
     cdef Features features
-    cdef Py_ssize_t n_planes                # of a set of rows; 0 for rows that are not in planes
     cdef const int64_t[::1] run_starts, run_ends, run_missing
     cdef const uint8_t[::1] run_kinds
     cdef const int32_t[::1] columns, offsets
@@ -40,12 +39,9 @@ cdef class SurrogateSearch:
     cdef bint is_open(self, int64_t test) noexcept nogil
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
                    Ranking *ranking) noexcept nogil
-    cdef void _rank_run(self, Py_ssize_t r, int64_t test, const Side *passed, const Side *failed,
-                        Surrogate *candidate, Ranking *ranking) noexcept nogil
     cdef bint _same_value(self, int64_t a, int64_t b) noexcept nogil
     cdef void apply(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
                     uint64_t *passed) noexcept nogil
-    cdef void _apply_one(self, bint is_reversed, uint64_t *passed) noexcept nogil
 
 
 cdef struct Node:

@@ -20,7 +20,6 @@ cdef class SurrogateSearch:
 
     def __init__(self, Features features, tests, Py_ssize_t n_planes):
         self.features = features
-        self.n_planes = n_planes
         self.run_starts = tests.run_starts
         self.run_ends = tests.run_ends
         self.run_missing = tests.run_missing
@@ -38,32 +37,28 @@ cdef class SurrogateSearch:
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
                    Ranking *ranking) noexcept nogil:
         """Rank the surrogates of a test."""
-        cdef Surrogate candidate = Surrogate(-1, False, 0.0)
+        cdef Surrogate candidate = Surrogate(-1, False, 0.0)    # of the current column and offset
+        cdef int64_t b, start, end
+        cdef double n_passed, n_failed, same, agreement
         cdef Py_ssize_t r
         ranking.n = 0
         for r in range(self.run_starts.shape[0]):
-            self._rank_run(r, test, passed, failed, &candidate, ranking)
+            start, end = self.run_starts[r], self.run_ends[r]
+            n_passed = n_answering(passed, self.run_missing[r])
+            n_failed = n_answering(failed, self.run_missing[r])
+            count_passing(passed, start, end, self.run_kinds[r], &self.running[0, 0])
+            count_passing(failed, start, end, self.run_kinds[r], &self.running[1, 0])
+            for b in range(start, end):
+                same = self.running[0, b] + (n_failed - self.running[1, b])
+                agreement = max(same, n_passed + n_failed - same)
+                if agreement <= max(n_passed, n_failed) or self._same_value(b, test):
+                    continue
+                if candidate.test >= 0 and not self._same_value(b, candidate.test):
+                    insert(ranking, &candidate)
+                    candidate.agreement = 0.0
+                if agreement > candidate.agreement:
+                    candidate = Surrogate(b, same < agreement, agreement)
         insert(ranking, &candidate)
-
-    cdef void _rank_run(self, Py_ssize_t r, int64_t test, const Side *passed, const Side *failed,
-                        Surrogate *candidate, Ranking *ranking) noexcept nogil:
-        """Rank the tests of a run; the candidate is the best so far of its column and offset."""
-        cdef int64_t b, start = self.run_starts[r], end = self.run_ends[r]
-        cdef double n_passed = n_answering(passed, self.run_missing[r])
-        cdef double n_failed = n_answering(failed, self.run_missing[r])
-        cdef double majority = max(n_passed, n_failed), same, agreement
-        count_passing(passed, start, end, self.run_kinds[r], &self.running[0, 0])
-        count_passing(failed, start, end, self.run_kinds[r], &self.running[1, 0])
-        for b in range(start, end):
-            same = self.running[0, b] + (n_failed - self.running[1, b])
-            agreement = max(same, n_passed + n_failed - same)
-            if agreement <= majority or self._same_value(b, test):
-                continue
-            if candidate.test >= 0 and not self._same_value(b, candidate.test):
-                insert(ranking, candidate)
-                candidate.agreement = 0.0
-            if agreement > candidate.agreement:
-                candidate[0] = Surrogate(b, same < agreement, agreement)
 
     cdef inline bint _same_value(self, int64_t a, int64_t b) noexcept nogil:
         return self.columns[a] == self.columns[b] and self.offsets[a] == self.offsets[b]
@@ -71,8 +66,9 @@ cdef class SurrogateSearch:
     cdef void apply(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
                     uint64_t *passed) noexcept nogil:
         """Find which rows pass: by the first surrogate whose value they have, else by default."""
-        cdef Py_ssize_t s, n_words = self.remaining.shape[0]
+        cdef Py_ssize_t s, i, w, plane, n_words = self.remaining.shape[0]
         cdef const Surrogate *surrogate
+        cdef uint64_t flip, has_value
         memcpy(&self.remaining[0], rows, n_words * sizeof(uint64_t))
         memset(passed, 0, n_words * sizeof(uint64_t))
         for s in range(ranking.n):
@@ -80,21 +76,15 @@ cdef class SurrogateSearch:
             self.features.evaluate(surrogate.test, &self.answers[0])
             if not self.features.find_missing(surrogate.test, &self.missing[0]):
                 memset(&self.missing[0], 0, self.missing.shape[0] * sizeof(uint64_t))
-            self._apply_one(surrogate.is_reversed, passed)
-        for s in range(n_words if by_default else 0):
-            passed[s] |= self.remaining[s]
-
-    cdef void _apply_one(self, bint is_reversed, uint64_t *passed) noexcept nogil:
-        """Move the remaining rows that have the value of a surrogate to those that pass or fail."""
-        cdef Py_ssize_t _, i, n_words = self.features.n_words
-        cdef uint64_t flip = ~<uint64_t> 0 if is_reversed else 0
-        cdef uint64_t *remaining = &self.remaining[0]
-        for _ in range(max(1, self.n_planes)):
-            for i in range(n_words):
-                passed[i] |= remaining[i] & ~self.missing[i] & (self.answers[i] ^ flip)
-                remaining[i] &= self.missing[i]
-            passed += n_words
-            remaining += n_words
+            flip = ~<uint64_t> 0 if surrogate.is_reversed else 0
+            for plane in range(n_words // self.features.n_words):  # all have the same rows
+                for w in range(self.features.n_words):
+                    i = plane * self.features.n_words + w
+                    has_value = self.remaining[i] & ~self.missing[w]
+                    passed[i] |= has_value & (self.answers[w] ^ flip)
+                    self.remaining[i] ^= has_value
+        for i in range(n_words if by_default else 0):
+            passed[i] |= self.remaining[i]
 
 
 cdef inline double n_answering(const Side *side, int64_t missing) noexcept nogil:

@@ -52,16 +52,11 @@ cdef class RowSets:
                     const double[::1] position_weights, bint with_weights) noexcept nogil
     cdef int32_t take(self) noexcept nogil
     cdef void compute_weight(self, RowSet *rows) noexcept nogil
-    cdef double _whole_weight(self, const RowSet *rows) noexcept nogil
     cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil
     cdef void split(self, RowSet *source, RowSet *target) noexcept nogil
     cdef void join(self, RowSet *source, RowSet *target) noexcept nogil
     cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
                          double share) noexcept nogil
-    cdef double _divide_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                              RowSet *failed) noexcept nogil
-    cdef double _divide_fractions(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                                  RowSet *failed) noexcept nogil
     cdef void split_three_ways(self, RowSet *source, RowSet *target,
                                RowSet *missing) noexcept nogil
     cdef void _compute_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil

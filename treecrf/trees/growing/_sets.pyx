@@ -68,34 +68,29 @@ cdef class RowSets:
 
     cdef void compute_weight(self, RowSet *rows) noexcept nogil:
         """Compute a set's weight, if weights are needed."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
         cdef const Fraction *fractions = rows.fractions
-        cdef double weight = 0.0
+        cdef uint64_t word
+        cdef double weight = 0.0, whole = 0.0, more
         if not self.with_weights:
             return
         for i in range(rows.n_fractions):
             weight += fractions[i].weight * self._weight_of(fractions[i].row)
-        rows.weight = weight / WHOLE + self._whole_weight(rows)
-
-    cdef double _whole_weight(self, const RowSet *rows) noexcept nogil:
-        cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
-        cdef uint64_t word
-        cdef double weight = 0.0, more
         if self.position_weights is None:
-            weight = self.n_examples[order] * rows.n_whole
+            whole = self.n_examples[order] * rows.n_whole
             for i in range(order):
                 # All rows of a set have examples.
                 more = self.n_examples[i] - self.n_examples[order]
                 if more and self.n_examples[i]:
-                    weight += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
-                                                  self.n_words)
-            return weight
-        for i in range(self.n_words):
-            word = rows.whole[i]
-            while word:
-                weight += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
-                word &= word - 1
-        return weight
+                    whole += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
+                                                 self.n_words)
+        else:
+            for i in range(self.n_words):
+                word = rows.whole[i]
+                while word:
+                    whole += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
+                    word &= word - 1
+        rows.weight = weight / WHOLE + whole
 
     cdef inline double _weight_of(self, int32_t row) noexcept nogil:
         cdef int32_t position = self.position_of_row[row]
@@ -164,58 +159,41 @@ cdef class RowSets:
     cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
                          double share) noexcept nogil:
         """Move a fraction of each row to one set, and the rest to another."""
-        cdef Py_ssize_t n = rows.n_whole + rows.n_fractions
-        cdef uint32_t share_in_units = <uint32_t> rint(share * WHOLE)
-        cdef double moved
+        cdef Py_ssize_t i, n_passed, n_failed, n = rows.n_whole + rows.n_fractions
+        cdef uint32_t weight, units = <uint32_t> rint(share * WHOLE)
+        cdef const Fraction *fractions = rows.fractions
+        cdef Fraction *to_passed
+        cdef Fraction *to_failed
+        cdef double whole = 0.0, part = 0.0, moved
         if n == 0:
             return
         self._make_room(passed, passed.n_fractions + n)
         self._make_room(failed, failed.n_fractions + n)
         if self.failed:
             return
-        moved = self._divide_whole(rows, share_in_units, passed, failed)
-        moved += self._divide_fractions(rows, share_in_units, passed, failed)
-        passed.weight += moved
-        failed.weight += rows.weight - moved
-
-    cdef double _divide_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                              RowSet *failed) noexcept nogil:
-        """Divide the weight of the whole rows; return the weight that passes."""
-        cdef Py_ssize_t i, n = rows.n_whole
-        cdef Fraction *to_passed = passed.fractions + passed.n_fractions
-        cdef Fraction *to_failed = failed.fractions + failed.n_fractions
-        cdef double moved = 0.0
+        to_passed, n_passed = passed.fractions, passed.n_fractions
+        to_failed, n_failed = failed.fractions, failed.n_fractions
         list_bits(rows.whole, self.n_words, self.rows)
-        for i in range(n):
-            to_passed[i] = Fraction(self.rows[i], share)
-            to_failed[i] = Fraction(self.rows[i], WHOLE - share)
+        # Fractions of weight 0 are dropped: the next one takes their place.
+        for i in range(rows.n_whole):
+            to_passed[n_passed] = Fraction(self.rows[i], units)
+            to_failed[n_failed] = Fraction(self.rows[i], WHOLE - units)
+            n_passed += units > 0
+            n_failed += units < WHOLE
             if self.with_weights:
-                moved += self._weight_of(self.rows[i])
-        passed.n_fractions += n * (share > 0)
-        failed.n_fractions += n * (share < WHOLE)
-        return moved * share / WHOLE
-
-    cdef double _divide_fractions(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                                  RowSet *failed) noexcept nogil:
-        """Divide the weight of the other rows, and drop fractions of weight 0."""
-        cdef Py_ssize_t i
-        cdef const Fraction *fractions = rows.fractions
-        cdef Fraction *to_passed = passed.fractions
-        cdef Fraction *to_failed = failed.fractions
-        cdef Py_ssize_t n_passed = passed.n_fractions, n_failed = failed.n_fractions
-        cdef uint32_t weight
-        cdef double moved = 0.0
+                whole += self._weight_of(self.rows[i])
         for i in range(rows.n_fractions):
-            weight = fraction_of(fractions[i].weight, share)
+            weight = fraction_of(fractions[i].weight, units)
             to_passed[n_passed] = Fraction(fractions[i].row, weight)
             to_failed[n_failed] = Fraction(fractions[i].row, fractions[i].weight - weight)
             n_passed += weight > 0
             n_failed += weight < fractions[i].weight
             if self.with_weights:
-                moved += weight * self._weight_of(fractions[i].row)
-        passed.n_fractions = n_passed
-        failed.n_fractions = n_failed
-        return moved / WHOLE
+                part += weight * self._weight_of(fractions[i].row)
+        passed.n_fractions, failed.n_fractions = n_passed, n_failed
+        moved = whole * units / WHOLE + part / WHOLE
+        passed.weight += moved
+        failed.weight += rows.weight - moved
 
     cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil:
         """Make room for a number of fractions."""

@@ -50,8 +50,6 @@ cdef class SplitSearch:
     cdef Py_ssize_t choose_features(self, const Node *node) noexcept nogil
     cdef double find(self, Node *node, const Bins *histogram, int64_t end_of_shared) noexcept nogil
     cdef bint decide(self, Node *node, double best) noexcept nogil
-    cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
-                        Py_ssize_t *last) noexcept nogil
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil
     cdef double share(self, const Node *node, const Bins *histogram,
                       bint of_counts) noexcept nogil
@@ -59,20 +57,16 @@ cdef class SplitSearch:
     cdef double score(self, const Node *node, double total, double weight) noexcept nogil
     cdef void split_scores(self, const Node *node, const double *pairs, Py_ssize_t n, double total,
                            double weight, double smallest, double *out) noexcept nogil
-    cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
-                          int sign, double *middle) noexcept nogil
-    cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil
+    cdef bint _keeps_order(self, Node *node, const Run *run, const double *pair,
+                           int64_t test) noexcept nogil
     cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
                             Py_ssize_t n_chosen) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
     cdef Py_ssize_t _list_runs(self, const Bins *histogram, int64_t end_of_shared) noexcept nogil
     cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil
-    cdef void _estimate(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil
     cdef const double *_running_sums(self, const Bins *histogram, const Run *run) noexcept nogil
     cdef double _score_run(self, Node *node, const Bins *histogram, const Run *run,
                            int64_t end_of_shared, double best) noexcept nogil
-    cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
-                             double examples) noexcept nogil
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
                                 int64_t end_of_shared) noexcept nogil
 
@@ -85,4 +79,3 @@ cdef class ContextSplitSearch:
     cdef double[::1] lag_sums               # working memory
 
     cdef double find(self, Node *node, const double *sums, double best) noexcept nogil
-    cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil

@@ -77,22 +77,18 @@ cdef class SplitSearch:
         self.min_gain = growth.min_gain
         self.min_examples = growth.min_examples
         self.with_counts = with_counts
-        self._set_constraints(tests, growth.constraints)
+        constraints = growth.constraints
+        self.signs, self.columns = None, tests.columns
+        self.groups, self.max_in_branch, self.label = None, 0, 0
+        if constraints is not None:
+            self.signs, self.groups = constraints.signs, constraints.groups
+            self.max_in_branch = constraints.max_in_branch
+            self.has_interactions = self.groups is not None or self.max_in_branch > 0
+            self.sources = constraints.sources_of(tests)
+            self.on_path, self.allowed = np.zeros((2, constraints.n_features + 1), dtype=np.uint8)
         self.by_gain = self.with_missing or self.signs is not None
         self.draws = self.n_chosen < self.n_features
         self.chooses = self.draws or self.has_interactions
-
-    def _set_constraints(self, tests, constraints):
-        self.signs, self.columns = None, tests.columns
-        self.groups, self.max_in_branch, self.label = None, 0, 0
-        if constraints is None:
-            return
-        self.signs, self.groups = constraints.signs, constraints.groups
-        self.max_in_branch = constraints.max_in_branch
-        self.has_interactions = self.groups is not None or self.max_in_branch > 0
-        self.sources = constraints.sources_of(tests)
-        n_inputs = constraints.n_features
-        self.on_path, self.allowed = np.zeros((2, n_inputs + 1), dtype=np.uint8)
 
     def __dealloc__(self):
         free(self.runs)
@@ -126,7 +122,6 @@ cdef class SplitSearch:
         for i in range(n):
             run = &self.runs[i]
             self._set_sums(node, histogram, run)
-            self._estimate(node, histogram, run)
             if not self.with_counts and self.signs is None:
                 floor = max(floor, run.least)
         for i in range(n):
@@ -138,8 +133,15 @@ cdef class SplitSearch:
     cdef Py_ssize_t _list_runs(self, const Bins *histogram, int64_t end_of_shared) noexcept nogil:
         """List the runs that may be tested and their bins; return how many there are."""
         cdef Py_ssize_t r, n = 0, first = 0, last = 0
+        cdef int64_t end
         for r in range(self.run_starts.shape[0]):
-            self._find_run(histogram, r, &first, &last)
+            # Thresholds have one bin more than there are tests.
+            end = self.run_ends[r] + (self.run_kinds[r] == SUFFIX)
+            if histogram.bins == NULL:
+                first, last = self.run_starts[r], end
+            else:
+                first = next_bin(histogram, first, self.run_starts[r])
+                last = next_bin(histogram, first, end)
             # All bins of a run of thresholds belong to one feature.
             if last > first and (
                     self.run_starts[r] >= end_of_shared or self.run_kinds[r] == EACH
@@ -149,9 +151,13 @@ cdef class SplitSearch:
         return n
 
     cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
-        """Set the sums of the examples that have the value of a run, and their score in one leaf.
+        """Set the sums of the examples that have the value of a run, and bounds of its best score.
+
+        The upper bound is infinite unless an estimate takes less time than the scores.
         """
         cdef Py_ssize_t missing = position_of(histogram, self.run_missing[run.r])
+        cdef double divisor, score
+        cdef const double *pairs
         run.total, run.weight, run.examples = node.total, node.weight, node.examples
         if missing >= 0:
             run.total -= histogram.pairs[2 * missing]
@@ -162,11 +168,7 @@ cdef class SplitSearch:
         # Rows that list no value are above no threshold: all others may be.
         run.above_all = (self.run_kinds[run.r] == SUFFIX
                          and bin_at(histogram, run.first) > self.run_starts[run.r])
-
-    cdef void _estimate(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
-        """Bound the best score of a run, which is infinite unless an estimate takes less time."""
-        cdef double divisor = self.penalty + run.weight, score
-        cdef const double *pairs
+        divisor = self.penalty + run.weight
         run.least, run.most = -INFINITY, INFINITY
         if (run.n < MANY_BINS or self.run_kinds[run.r] == EACH or is_bounded(node)
                 or not 1e-6 < divisor < 1e15):
@@ -193,17 +195,6 @@ cdef class SplitSearch:
         """Set the gain of a node's best test; return whether it is large enough."""
         node.gain = best if self.by_gain else best - self.score(node, node.total, node.weight)
         return node.test >= 0 and node.gain > self.min_gain
-
-    cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
-                        Py_ssize_t *last) noexcept nogil:
-        """Find the bins of a run; runs are asked for in order."""
-        # Thresholds have one bin more than there are tests.
-        cdef int64_t end = self.run_ends[r] + (self.run_kinds[r] == SUFFIX)
-        if histogram.bins == NULL:
-            first[0], last[0] = self.run_starts[r], end
-            return
-        first[0] = next_bin(histogram, first[0], self.run_starts[r])
-        last[0] = next_bin(histogram, first[0], end)
 
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil:
         """Return the bin of rows that lack the value of a node's test; -1 where no row does."""
@@ -248,29 +239,30 @@ cdef class SplitSearch:
         else:
             split_scores(pairs, n, total, weight, self.penalty, smallest, out)
 
-    cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
-                          int sign, double *middle) noexcept nogil:
-        """Return whether the values of children are in the order of a sign, and their mean."""
-        cdef double above = bounded_value(node, pair[0], self.penalty + pair[1])
-        cdef double below = bounded_value(node, total - pair[0], self.penalty + (weight - pair[1]))
-        middle[0] = 0.5 * (above + below)
-        return sign * (above - below) >= 0
-
-    cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil:
-        """Return the order that a test must keep: 1 if examples that pass have the higher value."""
-        cdef int sign
-        if test >= self.columns.shape[0] or self.columns[test] < 0:
-            return 0
-        sign = self.signs[self.label, self.columns[test]]
-        return -sign if kind == PREFIX else sign
+    cdef bint _keeps_order(self, Node *node, const Run *run, const double *pair,
+                           int64_t test) noexcept nogil:
+        """Return whether children are in the order that a constraint asks for, and set it."""
+        cdef int sign = 0
+        cdef double above, below
+        if test < self.columns.shape[0] and self.columns[test] >= 0:
+            sign = self.signs[self.label, self.columns[test]]
+        if self.run_kinds[run.r] == PREFIX:  # lower values pass
+            sign = -sign
+        if sign:
+            above = bounded_value(node, pair[0], self.penalty + pair[1])
+            below = bounded_value(node, run.total - pair[0], self.penalty + (run.weight - pair[1]))
+            if not sign * (above - below) >= 0:
+                return False
+            node.middle = 0.5 * (above + below)
+        node.sign = sign
+        return True
 
     cdef double _score_run(self, Node *node, const Bins *histogram, const Run *run,
                            int64_t end_of_shared, double best) noexcept nogil:
         """Find the best test of a run of bins, if it is better than all so far."""
         cdef Py_ssize_t e, r = run.r, first = run.first, n = run.n + run.above_all
         cdef int64_t test
-        cdef double score, middle = 0.0
-        cdef int sign = 0
+        cdef double score
         cdef uint8_t kind = self.run_kinds[r]
         cdef const double *pairs = histogram.pairs + 2 * first
         cdef const double *counts = NULL
@@ -283,7 +275,9 @@ cdef class SplitSearch:
             if kind != EACH:
                 accumulate(counts, self.running_counts, run.n, kind, run.above_all)
                 counts = self.running_counts
-            self._exclude_small(counts, n, run.examples)
+            for e in range(n):
+                if counts[e] < self.min_examples or run.examples - counts[e] < self.min_examples:
+                    self.scores[e] = -INFINITY
         if self.run_starts[r] < end_of_shared and kind == EACH:
             self._exclude_features(histogram, first, n, end_of_shared)
         for e in range(n):
@@ -293,12 +287,8 @@ cdef class SplitSearch:
                         else bin_at(histogram, first + e - run.above_all))
                 if test >= self.run_ends[r]:
                     continue
-                if self.signs is not None:
-                    sign = self._sign_of(test, kind)
-                    if sign and not self.keeps_order(node, pairs + 2 * e, run.total, run.weight,
-                                                     sign, &middle):
-                        continue
-                    node.sign, node.middle = sign, middle
+                if self.signs is not None and not self._keeps_order(node, run, pairs + 2 * e, test):
+                    continue
                 best = score
                 node.test = test
                 node.run = r
@@ -371,14 +361,6 @@ cdef class SplitSearch:
             for f in range(n_inputs if has_all else 0):
                 self.allowed[f] |= self.groups[g, f]
 
-    cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
-                             double examples) noexcept nogil:
-        """Exclude tests with too few examples in a child."""
-        cdef Py_ssize_t e
-        for e in range(n):
-            if counts[e] < self.min_examples or examples - counts[e] < self.min_examples:
-                self.scores[e] = -INFINITY
-
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
                                 int64_t end_of_shared) noexcept nogil:
         """Exclude the tests of features that the tree or the node may not test."""
@@ -406,7 +388,8 @@ cdef class ContextSplitSearch:
 
     cdef double find(self, Node *node, const double *sums, double best) noexcept nogil:
         """Find the best test of a node, if it is better than the best so far; return its score."""
-        cdef Py_ssize_t lag, symbol, n = self.contexts.n_labels + 1
+        cdef Py_ssize_t e, k, lag, symbol, n = self.contexts.n_labels + 1
+        cdef Py_ssize_t n_extended = self.contexts.n_extended
         cdef double *totals = &self.lag_sums[0]
         cdef double *weights = totals + n
         cdef double *examples = totals + 2 * n if self.splits.with_counts else weights
@@ -417,7 +400,10 @@ cdef class ContextSplitSearch:
         if self.splits.by_gain:
             unsplit = self.splits.score(node, node.total, node.weight)
         for lag in range(self.contexts.order):
-            self._sum_by_symbol(sums, lag)
+            memset(totals, 0, 3 * n * sizeof(double))
+            for e in range(n_extended):
+                for k in range(3):
+                    totals[k * n + self.contexts.symbols[e, lag]] += sums[k * n_extended + e]
             for symbol in range(n):
                 if (examples[symbol] < self.splits.min_examples
                         or node.examples - examples[symbol] < self.splits.min_examples):
@@ -434,15 +420,6 @@ cdef class ContextSplitSearch:
                     node.true_weight = weights[symbol]
                     node.true_examples = examples[symbol]
         return best
-
-    cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil:
-        """Sum over the contexts that have each symbol at a lag."""
-        cdef Py_ssize_t e, k, n = self.contexts.n_labels + 1, n_extended = self.contexts.n_extended
-        cdef double *lag_sums = &self.lag_sums[0]
-        memset(lag_sums, 0, 3 * n * sizeof(double))
-        for e in range(n_extended):
-            for k in range(3):
-                lag_sums[k * n + self.contexts.symbols[e, lag]] += sums[k * n_extended + e]
 
 
 cdef inline bint is_bounded(const Node *node) noexcept nogil:

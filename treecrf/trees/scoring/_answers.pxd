@@ -29,9 +29,6 @@ cdef class Answers:
     cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
                          Py_ssize_t n_labels) noexcept nogil
     cdef const uint64_t *missing_of(self, const Bits *block, int32_t test) noexcept nogil
-    cdef void _fill_columns(self, Bits *block, Py_ssize_t n, Positions positions) noexcept nogil
-    cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil
-    cdef void _fill_range(self, Bits *block, Py_ssize_t k, Positions positions) noexcept nogil
     cdef bint _exclude_missing(self, Bits *block) noexcept nogil
 
 

@@ -37,7 +37,11 @@ cdef class Answers:
     def __init__(self, tests, bint reads_lists=True):
         self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
         self.lows, self.highs, self.missing = tests.lows, tests.highs, tests.missing
-        self.same_bytes = find_same_bytes(tests)
+        # Marks of the tests that read the same bytes as the tests before them.
+        storage = np.where(tests.kinds == LISTED, LISTED, tests.kinds == BIT)
+        reads = np.stack([storage, tests.offsets, tests.slots])
+        is_same = (np.diff(reads, prepend=-1) == 0).all(axis=0) & (storage != LISTED)
+        self.same_bytes = is_same.astype(np.uint8)
         self.n_plain = tests.n_plain
         self.by_id = tests.by_id if reads_lists else np.empty((0, 0), dtype=np.int32)
         self.left = tests.window[0]
@@ -46,8 +50,42 @@ cdef class Answers:
     cdef bint fill(self, Bits *block, Positions positions) noexcept nogil:
         """Fill the columns of a block; returns whether any value is missing there."""
         cdef Py_ssize_t n = self.n_tests if positions.has_missing else self.n_plain
-        self._fill_columns(block, n, positions)
-        self._fill_listed(block, positions)
+        cdef Py_ssize_t i, j, k, row
+        cdef uint8_t kind
+        cdef int64_t entry
+        cdef int32_t test
+        # Codes and bits: adjacent tests often read the same bytes.
+        for k in range(n):
+            kind = self.kinds[k]
+            if kind == LISTED:
+                continue
+            if not self.same_bytes[k]:
+                if kind == BIT:
+                    gather(block, positions.rows, positions.bits, self.offsets[k], self.slots[k])
+                else:
+                    gather(block, positions.rows, positions.codes, self.offsets[k], self.slots[k])
+            test_bytes(kind, <uint8_t> self.lows[k], block.bytes, block.n_words,
+                       block.columns + k * block.stride)
+        # Lists.
+        for k in range(self.n_tests):
+            if self.kinds[k] == LISTED:
+                memset(block.columns + k * block.stride, 0, block.n_words * sizeof(uint64_t))
+        for i in range(block.size if self.by_id.shape[1] else 0):
+            for j in range(self.by_id.shape[0]):
+                row = positions.rows[block.first + i] + j - self.left
+                for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
+                    test = self.by_id[j, positions.list_ids[entry]]
+                    if test >= 0:
+                        set_bit(block.columns + test * block.stride, i)
+        # Tests for any of several ids.
+        for k in range(self.n_tests):
+            if self.kinds[k] != LISTED or self.highs[k] == self.lows[k] + 1:
+                continue
+            for i in range(block.size):
+                row = positions.rows[block.first + i] + self.offsets[k]
+                for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
+                    if self.lows[k] <= positions.list_ids[entry] < self.highs[k]:
+                        set_bit(block.columns + k * block.stride, i)
         return positions.has_missing and self._exclude_missing(block)
 
     cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
@@ -66,51 +104,6 @@ cdef class Answers:
         if test >= self.n_tests or self.missing[test] < 0:
             return NULL
         return block.columns + self.missing[test] * block.stride
-
-    cdef void _fill_columns(self, Bits *block, Py_ssize_t n,
-                            Positions positions) noexcept nogil:
-        """Fill the columns of tests of codes and bits; adjacent tests often read the same bytes."""
-        cdef Py_ssize_t k
-        cdef uint8_t kind
-        for k in range(n):
-            kind = self.kinds[k]
-            if kind == LISTED:
-                continue
-            if not self.same_bytes[k]:
-                if kind == BIT:
-                    gather(block, positions.rows, positions.bits, self.offsets[k], self.slots[k])
-                else:
-                    gather(block, positions.rows, positions.codes, self.offsets[k], self.slots[k])
-            test_bytes(kind, <uint8_t> self.lows[k], block.bytes, block.n_words,
-                       block.columns + k * block.stride)
-
-    cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil:
-        cdef Py_ssize_t i, j, k, row
-        cdef int64_t entry
-        cdef int32_t test
-        for k in range(self.n_tests):
-            if self.kinds[k] == LISTED:
-                memset(block.columns + k * block.stride, 0, block.n_words * sizeof(uint64_t))
-        for i in range(block.size if self.by_id.shape[1] else 0):
-            for j in range(self.by_id.shape[0]):
-                row = positions.rows[block.first + i] + j - self.left
-                for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
-                    test = self.by_id[j, positions.list_ids[entry]]
-                    if test >= 0:
-                        set_bit(block.columns + test * block.stride, i)
-        for k in range(self.n_tests):
-            if self.kinds[k] == LISTED and self.highs[k] > self.lows[k] + 1:
-                self._fill_range(block, k, positions)
-
-    cdef void _fill_range(self, Bits *block, Py_ssize_t k, Positions positions) noexcept nogil:
-        """Fill the column of a test for any of several ids."""
-        cdef Py_ssize_t i, row
-        cdef int64_t entry
-        for i in range(block.size):
-            row = positions.rows[block.first + i] + self.offsets[k]
-            for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
-                if self.lows[k] <= positions.list_ids[entry] < self.highs[k]:
-                    set_bit(block.columns + k * block.stride, i)
 
     cdef bint _exclude_missing(self, Bits *block) noexcept nogil:
         """Exclude positions that lack a value from those that pass a test of it."""
@@ -231,16 +224,6 @@ cdef class ColumnAnswers:
                 entry += 1
             next_postings[i] = entry
             id_ += 1
-
-
-def find_same_bytes(tests):
-    """Mark the tests that read the same bytes as the tests before them; uint8 array."""
-    kinds, offsets, slots = tests.kinds, tests.offsets, tests.slots
-    same = np.zeros(len(kinds), dtype=np.uint8)
-    same[1:] = ((offsets[1:] == offsets[:len(kinds) - 1]) & (slots[1:] == slots[:len(kinds) - 1])
-                & (kinds[:len(kinds) - 1] != LISTED)
-                & ((kinds[1:] == BIT) == (kinds[:len(kinds) - 1] == BIT)))
-    return same
 
 
 def mark_missing(tests, encoded, uint8_t[::1] marks):

@@ -1,4 +1,3 @@
-cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from treecrf.chains._memory cimport Memory
@@ -51,32 +50,13 @@ cdef class Evaluator:
     cdef const int64_t[::1] depth_starts
     cdef Py_ssize_t n_columns, n_labels, n_extended, max_nodes
 
-    cdef Py_ssize_t _list_leaves(self, Block *block, Py_ssize_t tree, int32_t[::1] leaves,
-                                 int32_t[::1] positions, double[::1] parts,
-                                 Py_ssize_t n) noexcept nogil
     cdef void _open(self, Block *block) noexcept nogil
-    cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
-                        double[:, :, ::1] scores) noexcept nogil
     cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil
-    cdef void _start_with_all(self, Block *block) noexcept nogil
-
-    @cython.final
-    cdef Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
-                                     int32_t passed, int32_t failed,
-                                     Py_ssize_t n_sets) noexcept nogil
     cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t index, int32_t passed,
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil
-    cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
-                            uint64_t *missing) noexcept nogil
-    cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t index,
-                      const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil
     cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil
-    cdef Py_ssize_t _split_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
-                                    int32_t passed, int32_t failed,
-                                    Py_ssize_t n_members) noexcept nogil
     cdef void _add_leaf(self, Block *block, Py_ssize_t node, double value, int32_t class_,
                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil
-    cdef void _list_contexts(self, Block *block, Py_ssize_t node) noexcept nogil
     cdef void _add_value(self, Block *block, Py_ssize_t i, double value, int32_t class_,
                          const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil
 

@@ -17,7 +17,7 @@ sets.
 import numpy as np
 
 from libc.math cimport rint
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
@@ -32,7 +32,6 @@ cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
     int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                     uint64_t *failed)
-
 
 cdef extern from "trees/scoring/leaf_updates.h" nogil:
     void split_members(const uint8_t *members, const int32_t *labels, Py_ssize_t stride,
@@ -73,7 +72,8 @@ cdef class Evaluator:
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
         cdef Positions positions = Positions(scoring.encoded)
-        cdef Py_ssize_t tree, class_, n_classes = scores.shape[0]
+        cdef Py_ssize_t tree, start, i, n_classes = scores.shape[0]
+        cdef int32_t class_
         cdef Py_ssize_t max_size = MISSING_BLOCK if positions.has_missing else BLOCK
         max_size = max(1, min(max_size // 64, BLOCK_SCORES // (64 * scores.shape[2]))) * 64
         with nogil:
@@ -87,7 +87,12 @@ cdef class Evaluator:
                     memset(block.shared, 0, BLOCK * sizeof(double))
                     tree = class_
                     while tree < self.classes.shape[0]:
-                        self._add_tree(&block, tree, depth, scores)
+                        self._split_all(&block, tree)
+                        block.listed, start = -1, self.starts[tree]
+                        for i in range(self.starts[tree + 1] - start):
+                            if block.set_of[i] != NULL and self.true_child[start + i] < 0:
+                                self._add_leaf(&block, i, self.values[start + i], class_, depth,
+                                               scores)
                         tree += n_classes
                     add_shared(scores, class_, block.shared, block.bits.first, block.bits.size,
                                &depth[0], &self.depth_starts[0])
@@ -105,7 +110,9 @@ cdef class Evaluator:
         """
         cdef Block block
         cdef Positions rows = Positions(encoded)
-        cdef Py_ssize_t tree, first = 0, last = rows.rows.shape[0], n = 0
+        cdef Py_ssize_t tree, start, i, w, k, first = 0, last = rows.rows.shape[0], n = 0
+        cdef const Fraction *fractions
+        cdef uint64_t word
         with nogil:
             self._open(&block)
             while first < last and not block.failed:
@@ -113,38 +120,31 @@ cdef class Evaluator:
                 block.has_missing = self.answers.fill(&block.bits, rows)
                 for tree in range(self.classes.shape[0]):
                     self._split_all(&block, tree)
-                    n = self._list_leaves(&block, tree, leaves, positions, parts, n)
+                    start = self.starts[tree]
+                    for i in range(self.starts[tree + 1] - start):
+                        if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
+                            continue
+                        for w in range(block.bits.n_words):
+                            word = block.set_of[i][w]
+                            while word:
+                                if leaves is not None:
+                                    leaves[n] = self.leaf_numbers[start + i]
+                                    positions[n] = <int32_t> (block.bits.first + 64 * w
+                                                              + lowest_bit(word))
+                                    parts[n] = 1.0
+                                n += 1
+                                word &= word - 1
+                        fractions = block.fractions + block.fractions_of[i]
+                        for k in range(block.n_fractions_of[i] if block.has_missing else 0):
+                            if leaves is not None:
+                                leaves[n] = self.leaf_numbers[start + i]
+                                positions[n] = <int32_t> block.bits.first + fractions[k].row
+                                parts[n] = fractions[k].weight * (1.0 / WHOLE)
+                            n += 1
                 first += block.bits.size
             free_block(&block)
         if block.failed:
             raise MemoryError("no memory to evaluate the trees")
-        return n
-
-    cdef Py_ssize_t _list_leaves(self, Block *block, Py_ssize_t tree, int32_t[::1] leaves,
-                                 int32_t[::1] positions, double[::1] parts,
-                                 Py_ssize_t n) noexcept nogil:
-        cdef Py_ssize_t i, k, w, start = self.starts[tree]
-        cdef const Fraction *fractions
-        cdef uint64_t word
-        for i in range(self.starts[tree + 1] - start):
-            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
-                continue
-            for w in range(block.bits.n_words):
-                word = block.set_of[i][w]
-                while word:
-                    if leaves is not None:
-                        leaves[n] = self.leaf_numbers[start + i]
-                        positions[n] = <int32_t> (block.bits.first + 64 * w + lowest_bit(word))
-                        parts[n] = 1.0
-                    n += 1
-                    word &= word - 1
-            fractions = block.fractions + block.fractions_of[i]
-            for k in range(block.n_fractions_of[i] if block.has_missing else 0):
-                if leaves is not None:
-                    leaves[n] = self.leaf_numbers[start + i]
-                    positions[n] = <int32_t> block.bits.first + fractions[k].row
-                    parts[n] = fractions[k].weight * (1.0 / WHOLE)
-                n += 1
         return n
 
     cdef void _open(self, Block *block) noexcept nogil:
@@ -162,42 +162,16 @@ cdef class Evaluator:
         block.failing = <Fraction *> take(memory, BLOCK * sizeof(Fraction))
         block.failed = not open_bits(&block.bits, self.n_columns, BLOCK_WORDS) or memory.failed
 
-    # Trees
-
-    cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
-                        double[:, :, ::1] scores) noexcept nogil:
-        cdef Py_ssize_t i, start = self.starts[tree]
-        cdef int32_t class_ = self.classes[tree]
-        self._split_all(block, tree)
-        block.listed = -1
-        for i in range(self.starts[tree + 1] - start):
-            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
-                continue
-            self._add_leaf(block, i, self.values[start + i], class_, depth, scores)
-
     cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil:
         """Find the positions and contexts of all nodes of a tree."""
-        cdef Py_ssize_t i, start = self.starts[tree]
-        cdef Py_ssize_t n_sets = 1, n_members = 1
-        cdef int32_t passed, failed
-        cdef uint64_t *empty = NULL
+        cdef Py_ssize_t i, start = self.starts[tree], n_sets = 1, n_members = 1
+        cdef Py_ssize_t n = self.n_extended, n_symbols = self.n_labels + 1
+        cdef int32_t passed, failed, label_test
+        cdef uint64_t *passing
+        cdef uint64_t *failing
+        cdef int left
+        cdef uint8_t *new
         block.tree = tree
-        self._start_with_all(block)
-        for i in range(self.starts[tree + 1] - start):
-            passed = self.true_child[start + i]
-            failed = self.false_child[start + i]
-            if passed < 0:
-                continue
-            if block.set_of[i] == NULL:
-                block.set_of[passed] = block.set_of[failed] = empty
-            elif self.test[start + i] < self.n_columns:
-                n_sets = self._split_positions(block, i, start + i, passed, failed, n_sets)
-            else:
-                n_members = self._split_contexts(
-                    block, i, self.test[start + i] - self.answers.n_tests, passed, failed,
-                    n_members)
-
-    cdef void _start_with_all(self, Block *block) noexcept nogil:
         if block.inside != NULL:
             memcpy(block.sets, block.inside, block.bits.n_words * sizeof(uint64_t))
         else:
@@ -207,113 +181,119 @@ cdef class Evaluator:
         block.set_of[0] = block.sets
         block.n_fractions = block.fractions_of[0] = block.n_fractions_of[0] = 0
         block.contexts_of[0] = 0
-        memset(block.members, 1, self.n_extended)
-
-    cdef Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
-                                     int32_t passed, int32_t failed,
-                                     Py_ssize_t n_sets) noexcept nogil:
-        """Split a node's set into two new ones: after a label test, two nodes share the set."""
-        cdef uint64_t *here = block.set_of[node]
-        cdef uint64_t *passing = block.sets + n_sets * BLOCK_WORDS
-        cdef uint64_t *failing = passing + BLOCK_WORDS
-        cdef int left
-        left = divide_bits(here, block.bits.columns + self.test[index] * BLOCK_WORDS,
-                           block.bits.n_words, passing, failing)
-        if block.has_missing:
-            left = self._split_missing(block, node, index, passed, failed, passing, failing)
-        block.set_of[passed] = passing if left & 1 else NULL
-        block.set_of[failed] = failing if left & 2 else NULL
-        block.contexts_of[passed] = block.contexts_of[failed] = block.contexts_of[node]
-        return n_sets + 2
+        memset(block.members, 1, n)
+        for i in range(self.starts[tree + 1] - start):
+            passed = self.true_child[start + i]
+            failed = self.false_child[start + i]
+            if passed < 0:
+                continue
+            if block.set_of[i] == NULL:
+                block.set_of[passed] = block.set_of[failed] = block.set_of[i]
+            elif self.test[start + i] < self.n_columns:
+                # Two new sets: after a label test, two nodes share a set.
+                passing = block.sets + n_sets * BLOCK_WORDS
+                failing = passing + BLOCK_WORDS
+                left = divide_bits(
+                    block.set_of[i], block.bits.columns + self.test[start + i] * BLOCK_WORDS,
+                    block.bits.n_words, passing, failing)
+                if block.has_missing:
+                    left = self._split_missing(block, i, start + i, passed, failed, passing,
+                                               failing)
+                block.set_of[passed] = passing if left & 1 else NULL
+                block.set_of[failed] = failing if left & 2 else NULL
+                block.contexts_of[passed] = block.contexts_of[failed] = block.contexts_of[i]
+                n_sets += 2
+            else:
+                # Both children have all positions.
+                label_test = self.test[start + i] - <int32_t> self.answers.n_tests
+                new = block.members + n_members * n
+                split_members(block.members + block.contexts_of[i] * n,
+                              &self.symbols[0, label_test // n_symbols], self.symbols.shape[1],
+                              label_test % n_symbols, n, new, new + n)
+                block.set_of[passed] = block.set_of[failed] = block.set_of[i]
+                block.fractions_of[passed] = block.fractions_of[failed] = block.fractions_of[i]
+                block.n_fractions_of[passed] = block.n_fractions_of[failed] = (
+                    block.n_fractions_of[i])
+                block.contexts_of[passed] = <int32_t> n_members
+                block.contexts_of[failed] = <int32_t> n_members + 1
+                n_members += 2
 
     cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t index, int32_t passed,
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
-        """Send on positions without the value; returns 1 if some pass, plus 2 if some fail."""
+        """Send on positions without the value; returns 1 if some pass, plus 2 if some fail.
+
+        Without surrogates, the weight of these positions and of fractions is divided.
+        """
         cdef uint64_t missing[BLOCK_WORDS]
-        cdef uint64_t any_passed = 0, any_failed = 0
-        cdef Py_ssize_t w
-        self._take_missing(block, self.test[index], failing, missing)
+        cdef uint32_t share = <uint32_t> rint(self.shares[index] * WHOLE)
+        cdef const uint64_t *column = block.bits.columns + self.test[index] * BLOCK_WORDS
+        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, self.test[index])
+        cdef Py_ssize_t i, w, n, needed = block.n_fractions + 2 * block.bits.size
+        cdef Fraction *moved
+        cdef Fraction part
+        cdef uint64_t word, any_passed = 0, any_failed = 0
+        cdef int32_t row
+        for w in range(block.bits.n_words):
+            missing[w] = failing[w] & lacking[w] if lacking != NULL else 0
+            failing[w] ^= missing[w]
+        n, block.n_passing, block.n_failing = block.n_fractions_of[node], 0, 0
         block.n_fractions_of[passed] = block.n_fractions_of[failed] = 0
         if self.follows_surrogates:
             self.surrogates.follow(self.answers, &block.bits, index, missing, passing, failing)
         else:
-            self._divide(block, node, index, missing, passed, failed)
+            if needed > block.room:
+                moved = <Fraction *> realloc(block.fractions, 2 * needed * sizeof(Fraction))
+                if moved == NULL:
+                    block.failed = True
+                    return 0
+                block.fractions, block.room = moved, 2 * needed
+            for i in range(block.fractions_of[node], block.fractions_of[node] + n):
+                part = block.fractions[i]
+                if lacking != NULL and has_bit(lacking, part.row):
+                    divide_one(block, part.row, part.weight, fraction_of(part.weight, share))
+                else:
+                    divide_one(block, part.row, part.weight,
+                               part.weight * has_bit(column, part.row))
+            for w in range(block.bits.n_words):
+                word = missing[w]
+                while word:
+                    row = <int32_t> (64 * w + lowest_bit(word))
+                    divide_one(block, row, WHOLE, share)
+                    self._begin_fraction(block, node, row)
+                    word &= word - 1
+            n = block.n_fractions + block.n_passing
+            memcpy(block.fractions + n, block.failing, block.n_failing * sizeof(Fraction))
+            block.fractions_of[passed] = block.n_fractions
+            block.n_fractions_of[passed] = block.n_passing
+            block.fractions_of[failed] = n
+            block.n_fractions_of[failed] = block.n_failing
+            block.n_fractions = n + block.n_failing
         for w in range(block.bits.n_words):
             any_passed |= passing[w]
             any_failed |= failing[w]
         return ((any_passed != 0 or block.n_fractions_of[passed] > 0)
                 + 2 * (any_failed != 0 or block.n_fractions_of[failed] > 0))
 
-    cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
-                            uint64_t *missing) noexcept nogil:
-        """Move the positions that lack the value of a test from those that fail it."""
-        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, test)
-        cdef Py_ssize_t w
-        for w in range(block.bits.n_words):
-            missing[w] = failing[w] & lacking[w] if lacking != NULL else 0
-            failing[w] ^= missing[w]
-
-    cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t index,
-                      const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:
-        """Divide the weight of fractions, and of positions that now lack a value."""
-        cdef uint32_t share = <uint32_t> rint(self.shares[index] * WHOLE)
-        cdef const uint64_t *column = block.bits.columns + self.test[index] * BLOCK_WORDS
-        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, self.test[index])
-        cdef Py_ssize_t i, w, n = block.n_fractions_of[node]
-        cdef Fraction part
-        cdef uint64_t word
-        cdef int32_t row
-        if not make_room(block):
-            return
-        block.n_passing = block.n_failing = 0
-        for i in range(block.fractions_of[node], block.fractions_of[node] + n):
-            part = block.fractions[i]
-            if lacking != NULL and has_bit(lacking, part.row):
-                divide_one(block, part.row, part.weight, fraction_of(part.weight, share))
-            else:
-                divide_one(block, part.row, part.weight, part.weight * has_bit(column, part.row))
-        for w in range(block.bits.n_words):
-            word = missing[w]
-            while word:
-                row = <int32_t> (64 * w + lowest_bit(word))
-                divide_one(block, row, WHOLE, share)
-                self._begin_fraction(block, node, row)
-                word &= word - 1
-        n = block.n_fractions + block.n_passing
-        memcpy(block.fractions + n, block.failing, block.n_failing * sizeof(Fraction))
-        block.fractions_of[passed] = block.n_fractions
-        block.n_fractions_of[passed] = block.n_passing
-        block.fractions_of[failed] = n
-        block.n_fractions_of[failed] = block.n_failing
-        block.n_fractions = n + block.n_failing
-
     cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil:
         """Note that a position is divided at a node; subclasses may need to."""
-
-    cdef Py_ssize_t _split_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
-                                    int32_t passed, int32_t failed,
-                                    Py_ssize_t n_members) noexcept nogil:
-        cdef Py_ssize_t n = self.n_extended
-        cdef int32_t lag = label_test // <int32_t> (self.n_labels + 1)
-        cdef int32_t symbol = label_test % <int32_t> (self.n_labels + 1)
-        cdef const uint8_t *old = block.members + block.contexts_of[node] * n
-        cdef uint8_t *new = block.members + n_members * n
-        split_members(old, &self.symbols[0, lag], self.symbols.shape[1], symbol, n, new, new + n)
-        block.set_of[passed] = block.set_of[failed] = block.set_of[node]
-        block.fractions_of[passed] = block.fractions_of[failed] = block.fractions_of[node]
-        block.n_fractions_of[passed] = block.n_fractions_of[failed] = block.n_fractions_of[node]
-        block.contexts_of[passed] = <int32_t> n_members
-        block.contexts_of[failed] = <int32_t> n_members + 1
-        return n_members + 2
 
     cdef void _add_leaf(self, Block *block, Py_ssize_t node, double value, int32_t class_,
                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
         """Add a leaf's value to the positions that reach it."""
         cdef const uint64_t *members = block.set_of[node]
         cdef const Fraction *fractions = block.fractions + block.fractions_of[node]
-        cdef Py_ssize_t w, i
+        cdef const int64_t *starts = &self.depth_starts[0]
+        cdef Py_ssize_t w, i, order = self.depth_starts.shape[0] - 1
+        cdef int32_t row = block.contexts_of[node]
         cdef uint64_t word
-        self._list_contexts(block, node)
+        if block.listed != row:
+            # Find the contexts that receive the value; where most do, others lose it again.
+            block.listed = row
+            block.is_everywhere = block.is_shared = row == 0
+            if row:
+                block.n_where = list_rarer(
+                    block.members + row * self.n_extended, n_contexts_at(starts, <uint8_t> order),
+                    &block.is_shared, block.where)
         for w in range(block.bits.n_words):
             word = members[w]
             while word:
@@ -322,20 +302,6 @@ cdef class Evaluator:
         for i in range(block.n_fractions_of[node] if block.has_missing else 0):
             self._add_value(block, fractions[i].row, value_of_fraction(value, fractions[i].weight),
                             class_, depth, scores)
-
-    cdef void _list_contexts(self, Block *block, Py_ssize_t node) noexcept nogil:
-        """Find the contexts that receive a leaf's value; where most do, others lose it again."""
-        cdef int32_t row = block.contexts_of[node]
-        cdef Py_ssize_t depth = self.depth_starts.shape[0] - 1
-        if block.listed == row:
-            return
-        block.listed = row
-        block.is_everywhere = block.is_shared = row == 0
-        if row:
-            block.n_where = list_rarer(
-                block.members + row * self.n_extended,
-                n_contexts_at(&self.depth_starts[0], <uint8_t> depth), &block.is_shared,
-                block.where)
 
     cdef inline void _add_value(self, Block *block, Py_ssize_t i, double value, int32_t class_,
                                 const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
@@ -362,19 +328,6 @@ cdef class Evaluator:
 
 cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:
     return words[i >> 6] >> (i & 63) & 1
-
-
-cdef bint make_room(Block *block) noexcept nogil:
-    """Make room for the fractions of two more nodes."""
-    cdef Fraction *moved
-    cdef Py_ssize_t needed = block.n_fractions + 2 * block.bits.size
-    if needed > block.room:
-        moved = <Fraction *> realloc(block.fractions, 2 * needed * sizeof(Fraction))
-        block.failed = block.failed or moved == NULL
-        if moved != NULL:
-            block.fractions = moved
-            block.room = 2 * needed
-    return not block.failed
 
 
 cdef inline void divide_one(Block *block, int32_t row, uint32_t weight,

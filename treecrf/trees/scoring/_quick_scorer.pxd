@@ -30,7 +30,6 @@ cdef class QuickScorer:
     cdef Py_ssize_t n_steps(self, const Bits *block) noexcept nogil
     cdef void add_block(self, const Bits *block, const uint8_t *depth, uint64_t *reach,
                         double **rows, Py_ssize_t class_size) noexcept nogil
-    cdef void _exclude(self, const Bits *block, uint64_t *reach) noexcept nogil
     cdef void _add(self, Py_ssize_t class_, const uint64_t *reach, Py_ssize_t depth,
                    double *row) noexcept nogil
     cdef void _add_groups(self, const Tree *tree, uint64_t reach, const double *values,

@@ -42,28 +42,20 @@ cdef class QuickScorer:
                                        np.arange(self.n_labels + 1)).astype(np.int32)
         numbers, remaining, sensitive = number_leaves(packed)
         on_window = (packed.test_of_node >= 0) & (packed.test_of_node < len(packed.tests))
-        self._set_entries(packed, on_window, place, remaining)
-        trees = np.zeros((len(n_contexts), self.n_trees), dtype=TREE)
-        trees["sensitive"] = sensitive[order]
-        trees["first_value"] = self._set_values(packed, numbers)[order]
-        self.groups = grouped(packed, order, remaining, passing, n_contexts, trees)
-        self.trees = trees
-
-    def _set_entries(self, packed, on_window, place, remaining):
-        """Sort the nodes by their tests of the window."""
         nodes = np.flatnonzero(on_window)
         nodes = nodes[np.argsort(packed.test_of_node[nodes], kind="stable")]
         self.tests = np.searchsorted(packed.test_of_node[nodes],
                                      np.arange(self.n_tests + 1)).astype(np.int32)
         self.entry_trees = np.repeat(place, np.diff(packed.starts))[nodes]
         self.entry_leaves = remaining[nodes]
-
-    def _set_values(self, packed, numbers):
-        """Sort the values of leaves by their numbers; return the place of each tree's first."""
         leaves = np.flatnonzero(packed.test_of_node < 0)
         tree_of = np.repeat(np.arange(self.n_trees), np.diff(packed.starts))[leaves]
         self.values = packed.nodes["leaf"][leaves[np.lexsort((numbers[leaves], tree_of))]]
-        return np.searchsorted(tree_of, np.arange(self.n_trees))
+        trees = np.zeros((len(n_contexts), self.n_trees), dtype=TREE)
+        trees["sensitive"] = sensitive[order]
+        trees["first_value"] = np.searchsorted(tree_of, np.arange(self.n_trees))[order]
+        self.groups = grouped(packed, order, remaining, passing, n_contexts, trees)
+        self.trees = trees
 
     cdef Py_ssize_t n_steps(self, const Bits *block) noexcept nogil:
         """Count the nodes whose tests hold, over the positions of a block."""
@@ -79,19 +71,10 @@ cdef class QuickScorer:
 
         ``reach`` has room for a word for every position and tree.
         """
-        cdef Py_ssize_t i, v
-        memset(reach, 255, block.size * self.n_trees * sizeof(uint64_t))
-        self._exclude(block, reach)
-        # Class by class, so that the leaves of its trees stay in the cache.
-        for v in range(self.n_labels):
-            for i in range(block.size):
-                self._add(v, reach + i * self.n_trees, depth[i], rows[i] + v * class_size)
-
-    cdef void _exclude(self, const Bits *block, uint64_t *reach) noexcept nogil:
-        """Exclude the leaves that are out of reach for the tests of the window."""
-        cdef Py_ssize_t k, e
+        cdef Py_ssize_t i, v, k, e
         cdef uint64_t positions
         cdef uint64_t *of_position
+        memset(reach, 255, block.size * self.n_trees * sizeof(uint64_t))
         for k in range(self.n_tests):
             positions = block.columns[k]
             while positions:
@@ -99,6 +82,10 @@ cdef class QuickScorer:
                 for e in range(self.tests[k], self.tests[k + 1]):
                     of_position[self.entry_trees[e]] &= self.entry_leaves[e]
                 positions &= positions - 1
+        # Class by class, so that the leaves of its trees stay in the cache.
+        for v in range(self.n_labels):
+            for i in range(block.size):
+                self._add(v, reach + i * self.n_trees, depth[i], rows[i] + v * class_size)
 
     cdef void _add(self, Py_ssize_t class_, const uint64_t *reach, Py_ssize_t depth,
                    double *row) noexcept nogil:

@@ -40,6 +40,10 @@ cdef extern from "trees/scoring/leaf_updates.h" nogil:
                         const int32_t *added, const int32_t *where, Py_ssize_t n_where)
 
 
+# Units of 2**-20 in 1.
+cdef double UNITS = 1048576.0
+
+
 cdef struct Run:
     # A block of rows, and working memory. `block` comes first: a pointer to it is one to the run.
     Block block
@@ -57,64 +61,48 @@ cdef struct Run:
     int64_t *next_postings
 
 
-cdef inline int32_t units_of(double value) noexcept nogil:
-    """Return a leaf's value in units of 2**-20."""
-    return <int32_t> (value * 1048576.0)
-
-
 @cython.final
 cdef class PartsEvaluator(Evaluator):
     """Evaluator that adds trees to scores in parts."""
 
     cdef ColumnAnswers column_answers
     cdef Py_ssize_t order
+    cdef readonly bint tests_labels      # whether any tree tests previous labels
     cdef int32_t[:, ::1] defaults        # of each tree and extended context
     cdef int32_t[::1] main_contexts      # of each tree; -1 if it tests no labels
 
     def __init__(self, packed, symbols, depth_starts, bint follows_surrogates, columns,
                  bint has_missing):
         super().__init__(packed, symbols, depth_starts, 0, follows_surrogates, False)
-        cdef Py_ssize_t n_trees = self.classes.shape[0], tree
+        cdef Py_ssize_t n_trees = self.classes.shape[0], tree, e, node, start, n_contexts
+        cdef int32_t[::1] n_passed
+        cdef bint has_tests
         self.column_answers = ColumnAnswers(packed.tests, self.answers, columns, has_missing)
         self.order = self.depth_starts.shape[0] - 1
+        n_contexts = n_contexts_at(&self.depth_starts[0], <uint8_t> self.order)
+        n_passed = np.zeros(n_contexts, dtype=np.int32)
         self.defaults = np.zeros((n_trees, self.n_extended), dtype=np.int32)
         self.main_contexts = np.full(n_trees, -1, dtype=np.int32)
         for tree in range(n_trees):
-            self._find_defaults(tree)
-            self._find_main_context(tree)
-
-    @property
-    def tests_labels(self):
-        """Whether any tree tests previous labels."""
-        return bool((np.asarray(self.main_contexts) >= 0).any())
-
-    def _find_defaults(self, Py_ssize_t tree):
-        """Send each context down a tree in which all window tests fail."""
-        cdef Py_ssize_t e, node, start = self.starts[tree]
-        for e in range(self.n_extended):
-            node = 0
-            while self.true_child[start + node] >= 0:
-                if self._passes(self.test[start + node], e):
-                    node = self.true_child[start + node]
-                else:
-                    node = self.false_child[start + node]
-            self.defaults[tree, e] = units_of(self.values[start + node])
-
-    def _find_main_context(self, Py_ssize_t tree):
-        """Find a context that passes the fewest label tests of a tree, if it has any."""
-        cdef Py_ssize_t e, node
-        cdef Py_ssize_t n_contexts = n_contexts_at(&self.depth_starts[0], <uint8_t> self.order)
-        passed = np.zeros(n_contexts, dtype=np.int32)
-        cdef int32_t[::1] n_passed = passed
-        cdef bint has_tests = False
-        for node in range(self.starts[tree], self.starts[tree + 1]):
-            if self.true_child[node] < 0 or self.test[node] < self.n_columns:
-                continue
-            has_tests = True
-            for e in range(n_contexts):
-                n_passed[e] += self._passes(self.test[node], e)
-        if has_tests:
-            self.main_contexts[tree] = passed.argmin()
+            start, has_tests = self.starts[tree], False
+            for e in range(self.n_extended):
+                node = 0
+                while self.true_child[start + node] >= 0:
+                    if self._passes(self.test[start + node], e):
+                        node = self.true_child[start + node]
+                    else:
+                        node = self.false_child[start + node]
+                self.defaults[tree, e] = <int32_t> (self.values[start + node] * UNITS)
+            n_passed[:] = 0
+            for node in range(start, self.starts[tree + 1]):
+                if self.true_child[node] < 0 or self.test[node] < self.n_columns:
+                    continue
+                has_tests = True
+                for e in range(n_contexts):
+                    n_passed[e] += self._passes(self.test[node], e)
+            if has_tests:
+                self.main_contexts[tree] = np.argmin(n_passed)
+                self.tests_labels = True
 
     cdef bint _passes(self, int32_t test, Py_ssize_t e) noexcept nogil:
         """Return whether an extended context passes a test of a label; False for window tests."""
@@ -140,15 +128,27 @@ cdef class PartsEvaluator(Evaluator):
         """
         cdef int32_t[:, ::1] state = parts.state
         cdef int32_t[:, :, ::1] rest = parts.rest
-        cdef Py_ssize_t tree, next_, max_size = BLOCK
+        cdef Py_ssize_t tree, next_, p, i
+        cdef Py_ssize_t max_size = MISSING_BLOCK if self.column_answers.has_missing else BLOCK
         cdef int32_t class_
         cdef Run run
-        if self.column_answers.has_missing:
-            max_size = MISSING_BLOCK
         with nogil:
             self._open_run(&run, rows[first])
             while first < last and not run.block.failed:
-                next_ = self._begin(&run, rows, depth, first, last, max_size)
+                p, i = first, 0
+                memset(run.inside, 0, BLOCK_WORDS * sizeof(uint64_t))
+                memset(run.deep, 0, BLOCK_WORDS * sizeof(uint64_t))
+                run.all_deep = True
+                while p < last and rows[p] - rows[first] < max_size:
+                    i = rows[p] - rows[first]
+                    run.position[i] = <int32_t> p
+                    run.depth[i] = depth[p]
+                    run.inside[i >> 6] |= <uint64_t> 1 << (i & 63)
+                    run.deep[i >> 6] |= <uint64_t> (depth[p] == self.order) << (i & 63)
+                    run.all_deep &= depth[p] == self.order
+                    p += 1
+                next_ = p
+                begin_bits(&run.block.bits, rows[first], i + 1)
                 run.block.has_missing = self.column_answers.fill(&run.block.bits,
                                                                  run.next_postings)
                 for tree in range(self.classes.shape[0]):
@@ -156,7 +156,8 @@ cdef class PartsEvaluator(Evaluator):
                     run.state = &state[class_, 0]
                     run.rest = NULL if rest is None else &rest[class_, 0, 0]
                     self._route_tree(&run, tree)
-                    self._add_sums(&run, rows, first, next_)
+                    for p in range(first, next_):
+                        run.state[p] += run.sums[rows[p] - run.block.bits.first]
                 first = next_
             free(run.next_postings)
             free_block(&run.block)
@@ -177,65 +178,34 @@ cdef class PartsEvaluator(Evaluator):
         run.next_postings = self.column_answers.open(row)
         run.block.failed = run.block.failed or memory.failed or run.next_postings == NULL
 
-    cdef Py_ssize_t _begin(self, Run *run, const int32_t[::1] rows, const uint8_t[::1] depth,
-                           Py_ssize_t first, Py_ssize_t last, Py_ssize_t max_size) noexcept nogil:
-        """Begin a block of rows; returns the first position after it."""
-        cdef Py_ssize_t p = first, i = 0
-        memset(run.inside, 0, BLOCK_WORDS * sizeof(uint64_t))
-        memset(run.deep, 0, BLOCK_WORDS * sizeof(uint64_t))
-        run.all_deep = True
-        while p < last and rows[p] - rows[first] < max_size:
-            i = rows[p] - rows[first]
-            run.position[i] = <int32_t> p
-            run.depth[i] = depth[p]
-            run.inside[i >> 6] |= <uint64_t> 1 << (i & 63)
-            run.deep[i >> 6] |= <uint64_t> (depth[p] == self.order) << (i & 63)
-            run.all_deep &= depth[p] == self.order
-            p += 1
-        begin_bits(&run.block.bits, rows[first], i + 1)
-        return p
-
     cdef void _route_tree(self, Run *run, Py_ssize_t tree) noexcept nogil:
         cdef Block *block = &run.block
-        cdef Py_ssize_t i, start = self.starts[tree]
+        cdef Py_ssize_t i, e, start = self.starts[tree], context = self.main_contexts[tree]
+        cdef const int32_t *defaults = &self.defaults[tree, 0]
+        cdef const uint8_t *members
         cdef int32_t units, shared
         memset(run.sums, 0, block.bits.n_words * 64 * sizeof(int32_t))
         self._split_all(block, tree)
         for i in range(self.starts[tree + 1] - start):
             if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
                 continue
-            units = units_of(self.values[start + i])
-            if self.main_contexts[tree] < 0:
-                shared = units - self.defaults[tree, 0]
+            units = <int32_t> (self.values[start + i] * UNITS)
+            if context < 0:
+                shared = units - defaults[0]
             else:
-                shared = self._find_added(run, i, units)
+                members = self._contexts_of(block, i)
+                shared = (units - defaults[context]) * members[context]
+                for e in range(self.n_extended):
+                    run.added[e] = (units - defaults[e]) * members[e] - shared
             if shared:
                 add_to_members(run.sums, block.set_of[i], block.bits.n_words, shared)
-            if self.main_contexts[tree] >= 0:
+            if context >= 0:
                 self._add_to_rest(run, block.set_of[i])
             if block.has_missing:
                 self._add_fractions(run, i, self.values[start + i])
 
-    cdef void _add_sums(self, Run *run, const int32_t[::1] rows, Py_ssize_t first,
-                        Py_ssize_t last) noexcept nogil:
-        """Add the values that all contexts receive to the state."""
-        cdef Py_ssize_t p
-        cdef const int32_t *sums = run.sums - run.block.bits.first
-        for p in range(first, last):
-            run.state[p] += sums[rows[p]]
-
     cdef const uint8_t *_contexts_of(self, const Block *block, Py_ssize_t node) noexcept nogil:
         return block.members + block.contexts_of[node] * self.n_extended
-
-    cdef int32_t _find_added(self, Run *run, Py_ssize_t node, int32_t units) noexcept nogil:
-        """Find the additions of a leaf to single contexts; returns that to all contexts."""
-        cdef const uint8_t *members = self._contexts_of(&run.block, node)
-        cdef const int32_t *defaults = &self.defaults[run.block.tree, 0]
-        cdef Py_ssize_t e, context = self.main_contexts[run.block.tree]
-        cdef int32_t shared = (units - defaults[context]) * members[context]
-        for e in range(self.n_extended):
-            run.added[e] = (units - defaults[e]) * members[e] - shared
-        return shared
 
     cdef void _add_to_rest(self, Run *run, const uint64_t *set_) noexcept nogil:
         """Add the additions of a leaf to the single contexts of its members."""
@@ -293,7 +263,7 @@ cdef class PartsEvaluator(Evaluator):
         cdef Py_ssize_t i, e
         cdef int32_t units
         for i in range(block.n_fractions_of[node]):
-            units = units_of(value_of_fraction(value, fractions[i].weight))
+            units = <int32_t> (value_of_fraction(value, fractions[i].weight) * UNITS)
             if block.contexts_of[node] == 0:
                 run.sums[fractions[i].row] += units
                 continue

@@ -26,7 +26,3 @@ cdef class Walker:
 
     cdef void add_block(self, const Bits *block, const uint8_t *depth, Walk *walks, double **rows,
                         Py_ssize_t class_size) noexcept nogil
-    cdef void _walk(self, const Bits *block, Py_ssize_t tree, const uint8_t *depth, Walk *walks,
-                    double **rows, Py_ssize_t to_class) noexcept nogil
-    cdef Py_ssize_t _separate(self, Walk *walks, Py_ssize_t i, Py_ssize_t n, const Node *node,
-                              uint8_t depth) noexcept nogil

@@ -69,60 +69,51 @@ cdef class Walker:
 
     cdef void add_block(self, const Bits *block, const uint8_t *depth, Walk *walks, double **rows,
                         Py_ssize_t class_size) noexcept nogil:
-        """Add the trees' values to the scores of a block of positions.
+        """Add the trees' values to the scores of a block of positions, a step of each at a time.
 
         ``rows`` holds the scores of each position for the first class, and ``class_size`` is their
         distance from those for the next class. ``walks`` has room for every position and context.
         """
-        cdef Py_ssize_t tree
-        for tree in range(self.classes.shape[0]):
-            self._walk(block, tree, depth, walks, rows, self.classes[tree] * class_size)
-
-    cdef void _walk(self, const Bits *block, Py_ssize_t tree, const uint8_t *depth, Walk *walks,
-                    double **rows, Py_ssize_t to_class) noexcept nogil:
-        """Take the positions down a tree, one step of each at a time."""
         cdef const Node *nodes = <const Node *> &self.nodes[0, 0]
         cdef const Node *node
         cdef const uint64_t *columns = block.columns
         cdef Walk *walk
-        cdef Py_ssize_t i, n = block.size, n_columns = self.n_columns
-        cdef uint64_t contexts
+        cdef Py_ssize_t tree, i, n, to_class
+        cdef Py_ssize_t n_columns = self.n_columns, n_tests = self.answers.n_tests
+        cdef uint64_t contexts, passing, failed
         cdef double value
         cdef double *row
-        for i in range(n):
-            walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[i]])
-        while n:
-            i = 0
-            while i < n:
-                walk = &walks[i]
-                node = nodes + walk.node
-                if node.test < 0:
-                    memcpy(&value, node.children, sizeof(double))
-                    row = rows[walk.position] + to_class
-                    contexts = walk.contexts
-                    while contexts:
-                        row[lowest_bit(contexts)] += value
-                        contexts &= contexts - 1
-                    n -= 1
-                    walks[i] = walks[n]
-                    continue
-                if node.test < n_columns:
-                    walk.node = node.children[columns[node.test] >> walk.position & 1]
-                else:
-                    n = self._separate(walks, i, n, node, depth[walk.position])
-                i += 1
-
-    cdef Py_ssize_t _separate(self, Walk *walks, Py_ssize_t i, Py_ssize_t n, const Node *node,
-                              uint8_t depth) noexcept nogil:
-        """Test a previous label; if contexts separate, there is one more walk."""
-        cdef uint64_t passing = self.passing[depth, node.test - self.answers.n_tests]
-        cdef uint64_t passed = walks[i].contexts & passing, failed = walks[i].contexts & ~passing
-        if passed and failed:
-            walks[n] = Walk(node.children[0], walks[i].position, failed)
-            walks[i].contexts = passed
-            n += 1
-        walks[i].node = node.children[passed != 0]
-        return n
+        for tree in range(self.classes.shape[0]):
+            to_class, n = self.classes[tree] * class_size, block.size
+            for i in range(n):
+                walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[i]])
+            while n:
+                i = 0
+                while i < n:
+                    walk = &walks[i]
+                    node = nodes + walk.node
+                    if node.test < 0:
+                        memcpy(&value, node.children, sizeof(double))
+                        row = rows[walk.position] + to_class
+                        contexts = walk.contexts
+                        while contexts:
+                            row[lowest_bit(contexts)] += value
+                            contexts &= contexts - 1
+                        n -= 1
+                        walks[i] = walks[n]
+                        continue
+                    if node.test < n_columns:
+                        walk.node = node.children[columns[node.test] >> walk.position & 1]
+                    else:
+                        passing = self.passing[depth[walk.position], node.test - n_tests]
+                        failed = walk.contexts & ~passing
+                        passing &= walk.contexts
+                        if passing and failed:  # the contexts separate
+                            walks[n] = Walk(node.children[0], walk.position, failed)
+                            walk.contexts = passing
+                            n += 1
+                        walk.node = node.children[passing != 0]
+                    i += 1
 
 
 def nodes_of(packed):

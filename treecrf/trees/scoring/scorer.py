@@ -9,7 +9,7 @@ sums are exact in any order. This module chooses among three that fill tables of
   more than ``MAX_MISSING`` of them have missing values.
 - `_lookup.LookupEvaluator` computes the leaf numbers of thousands of positions, bit by bit, and
   looks up the values of the leaves. Used for at least ``MIN_POSITIONS`` positions of the same
-  depth, with trees that `_programs.can_run` accepts, as nearly all are.
+  depth, with trees that `_lookup.can_run` accepts, as nearly all are.
 - `_walk.Walker` takes one position at a time down each tree, in all contexts at once. Used for
   fewer positions, which would take `LookupEvaluator` as long as hundreds.
 
@@ -38,14 +38,15 @@ from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED
 from treecrf.trees.growing.window_tests import missing_values
 from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
-from treecrf.trees.scoring._lookup import LookupEvaluator
-from treecrf.trees.scoring._programs import can_run, has_permutes
+from treecrf.trees.scoring._lookup import LookupEvaluator, can_run, has_permutes
 from treecrf.trees.scoring._quick_scorer import MAX_LEAVES, QuickScorer
 from treecrf.trees.scoring._route import PartsEvaluator
 from treecrf.trees.scoring._walk import Walker
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
+# Column of the tests of previous labels.
+LABEL = -2
 # Minimum number of trees for evaluators with a setup cost.
 MIN_TREES = 50
 # `Walker` represents contexts as the bits of a word; `LookupEvaluator` stores sums for each.
@@ -110,14 +111,25 @@ def find_distinct_tests(
     indices = np.empty(len(order), dtype=np.int32)
     indices[order] = np.arange(len(order))
     lookups = np.stack([kinds, offsets, slots, lows, highs])[:, order]
-    of_missing, missing = _missing_value_tests(columns[order], offsets[order], encoder)
+    # Missing-value tests follow the others.
+    columns, offsets, plan = columns[order], offsets[order], encoder.plan
+    missing, can_miss = np.full(len(order), -1), missing_values(plan, columns) >= 0
+    _, first, of_test = np.unique(
+        _keys(columns, offsets, encoder)[can_miss], return_index=True, return_inverse=True
+    )
+    missing[can_miss] = len(order) + of_test
+    columns, offsets = columns[can_miss][first], offsets[can_miss][first]
+    values, in_codes = missing_values(plan, columns), plan.storage[columns] == CODES
+    kinds = np.where(in_codes, CODE_EQUAL, LISTED)
+    slots = np.where(in_codes, plan.slots[columns], 0)
+    of_missing = np.stack([kinds, offsets, slots, values, values + 1])
     lookups = np.ascontiguousarray(np.hstack([lookups, of_missing]), dtype=np.int32)
     distinct = DistinctTests(
         *lookups,
         missing=np.append(missing, np.full(of_missing.shape[1], -1)).astype(np.int32),
         n_plain=int(is_plain.sum()),
         window=encoder.window,
-        n_ids=encoder.plan.n_all_ids,
+        n_ids=plan.n_all_ids,
     )
     return distinct, indices[which[: nodes.shape[1]]], indices[which[nodes.shape[1] :]]
 
@@ -126,26 +138,6 @@ def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndar
     """Return one number for each column and offset."""
     left, right = encoder.window
     return (columns + 1) * (left + right + 1) + offsets + left
-
-
-def _missing_value_tests(
-    columns: np.ndarray, offsets: np.ndarray, encoder: Encoder
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the missing-value tests of some tests, and the index of the one that belongs to each.
-
-    Missing-value tests follow the tests themselves.
-    """
-    plan, index = encoder.plan, np.full(len(columns), -1)
-    can_miss = missing_values(plan, columns) >= 0
-    keys = _keys(columns, offsets, encoder)[can_miss]
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    columns, offsets = columns[can_miss][first], offsets[can_miss][first]
-    index[can_miss] = len(index) + which
-    values = missing_values(plan, columns)
-    in_codes = plan.storage[columns] == CODES
-    kinds = np.where(in_codes, CODE_EQUAL, LISTED)
-    slots = np.where(in_codes, plan.slots[columns], 0)
-    return np.stack([kinds, offsets, slots, values, values + 1]), index
 
 
 @dataclass(frozen=True)
@@ -160,14 +152,9 @@ class PackedTrees:
     surrogates: np.ndarray  # index of each among tests
 
     @classmethod
-    def of(
-        cls,
-        nodes: dict[str, np.ndarray],
-        encoder: Encoder,
-        n_labels: int,
-        on_label: np.ndarray,
-    ) -> PackedTrees:
-        """Pack trees; ``on_label`` marks the nodes that test a previous label."""
+    def of(cls, nodes: dict[str, np.ndarray], encoder: Encoder, n_labels: int) -> PackedTrees:
+        """Pack trees."""
+        on_label = nodes["column"] == LABEL
         on_window = (nodes["true_child"] >= 0) & ~on_label
         names = ("column", "offset", "value")
         of_windows, of_surrogates = (
@@ -260,23 +247,19 @@ class Scorer:
         else:
             if len(missing):
                 self.add_with_missing(scoring, missing)
-            self._add_complete(scoring, missing)
-
-    def _add_complete(self, scoring: Scoring, missing: np.ndarray) -> None:
-        """Score all positions except those with missing values."""
-        is_complete = np.ones(len(scoring.depth), dtype=bool)
-        is_complete[missing] = False
-        few = []
-        for depth in range(self.order + 1):
-            positions = np.flatnonzero(is_complete & (scoring.depth == depth)).astype(np.int32)
-            if len(positions) < MIN_POSITIONS:
-                few.append(positions)
-            elif len(positions):
-                evaluator = self._lookup_at(depth)
-                scoring.take(positions, scoring.scores).run(evaluator, positions)
-        positions = np.concatenate(few) if few else is_complete[:0]
-        if len(positions):
-            scoring.take(positions, scoring.scores).run(self.walker, positions)
+            is_complete = np.ones(len(scoring.depth), dtype=bool)
+            is_complete[missing] = False
+            few = []
+            for depth in range(self.order + 1):
+                positions = np.flatnonzero(is_complete & (scoring.depth == depth)).astype(np.int32)
+                if len(positions) < MIN_POSITIONS:
+                    few.append(positions)
+                elif len(positions):
+                    evaluator = self._lookup_at(depth)
+                    scoring.take(positions, scoring.scores).run(evaluator, positions)
+            positions = np.concatenate(few) if few else is_complete[:0]
+            if len(positions):
+                scoring.take(positions, scoring.scores).run(self.walker, positions)
 
     def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
         """Score positions with missing values, which may go to both sides of a test."""
@@ -343,23 +326,19 @@ class Scorer:
     def _lookup_at(self, depth: int) -> LookupEvaluator:
         """Return the evaluator for many positions with this many labels before them."""
         key = depth, has_permutes()
+        packed = self.packed
         with self._lock:  # threads should not make the same evaluator twice
             if key not in self._lookups:
-                groups = self._groups_at(depth)
-                self._lookups[key] = LookupEvaluator(self.packed, self.n_given, groups, key[1])
+                on_label = packed.test_of_node >= len(packed.tests)
+                on_label &= self.order > 0  # given labels are tested like the window
+                trees = np.arange(len(packed.classes))
+                tree_of = np.repeat(trees, np.diff(packed.starts))[on_label]
+                tests = packed.test_of_node[on_label] - len(packed.tests)
+                symbols, starts = extended_contexts(packed.n_labels, self.order)
+                here = symbols[starts[depth] : starts[depth] + packed.n_labels**depth]
+                groups = groups_of(packed.classes, tree_of, tests, here, packed.n_labels)
+                self._lookups[key] = LookupEvaluator(packed, self.n_given, groups, key[1])
         return self._lookups[key]
-
-    def _groups_at(self, depth: int) -> Groups:
-        """Return the groups of the contexts of positions with this many labels before them."""
-        packed = self.packed
-        on_label = packed.test_of_node >= len(packed.tests)
-        on_label &= self.order > 0  # given labels are tested like the window
-        trees = np.arange(len(packed.classes))
-        tree_of = np.repeat(trees, np.diff(packed.starts))[on_label]
-        tests = packed.test_of_node[on_label] - len(packed.tests)
-        symbols, starts = extended_contexts(packed.n_labels, self.order)
-        here = symbols[starts[depth] : starts[depth] + packed.n_labels**depth]
-        return groups_of(packed.classes, tree_of, tests, here, packed.n_labels)
 
 
 class Router:
