@@ -248,25 +248,21 @@ cdef class TreeGrower:
         self.are_summed = (self.of_contexts is not None and not self.sums_rows
                            and self.of_contexts.begin(self.has_curvature))
         if self.are_summed:
-            self._sum_contexts(root)
+            # Sum up each context of all positions.
+            rows = &self.row_sets.sets[MISSING]
+            for d in range(2):
+                memcpy(rows.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
+                rows.n_whole = self.n_rows_of_depth[d]
+                if d == 0:
+                    self.members.gather(rows, self._contexts_of(root))
+                    self.of_contexts.add_starts(self.members)
+                else:
+                    self.members.list_rows(rows)
+                    self.of_contexts.add(self.members)
+            self.of_contexts.sum_into(root, self._contexts_of(root))
         else:
             self._gather(root)
             self.members.sum_into(root)
-
-    cdef void _sum_contexts(self, Node *root) noexcept nogil:
-        """Sum up each context of all positions."""
-        cdef Py_ssize_t d
-        cdef RowSet *rows = &self.row_sets.sets[MISSING]
-        for d in range(2):
-            memcpy(rows.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
-            rows.n_whole = self.n_rows_of_depth[d]
-            if d == 0:
-                self.members.gather(rows, self._contexts_of(root))
-                self.of_contexts.add_starts(self.members)
-            else:
-                self.members.list_rows(rows)
-                self.of_contexts.add(self.members)
-        self.of_contexts.sum_into(root, self._contexts_of(root))
 
     cdef bint _is_summed(self, const Node *node) noexcept nogil:
         """Return whether a node has all rows of its contexts, and the sums of each are known."""
@@ -576,44 +572,36 @@ cdef class TreeGrower:
 
     cdef void _add_leaves(self, double[:, ::1] scores) noexcept nogil:
         """Add the values of all leaves to the scores of their members."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, contexts
         cdef Node *node
+        cdef double values[MAX_NUMBER + 1]
+        cdef uint8_t n
         for i in range(self.contexts.n_sets):
             self.n_members[i] = 0
         for i in range(self.n_nodes):
             node = &self.nodes[i]
             if node.true_child < 0:
                 self.n_members[node.contexts] += self._rows_of(node).n_whole
-        for i in range(self.contexts.n_sets):
-            if self.n_members[i] > MIN_SHARE * 64 * self.n_words:
-                self._add_leaves_of(<int32_t> i, scores)
         for i in range(self.n_nodes):
             node = &self.nodes[i]
-            if (node.true_child < 0
-                    and self.n_members[node.contexts] <= MIN_SHARE * 64 * self.n_words):
+            if node.true_child < 0 and (
+                    self.n_members[node.contexts] <= MIN_SHARE * 64 * self.n_words
+                    or self._rows_of(node).n_fractions):
                 self._add_leaf(node, scores)
-
-    cdef void _add_leaves_of(self, int32_t contexts, double[:, ::1] scores) noexcept nogil:
-        """Add the values of the leaves with a set of contexts."""
-        cdef Py_ssize_t i
-        cdef Node *node
-        cdef double values[MAX_NUMBER + 1]
-        cdef uint8_t n = 0
-        for i in range(self.n_nodes):
-            node = &self.nodes[i]
-            if node.true_child >= 0 or node.contexts != contexts:
+        for contexts in range(self.contexts.n_sets):
+            if self.n_members[contexts] <= MIN_SHARE * 64 * self.n_words:
                 continue
-            if self._rows_of(node).n_fractions:
-                self._add_leaf(node, scores)
-                continue
-            n += 1
-            values[n] = leaf_value(node, &self.leaves)
-            self.members.number_rows(self._rows_of(node), n)
-            if n == MAX_NUMBER:
-                self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
-                n = 0
-        if n:
-            self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
+            n = 0
+            for i in range(self.n_nodes):
+                node = &self.nodes[i]
+                if (node.true_child < 0 and node.contexts == contexts
+                        and not self._rows_of(node).n_fractions):
+                    n += 1
+                    values[n] = leaf_value(node, &self.leaves)
+                    self.members.number_rows(self._rows_of(node), n)
+                if n == MAX_NUMBER or (n and i == self.n_nodes - 1):
+                    self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
+                    n = 0
 
     cdef void _add_leaf(self, const Node *node, double[:, ::1] scores) noexcept nogil:
         self.members.add_leaf(self._rows_of(node), self._contexts_of(node),

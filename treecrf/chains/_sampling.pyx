@@ -219,11 +219,6 @@ cdef class Sample:
                                             <int32_t> c, <int32_t> min(t, self.order), random)
         vector.n += 1
 
-    cdef void begin_sequence(self) noexcept nogil:
-        cdef Py_ssize_t v
-        for v in range(self.n_labels):
-            self.vectors[v].begin = self.vectors[v].n
-
     cdef void reverse_sequence(self) noexcept nogil:
         """Reverse the order of the examples of the current sequence."""
         cdef Py_ssize_t v, low, high
@@ -460,7 +455,7 @@ cdef class LikelihoodKernel:
         cdef Test test
         cdef Sample sample
         cdef bint bounded = self.bounded, is_unknown, counts
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, v
         cdef uint64_t key
         try:
             sample = Sample(chain.shape.n_labels, self.order)
@@ -477,7 +472,8 @@ cdef class LikelihoodKernel:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
                 key = mixed_with(self.keys[i], iteration_key)
-                sample.begin_sequence()
+                for v in range(sample.n_labels):
+                    sample.vectors[v].begin = sample.vectors[v].n
                 is_unknown = self.unknown is not None and self.unknown[i]
                 counts = has_weight(weights, self.offsets[i], self.offsets[i + 1])
                 if is_unknown:

@@ -141,15 +141,12 @@ class UnknownLabels:
         """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
         if isinstance(scores, ScoreParts):
             restricted, conditional = scores.restricted(self.candidates), np.empty(len(likelihoods))
-            # Runs of neighboring chains.
-            starts = np.flatnonzero(np.diff(self.numbers, prepend=-2) > 1)
-            ends = np.append(starts[1:], len(self.numbers)) - 1
-            runs_of_chains = zip(self.numbers[starts], self.numbers[ends] + 1, strict=True)
+            neighbors = np.split(self.numbers, np.flatnonzero(np.diff(self.numbers) > 1) + 1)
             self.threads.map(
                 lambda run: _inference.log_likelihood(
-                    restricted, self.chains, self.codes, *run, conditional
+                    restricted, self.chains, self.codes, run[0], run[-1] + 1, conditional
                 ),
-                list(runs_of_chains),
+                [run for run in neighbors if len(run)],
             )
             likelihoods[self.numbers] -= conditional[self.numbers]
             return

@@ -314,8 +314,18 @@ cdef class CachedScores(TreeScores):
     cdef void _insert(self, const Request *request, Py_ssize_t s) noexcept nogil:
         """Make an entry for a context that is not cached."""
         cdef Py_ssize_t i, v, entry, row = self._row(request)
-        cdef int32_t plane = self._free_plane(row)
-        cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
+        cdef Py_ssize_t rank, oldest = 0, n = self.n_cached[row]
+        cdef int32_t plane = <int32_t> n
+        if n == self.n_planes:
+            # Make room in place of the least recently used context.
+            for i in range(1, n):
+                if self.used[self._entry(i, row)] < self.used[self._entry(oldest, row)]:
+                    oldest = i
+            plane = self.ranking[oldest * self.n_rows + row]
+            for i in range(oldest, n - 1):
+                self.ranking[i * self.n_rows + row] = self.ranking[(i + 1) * self.n_rows + row]
+            self.n_cached[row] -= 1
+        rank = self._rank(row, request.contexts[s])
         for i in range(self.n_cached[row], rank, -1):
             self.ranking[i * self.n_rows + row] = self.ranking[(i - 1) * self.n_rows + row]
         self.ranking[rank * self.n_rows + row] = plane
@@ -330,21 +340,6 @@ cdef class CachedScores(TreeScores):
             write_symbols(request.contexts[s], request.depth, self.n_labels, self.order,
                           &self.labels_[0, entry], self.n_entries)
         request.entries[s] = entry
-
-    cdef int32_t _free_plane(self, Py_ssize_t row) noexcept nogil:
-        """Return a free plane at a row, if necessary of the least recently used context."""
-        cdef Py_ssize_t i, oldest = 0, n = self.n_cached[row]
-        cdef int32_t plane
-        if n < self.n_planes:
-            return <int32_t> n
-        for i in range(1, n):
-            if self.used[self._entry(i, row)] < self.used[self._entry(oldest, row)]:
-                oldest = i
-        plane = self.ranking[oldest * self.n_rows + row]
-        for i in range(oldest, n - 1):
-            self.ranking[i * self.n_rows + row] = self.ranking[(i + 1) * self.n_rows + row]
-        self.n_cached[row] -= 1
-        return plane
 
     cdef void _store(self, const Request *request) noexcept nogil:
         cdef Py_ssize_t k, s, v

@@ -191,74 +191,51 @@ class WeightedConjunctions:
 
 
 def conjunctions_of(forest: Forest, encoder: Encoder) -> WeightedConjunctions:
-    """Flatten a forest: merge equal conjunctions and add their weights."""
-    keys: dict[bytes, int] = {}
+    """Flatten a forest: merge equal conjunctions and add their weights.
+
+    Sums of 0, and conjunctions without other sums, are left out.
+    """
+    numbers: dict[bytes, int] = {}  # of the distinct conjunctions
     masks = [np.ones((1, forest.order, forest.n_labels + 1), dtype=bool)]
     conjunctions, labels, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for first, last in _runs(forest):
-        some = forest.some(first, last)
-        packed = some.pack()
+    sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_LEAVES, prepend=0)).tolist()
+    for first, last in pairwise([0, *cuts, len(sizes)]):
+        if first == last:
+            continue
+        packed = forest.some(first, last).pack()
         leaves, paths = leaves_of(packed), paths_of(packed)
         of_trees = np.arange(first, last) % forest.n_labels
         labels.append(np.repeat(of_trees, np.diff(packed["starts"]))[leaves])
         values.append(packed["leaf"][leaves])
         masks.append(label_masks(paths, len(leaves), forest.n_labels, forest.order))
-        conjunctions.append(_number(window_literals(paths, encoder), len(leaves), keys))
-    parts = (np.concatenate(part) for part in (conjunctions, masks, labels, values))
-    return _merged(list(keys), *parts)
-
-
-def _runs(forest: Forest) -> list[tuple[int, int]]:
-    """Return the runs of trees with at most about `MAX_LEAVES` leaves each."""
-    sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
-    ends = np.cumsum(sizes)
-    cuts = np.flatnonzero(np.diff(ends // MAX_LEAVES, prepend=0)).tolist()
-    return [(a, b) for a, b in pairwise([0, *cuts, len(sizes)]) if a < b]
-
-
-def _number(literals: Literals, n_leaves: int, keys: dict[bytes, int]) -> np.ndarray:
-    """Return the index of each leaf's conjunction; new conjunctions are added to ``keys``."""
-    columns = (literals.column, literals.offset, literals.value, literals.holds)
-    table = np.stack(columns, axis=1).astype(np.int32)
-    ends = np.searchsorted(literals.leaf, np.arange(n_leaves + 1)) * LITERAL_BYTES
-    content = table.tobytes()
-    return np.array(
-        [keys.setdefault(content[a:b], len(keys)) for a, b in pairwise(ends.tolist())],
-        dtype=np.int64,
-    )
-
-
-def _merged(
-    keys: list[bytes],
-    conjunctions: np.ndarray,
-    masks: np.ndarray,
-    labels: np.ndarray,
-    values: np.ndarray,
-) -> WeightedConjunctions:
-    """Add the values of leaves with the same conjunction, contexts and label.
-
-    Sums of 0, and conjunctions without other sums, are left out. The first of ``masks`` is for
-    all contexts; the masks of the leaves follow.
-    """
-    masks, sets = _distinct_sets(masks)
-    table = np.stack([conjunctions, sets, labels], axis=1)
+        literals = window_literals(paths, encoder)
+        columns = (literals.column, literals.offset, literals.value, literals.holds)
+        content = np.stack(columns, axis=1).astype(np.int32).tobytes()
+        ends = np.searchsorted(literals.leaf, np.arange(len(leaves) + 1)) * LITERAL_BYTES
+        of_leaves = [
+            numbers.setdefault(content[a:b], len(numbers)) for a, b in pairwise(ends.tolist())
+        ]
+        conjunctions.append(np.array(of_leaves, dtype=np.int64))
+    distinct_masks, sets = _distinct_sets(np.concatenate(masks))
+    table = np.stack([np.concatenate(conjunctions), sets, np.concatenate(labels)], axis=1)
     entries, which = np.unique(table, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    weights = np.bincount(which, values, minlength=len(entries)).astype(np.float64)
+    weights = np.bincount(which, np.concatenate(values), len(entries)).astype(np.float64)
     kept = weights != 0
     used, of_entries = np.unique(entries[kept, 0], return_inverse=True)
-    keys = [keys[k] for k in used.tolist()]
+    every = list(numbers)
+    keys = [every[k] for k in used.tolist()]
     new_index = np.where(kept, np.cumsum(kept) - 1, -1)
+    ends = np.cumsum([0, *(len(key) // LITERAL_BYTES for key in keys)])
     return WeightedConjunctions(
-        starts=np.append(0, np.cumsum([len(key) // LITERAL_BYTES for key in keys])).astype(
-            np.int64
-        ),
+        starts=ends.astype(np.int64),
         literals=np.frombuffer(b"".join(keys), dtype=np.int32).reshape(-1, 4),
         conjunctions=of_entries.astype(np.int32),
         sets=entries[kept, 1].astype(np.int32),
         labels=entries[kept, 2].astype(np.int32),
         weights=weights[kept],
-        masks=masks,
+        masks=distinct_masks,
         entry_of_leaf=new_index[which].astype(np.int32),
     )
 

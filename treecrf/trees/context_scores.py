@@ -54,20 +54,7 @@ class Nodes:
         new.trees = forest.trees[len(self.roots) :]
         packed = new.pack()
         starts, n_nodes = packed["starts"], len(self.nodes.array)
-        self.nodes.extend(self._pack_nodes(packed))
-        self.surrogates.extend(self._pack_surrogates(packed))
-        self.roots = np.append(self.roots, n_nodes + starts[:-1]).astype(np.int32)
-        self.max_nodes = max(self.max_nodes, np.diff(starts).max(initial=0))
-
-    def plant_in(self, scores: TreeScores) -> None:
-        """Set the trees of some scores."""
-        surrogates = self.surrogates.array if self.encoder.missing == "surrogate" else None
-        scores.plant(self.nodes.array, self.roots, surrogates, int(self.max_nodes))
-
-    def _pack_nodes(self, packed: dict[str, np.ndarray]) -> np.ndarray:
-        """Make nodes from the arrays of `Forest.pack`."""
-        starts = packed["starts"]
-        shift = len(self.nodes.array) + np.repeat(starts[:-1], np.diff(starts))
+        shift = n_nodes + np.repeat(starts[:-1], np.diff(starts))
         inner = packed["true_child"] >= 0
         on_label = packed["column"] == LABEL
         nodes = np.zeros(len(inner), NODE)
@@ -81,16 +68,21 @@ class Nodes:
         nodes["n_surrogates"] = n
         nodes["first_surrogate"] = len(self.surrogates.array) + np.cumsum(n) - n
         self._look_up(nodes, packed["column"], packed["value"], inner & ~on_label)
-        return nodes
-
-    def _pack_surrogates(self, packed: dict[str, np.ndarray]) -> np.ndarray:
-        nodes = np.zeros(len(packed["reversed"]), NODE)
-        nodes["offset"] = packed["surrogate_offset"]
-        nodes["passed"] = ~packed["reversed"].astype(bool)
-        nodes["failed"] = packed["reversed"]
+        self.nodes.extend(nodes)
+        surrogates = np.zeros(len(packed["reversed"]), NODE)
+        surrogates["offset"] = packed["surrogate_offset"]
+        surrogates["passed"] = ~packed["reversed"].astype(bool)
+        surrogates["failed"] = packed["reversed"]
         columns, values = packed["surrogate_column"], packed["surrogate_value"]
-        self._look_up(nodes, columns, values, np.ones(len(nodes), dtype=bool))
-        return nodes
+        self._look_up(surrogates, columns, values, np.ones(len(surrogates), dtype=bool))
+        self.surrogates.extend(surrogates)
+        self.roots = np.append(self.roots, n_nodes + starts[:-1]).astype(np.int32)
+        self.max_nodes = max(self.max_nodes, np.diff(starts).max(initial=0))
+
+    def plant_in(self, scores: TreeScores) -> None:
+        """Set the trees of some scores."""
+        surrogates = self.surrogates.array if self.encoder.missing == "surrogate" else None
+        scores.plant(self.nodes.array, self.roots, surrogates, int(self.max_nodes))
 
     def _look_up(
         self, nodes: np.ndarray, columns: np.ndarray, values: np.ndarray, chosen: np.ndarray

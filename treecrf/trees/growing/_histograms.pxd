@@ -37,8 +37,6 @@ cdef class Members:
     cdef void gather(self, const RowSet *row_set, const ContextSet *context_set) noexcept nogil
     cdef void list_rows(self, const RowSet *row_set) noexcept nogil
     cdef void _fill_values(self) noexcept nogil
-    cdef void fill_lanes(self, Py_ssize_t first, Py_ssize_t n, double *lanes,
-                         Py_ssize_t n_lanes) noexcept nogil
     cdef void _sum_over(self, const double *table, double *sums) noexcept nogil
     cdef void _count_over(self, double *counts) noexcept nogil
     cdef bint _is_counted(self, int32_t position) noexcept nogil

@@ -139,23 +139,6 @@ cdef class Members:
             if self.separate_counts:
                 self.counts[2 * i] *= fraction
 
-    cdef void fill_lanes(self, Py_ssize_t first, Py_ssize_t n, double *lanes,
-                         Py_ssize_t n_lanes) noexcept nogil:
-        """Write the residuals in all contexts, then the weights, of ``n`` listed positions."""
-        cdef Py_ssize_t i, c, position, n_contexts = self.contexts.n_contexts
-        for i in range(n):
-            position = self.positions[first + i]
-            for c in range(n_contexts):
-                lanes[c] = self.targets[position, c]
-            if self.curvature is not None:
-                for c in range(n_contexts):
-                    lanes[n_contexts + c] = self.curvature[position, c]
-            elif self.position_weights is not None:
-                lanes[n_contexts] = self.position_weights[position]
-            else:
-                lanes[n_contexts] = 1.0
-            lanes += n_lanes
-
     cdef void _sum_over(self, const double *table, double *sums) noexcept nogil:
         """Write sums over the contexts of the node to every other entry of ``sums``."""
         cdef const ContextSet *contexts = self.context_set
@@ -482,10 +465,23 @@ cdef class ContextHistograms:
 
     cdef void add(self, Members members) noexcept nogil:
         """Add the listed other positions."""
-        cdef Py_ssize_t i = 0, n
+        cdef Py_ssize_t i = 0, j, c, n, position, n_labels = self.n_labels
+        cdef double *lanes
         while i < members.n:
             n = min(<Py_ssize_t> BLOCK, members.n - i)
-            members.fill_lanes(i, n, &self.block[0], self.n_lanes)
+            lanes = &self.block[0]
+            for j in range(n):
+                position = members.positions[i + j]
+                for c in range(n_labels):
+                    lanes[c] = members.targets[position, c]
+                if self.has_curvature:
+                    for c in range(n_labels):
+                        lanes[n_labels + c] = members.curvature[position, c]
+                elif members.position_weights is not None:
+                    lanes[n_labels] = members.position_weights[position]
+                else:
+                    lanes[n_labels] = 1.0
+                lanes += self.n_lanes
             self.features.add_lanes(self.chosen, members.rows + i, n, &self.block[0],
                                     self.n_lanes, &self.bins[0],
                                     &self.bins[self.n_lanes * self.n_bins])

@@ -291,16 +291,29 @@ cdef class ListGrower:
                     DenseHistogram histogram) noexcept nogil:
         cdef Py_ssize_t n = self._n_examples(), n_blocks = (n - 1) // self.block_size + 1
         cdef Py_ssize_t first = n_blocks * part // n_parts, last = n_blocks * (part + 1) // n_parts
-        cdef Py_ssize_t start, stop, side
+        cdef Py_ssize_t start, stop, side, i, lag, n_lags = self.lists.n_lags
         cdef const Node *parent = &self.nodes[self.whole]
+        cdef const ExampleList *examples = &self.examples[self.whole]
+        cdef uint8_t symbol
         cdef ExampleList passed, failed
         if self.stage == EVALUATE:
-            self._evaluate_blocks(first, last, histogram.features)
+            start, stop = self._end(first), self._end(last)
+            if parent.test < self.n_window_bins:
+                histogram.features.outcomes(parent.test, examples.rows + start, stop - start,
+                                            self.outcomes + start)
+            else:
+                lag = (parent.test - self.n_window_bins) // self.n_symbols
+                symbol = <uint8_t> ((parent.test - self.n_window_bins) % self.n_symbols)
+                for i in range(start, stop):
+                    self.outcomes[i] = (PASSED if examples.labels[i * n_lags + lag] == symbol
+                                        else FAILED)
+            if not self._follows_surrogates():
+                self._count_blocks(first, last)
             return
         if self.whole != self.small:
             passed, failed = self.examples[parent.true_child], self.examples[parent.false_child]
             passed.n, failed.n = self.starts[2 * first], self.starts[2 * first + 1]
-            self.lists.move(&self.examples[self.whole], self.outcomes, parent.share,
+            self.lists.move(examples, self.outcomes, parent.share,
                             self._end(first), self._end(last), &passed, &failed)
             side = self.small != parent.true_child
             start, stop = self.starts[2 * first + side], self.starts[2 * last + side]
@@ -411,16 +424,27 @@ cdef class ListGrower:
         """Make the children of the node whose test has been evaluated, with room for examples."""
         cdef Node *parent = &self.nodes[self.whole]
         cdef int32_t true_id = <int32_t> self.n_nodes, false_id = true_id + 1
+        cdef Py_ssize_t b, n_passed = 0, n_failed = 0, n_blocks = self._n_blocks()
+        cdef Py_ssize_t *start
         if self._follows_surrogates():
             self._follow_surrogates(parent, &self.examples[self.whole], self.outcomes)
-            self._count_blocks(0, self._n_blocks())
+            self._count_blocks(0, n_blocks)
         self.n_nodes += 2
         self.n_leaves += 1
         parent.true_child = true_id
         parent.false_child = false_id
         start_child(&self.nodes[true_id], parent, True)
         start_child(&self.nodes[false_id], parent, False)
-        self._place_blocks(&self.examples[true_id], &self.examples[false_id])
+        # Make lists with room for all blocks, and find where in them each begins.
+        for b in range(n_blocks):
+            start = self.starts + 2 * b
+            start[0], n_passed = n_passed, n_passed + start[0]
+            start[1], n_failed = n_failed, n_failed + start[1]
+        self.starts[2 * n_blocks], self.starts[2 * n_blocks + 1] = n_passed, n_failed
+        self.lists.allocate(&self.examples[true_id], n_passed)
+        self.lists.allocate(&self.examples[false_id], n_failed)
+        if not self.lists.failed:
+            self.examples[true_id].n, self.examples[false_id].n = n_passed, n_failed
         if self.n_leaves == self.max_leaves or self.nodes[true_id].depth == self.max_depth:
             self.small = -1
         elif self.examples[true_id].n <= self.examples[false_id].n:
@@ -498,25 +522,6 @@ cdef class ListGrower:
         return (self.search is not None and test < self.n_window_bins
                 and self.search.is_open(test))
 
-    cdef void _evaluate_blocks(self, Py_ssize_t first, Py_ssize_t last,
-                               Features features) noexcept nogil:
-        """Evaluate the test at the examples of some blocks."""
-        cdef const ExampleList *examples = &self.examples[self.whole]
-        cdef int64_t test = self.nodes[self.whole].test
-        cdef Py_ssize_t i, lag, n_lags = self.lists.n_lags
-        cdef Py_ssize_t start = self._end(first), stop = self._end(last)
-        cdef uint8_t symbol
-        if test < self.n_window_bins:
-            features.outcomes(test, examples.rows + start, stop - start, self.outcomes + start)
-        else:
-            lag = (test - self.n_window_bins) // self.n_symbols
-            symbol = <uint8_t> ((test - self.n_window_bins) % self.n_symbols)
-            for i in range(start, stop):
-                self.outcomes[i] = (PASSED if examples.labels[i * n_lags + lag] == symbol
-                                    else FAILED)
-        if not self._follows_surrogates():
-            self._count_blocks(first, last)
-
     cdef void _count_blocks(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         """Count the examples of some blocks that pass and fail."""
         cdef Py_ssize_t b
@@ -524,23 +529,6 @@ cdef class ListGrower:
             self.lists.count_sides(&self.examples[self.whole], self.outcomes,
                                    self.nodes[self.whole].share, self._end(b), self._end(b + 1),
                                    self.starts + 2 * b)
-
-    cdef void _place_blocks(self, ExampleList *passed, ExampleList *failed) noexcept nogil:
-        """Make lists with room for all blocks, and find where in them each begins."""
-        cdef Py_ssize_t b, n_passed = 0, n_failed = 0, n_blocks = self._n_blocks()
-        cdef Py_ssize_t *start
-        for b in range(n_blocks):
-            start = self.starts + 2 * b
-            start[0], n_passed = n_passed, n_passed + start[0]
-            start[1], n_failed = n_failed, n_failed + start[1]
-        self.starts[2 * n_blocks] = n_passed
-        self.starts[2 * n_blocks + 1] = n_failed
-        self.lists.allocate(passed, n_passed)
-        self.lists.allocate(failed, n_failed)
-        if self.lists.failed:
-            return
-        passed.n = n_passed
-        failed.n = n_failed
 
     cdef void _follow_surrogates(self, Node *parent, const ExampleList *examples,
                                  uint8_t *outcomes) noexcept nogil:

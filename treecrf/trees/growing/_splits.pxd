@@ -62,7 +62,6 @@ cdef class SplitSearch:
     cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
                             Py_ssize_t n_chosen) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
-    cdef Py_ssize_t _list_runs(self, const Bins *histogram, int64_t end_of_shared) noexcept nogil
     cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil
     cdef const double *_running_sums(self, const Bins *histogram, const Run *run) noexcept nogil
     cdef double _score_run(self, Node *node, const Bins *histogram, const Run *run,

@@ -111,29 +111,14 @@ cdef class SplitSearch:
 
         The bins before ``end_of_shared`` may be of features that the node may not test.
         """
-        cdef Py_ssize_t i, n = 0
+        cdef Py_ssize_t i, r, n = 0, first = 0, last = 0
+        cdef int64_t end
         cdef Run *run
         cdef double best = -1.0, floor = -INFINITY
         node.test = node.run = -1
         node.sign = 0
         if not self._make_room(histogram.n + 2) or node.examples < 2 * self.min_examples:
             return best
-        n = self._list_runs(histogram, end_of_shared)
-        for i in range(n):
-            run = &self.runs[i]
-            self._set_sums(node, histogram, run)
-            if not self.with_counts and self.signs is None:
-                floor = max(floor, run.least)
-        for i in range(n):
-            run = &self.runs[i]
-            if run.most > best and run.most >= floor:
-                best = self._score_run(node, histogram, run, end_of_shared, best)
-        return best
-
-    cdef Py_ssize_t _list_runs(self, const Bins *histogram, int64_t end_of_shared) noexcept nogil:
-        """List the runs that may be tested and their bins; return how many there are."""
-        cdef Py_ssize_t r, n = 0, first = 0, last = 0
-        cdef int64_t end
         for r in range(self.run_starts.shape[0]):
             # Thresholds have one bin more than there are tests.
             end = self.run_ends[r] + (self.run_kinds[r] == SUFFIX)
@@ -146,9 +131,17 @@ cdef class SplitSearch:
             if last > first and (
                     self.run_starts[r] >= end_of_shared or self.run_kinds[r] == EACH
                     or self.chosen[feature_of(self.feature_starts, self.run_starts[r])]):
-                self.runs[n].r, self.runs[n].first, self.runs[n].n = r, first, last - first
+                run = &self.runs[n]
+                run.r, run.first, run.n = r, first, last - first
+                self._set_sums(node, histogram, run)
+                if not self.with_counts and self.signs is None:
+                    floor = max(floor, run.least)
                 n += 1
-        return n
+        for i in range(n):
+            run = &self.runs[i]
+            if run.most > best and run.most >= floor:
+                best = self._score_run(node, histogram, run, end_of_shared, best)
+        return best
 
     cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
         """Set the sums of the examples that have the value of a run, and bounds of its best score.

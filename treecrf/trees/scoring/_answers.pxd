@@ -53,7 +53,6 @@ cdef class ColumnAnswers:
     cdef int64_t *open(self, Py_ssize_t first) noexcept nogil
     cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil
     cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil
-    cdef int64_t _first_posting(self, int32_t id_, Py_ssize_t row) noexcept nogil
 
 
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil

@@ -178,17 +178,18 @@ cdef class ColumnAnswers:
         The caller frees the array, which `fill` advances.
         """
         cdef Py_ssize_t k, i
+        cdef int64_t low, high
         cdef int64_t *found = <int64_t *> malloc((self.id_starts[self.answers.n_tests] + 1)
                                                  * sizeof(int64_t))
         for k in range(self.answers.n_tests if found != NULL else 0):
             for i in range(self.id_starts[k + 1] - self.id_starts[k]):
-                found[self.id_starts[k] + i] = self._first_posting(
-                    self.answers.lows[k] + <int32_t> i, first + self.answers.offsets[k])
+                low = self.posting_starts[self.answers.lows[k] + i]
+                high = self.posting_starts[self.answers.lows[k] + i + 1]
+                if low < high:
+                    low = lower_bound(&self.postings[0], low, high,
+                                      first + self.answers.offsets[k])
+                found[self.id_starts[k] + i] = low
         return found
-
-    cdef inline int64_t _first_posting(self, int32_t id_, Py_ssize_t row) noexcept nogil:
-        cdef int64_t low = self.posting_starts[id_], high = self.posting_starts[id_ + 1]
-        return low if low == high else lower_bound(&self.postings[0], low, high, row)
 
     cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil:
         """Fill the columns of the next rows; returns whether any value is missing there."""
