@@ -384,7 +384,16 @@ cdef class TreeGrower:
             self.row_sets.split(self._rows_of(false_node), self._rows_of(true_node))
             self._compute_share(parent, true_node, false_node)
         else:
-            self._divide_contexts(parent, true_node, false_node)
+            true_node.contexts, false_node.contexts = self.contexts.take(), self.contexts.take()
+            if self._is_failed():
+                return
+            self.contexts.divide(parent.contexts, parent.test - self.n_window_bins,
+                                 true_node.contexts, false_node.contexts)
+            self.row_sets.copy(self._rows_of(parent), self._rows_of(true_node))
+            if not self.row_sets.failed:
+                self._drop_rows(true_node)
+                self._drop_rows(false_node)
+                self._compute_share(parent, true_node, false_node)
         if self._is_failed():
             return
         small = self._smaller(true_node, false_node)
@@ -413,8 +422,6 @@ cdef class TreeGrower:
 
     cdef inline Py_ssize_t _size_of(self, const Node *node) noexcept nogil:
         return self._rows_of(node).n_whole + self._rows_of(node).n_fractions
-
-    # Splitting rows and contexts
 
     cdef void _divide_rows(self, Node *parent, Node *true_node, Node *false_node) noexcept nogil:
         """Split the parent's rows by its window test; those without its value go to MISSING."""
@@ -445,21 +452,6 @@ cdef class TreeGrower:
         for plane in range(1, self.n_planes):
             memcpy(rows + plane * n_words, rows, n_words * sizeof(uint64_t))
 
-    cdef void _divide_contexts(self, Node *parent, Node *true_node,
-                               Node *false_node) noexcept nogil:
-        """Split the parent's contexts by its test of a previous label."""
-        true_node.contexts = self.contexts.take()
-        false_node.contexts = self.contexts.take()
-        if self._is_failed():
-            return
-        self.contexts.divide(parent.contexts, parent.test - self.n_window_bins,
-                             true_node.contexts, false_node.contexts)
-        self.row_sets.copy(self._rows_of(parent), self._rows_of(true_node))
-        if not self.row_sets.failed:
-            self._drop_rows(true_node)
-            self._drop_rows(false_node)
-            self._compute_share(parent, true_node, false_node)
-
     cdef void _drop_rows(self, const Node *node) noexcept nogil:
         """Drop the rows that have none of the node's contexts."""
         cdef Py_ssize_t d
@@ -477,6 +469,7 @@ cdef class TreeGrower:
                                      bint is_last) noexcept nogil:
         """Split the rows that have the test's value, rank surrogates, and send on the others."""
         cdef Node lost = parent[0]
+        cdef Node found, left
         cdef Node *small
         cdef Node *large
         cdef Side passed, failed
@@ -501,9 +494,25 @@ cdef class TreeGrower:
             return
         passed, failed = self._side(true_node), self._side(false_node)
         self.search.find(parent.test, &passed, &failed, &parent.surrogates)
-        if self._size_of(&lost):
-            self._send_on(parent, &lost, true_node, false_node, is_last)
-            self.histograms.release(&lost)
+        if self._size_of(&lost) == 0:
+            return
+        # Surrogates decide about the rows that lack the value.
+        found, left = lost, lost
+        found.rows = FOUND
+        self.search.apply(&parent.surrogates, parent.share >= 0.5, self._rows_of(&lost).whole,
+                          self._rows_of(&found).whole)
+        self.row_sets.split(self._rows_of(&left), self._rows_of(&found))
+        small = self._smaller(&found, &left)
+        large = &left if small == &found else &found
+        self._gather(small)
+        self.members.sum_into(small)
+        set_difference(large, &lost, small)
+        if not is_last:
+            self._build_both(&lost, small, large)
+        if not self._is_failed():
+            self._absorb(&found, true_node, is_last)
+            self._absorb(&left, false_node, is_last)
+        self.histograms.release(&lost)
 
     cdef Side _side(self, const Node *node) noexcept nogil:
         """Return the examples of a node, as the search for surrogates counts them."""
@@ -511,28 +520,6 @@ cdef class TreeGrower:
         if self.separate_counts:
             return Side(node.examples, histogram.counts, 1)
         return Side(node.examples, histogram.bins + 1, 2)
-
-    cdef void _send_on(self, const Node *parent, Node *lost, Node *true_node, Node *false_node,
-                       bint is_last) noexcept nogil:
-        """Split the rows that lack the value of the parent's test by surrogates."""
-        cdef Node found = lost[0]
-        cdef Node left = lost[0]
-        cdef Node *small
-        cdef Node *large
-        found.rows = FOUND
-        self.search.apply(&parent.surrogates, parent.share >= 0.5, self._rows_of(lost).whole,
-                          self._rows_of(&found).whole)
-        self.row_sets.split(self._rows_of(&left), self._rows_of(&found))
-        small = self._smaller(&found, &left)
-        large = &left if small == &found else &found
-        self._gather(small)
-        self.members.sum_into(small)
-        set_difference(large, lost, small)
-        if not is_last:
-            self._build_both(lost, small, large)
-        if not self._is_failed():
-            self._absorb(&found, true_node, is_last)
-            self._absorb(&left, false_node, is_last)
 
     cdef void _absorb(self, Node *source, Node *target, bint is_last) noexcept nogil:
         """Move all members of a node to another."""

@@ -107,7 +107,7 @@ cdef void enter_tile(Chain *chain, Influence *influence, Py_ssize_t i) noexcept 
         future_rows(&chain.shape, tile_pairs(chain, i), row_stride(chain, i), t, j, j + step,
                     chain.length, influence)
         if is_block(chain, i, j):
-            limit_future(chain, influence, i, j)
+            limit(chain, influence, i, j, True)
     influence.in_tile = i
 
 
@@ -134,7 +134,7 @@ cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexce
         past_rows(&chain.shape, tile_pairs(chain, i), row_stride(chain, i), tile_start(chain, i),
                   j, j + step, influence)
         if is_block(chain, i, j + 1 - chain.shape.order):
-            limit_past(chain, influence, i, j + 1 - chain.shape.order)
+            limit(chain, influence, i, j + 1 - chain.shape.order, False)
 
 
 cdef inline double *pairs_at(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -163,42 +163,32 @@ cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexce
             and j + order <= tile_length(chain, i))
 
 
-cdef void limit_future(const Chain *chain, Influence *influence, Py_ssize_t i,
-                       Py_ssize_t j) noexcept nogil:
-    """Bound the influence of contexts by the influence of the contexts a block later."""
+cdef void limit(const Chain *chain, Influence *influence, Py_ssize_t i, Py_ssize_t j,
+                bint is_future) noexcept nogil:
+    """Bound the influence of contexts at one end of a block from j on by those at the other end.
+
+    The influence on later positions is bounded at the start, the one on earlier ones at the end.
+    """
     cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
+    cdef Py_ssize_t here = j if is_future else j + order, there = j + order if is_future else j
     cdef double beyond
-    cdef double *contexts = row_of(chain, influence.contexts, j)
-    cdef double *here = row_of(chain, influence.future, j)
-    cdef double *values = row_of(chain, influence.future, j + order)
+    cdef double *rows = influence.future if is_future else influence.past
+    cdef double *bounds = row_of(chain, rows, here)
+    cdef const double *values = row_of(chain, rows, there)
+    cdef const double *contexts = row_of(chain, influence.contexts, here)
     cdef double *row = influence.work + n
     cdef double *mean = row + n
     for c in range(n):
-        mean[c] = row_of(chain, influence.contexts, j + order)[c] * values[c]
+        mean[c] = row_of(chain, influence.contexts, there)[c] * values[c]
     for c in range(n):
-        if not is_rare(contexts[c], chain.length):
+        if is_rare(contexts[c], chain.length):
+            continue
+        if is_future:
             contexts_ahead(chain, influence, i, j, c, row)
-            beyond = influence_beyond(row, values, mean, n)
-            here[c] = min(here[c], order * own_influence(contexts[c]) + beyond)
-
-
-cdef void limit_past(const Chain *chain, Influence *influence, Py_ssize_t i,
-                     Py_ssize_t j) noexcept nogil:
-    """Bound the influence of contexts a block later by the contexts at its start."""
-    cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
-    cdef double beyond
-    cdef double *contexts = row_of(chain, influence.contexts, j + order)
-    cdef double *after = row_of(chain, influence.past, j + order)
-    cdef double *values = row_of(chain, influence.past, j)
-    cdef double *row = influence.work + n
-    cdef double *mean = row + n
-    for c in range(n):
-        mean[c] = row_of(chain, influence.contexts, j)[c] * values[c]
-    for c in range(n):
-        if not is_rare(contexts[c], chain.length):
+        else:
             contexts_behind(chain, influence, i, j, c, row)
-            beyond = influence_beyond(row, values, mean, n)
-            after[c] = min(after[c], order * own_influence(contexts[c]) + beyond)
+        beyond = influence_beyond(row, values, mean, n)
+        bounds[c] = min(bounds[c], order * own_influence(contexts[c]) + beyond)
 
 
 cdef void contexts_ahead(const Chain *chain, const Influence *influence, Py_ssize_t i,

@@ -76,7 +76,9 @@ def pseudo_residuals(scores, const int64_t[::1] offsets,
     the conditional distributions in which a score occurs.
     """
     cdef Conditional conditional
-    cdef Py_ssize_t i, t
+    cdef Py_ssize_t i, t, v, s, end, context
+    cdef int32_t label
+    cdef double p, residual, bound
     open_source(scores, &conditional.shape, &conditional.source)
     conditional.p = <double *> malloc(conditional.shape.n_labels * sizeof(double))
     if conditional.p == NULL:
@@ -90,7 +92,18 @@ def pseudo_residuals(scores, const int64_t[::1] offsets,
             conditional.length = offsets[i + 1] - offsets[i]
             for t in range(conditional.length):
                 condition(&conditional, labels, t)
-                spread_residuals(&conditional, labels, t, out, curvature)
+                # Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves.
+                end = min(t + conditional.shape.order + 1, conditional.length)
+                for v in range(conditional.shape.n_labels):
+                    p = conditional.p[v]
+                    residual = rounded((v == labels[conditional.start + t]) - p)
+                    bound = rounded(2.0 * p * (1.0 - p) * (end - t))
+                    for s in range(t, end):
+                        context = changed_context(&conditional, labels, s, t, v)
+                        label = <int32_t> v if s == t else labels[conditional.start + s]
+                        out[label, conditional.start + s, context] += residual
+                        if curvature is not None:
+                            curvature[label, conditional.start + s, context] += bound
         free(conditional.p)
 
 
@@ -142,20 +155,3 @@ cdef void condition(const Conditional *conditional, const int32_t[::1] labels,
         total += p[v]
     for v in range(conditional.shape.n_labels):
         p[v] = p[v] / total if total > 0.0 else 0.0
-
-
-cdef void spread_residuals(const Conditional *conditional, const int32_t[::1] labels, Py_ssize_t t,
-                           double[:, :, ::1] out, double[:, :, ::1] curvature) noexcept nogil:
-    """Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves."""
-    cdef Py_ssize_t v, s, context, end = min(t + conditional.shape.order + 1, conditional.length)
-    cdef int32_t label
-    cdef double residual, bound
-    for v in range(conditional.shape.n_labels):
-        residual = rounded((v == labels[conditional.start + t]) - conditional.p[v])
-        bound = rounded(2.0 * conditional.p[v] * (1.0 - conditional.p[v]) * (end - t))
-        for s in range(t, end):
-            context = changed_context(conditional, labels, s, t, v)
-            label = <int32_t> v if s == t else labels[conditional.start + s]
-            out[label, conditional.start + s, context] += residual
-            if curvature is not None:
-                curvature[label, conditional.start + s, context] += bound

@@ -389,13 +389,18 @@ cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
 
 cdef void log_probabilities(Chain *chain, Slope *slope, const Truth *truth) noexcept nogil:
     """Run the backward pass and compute the probabilities of the true labels, in logarithms."""
-    cdef Py_ssize_t t
+    cdef Py_ssize_t t, c
+    cdef double *before
     if not chain.in_logs:
         chain.in_logs = True
         log_forward(chain)
     memset(future_row(chain, slope, chain.length - 1), 0, chain.shape.n_contexts * sizeof(double))
     for t in range(chain.length - 1, 0, -1):
-        log_backward_step(chain, slope, t)
+        before = future_row(chain, slope, t - 1)
+        for c in range(contexts_at(&chain.shape, t)):
+            add_future(chain, slope, t, c)
+            before[c] = log_sum(slope.work, chain.shape.n_labels)
+        shift_to_zero(before, contexts_at(&chain.shape, t))
     slope.lowest = 0.0
     for t in range(chain.length):
         slope.q[t] = 0.0
@@ -403,15 +408,6 @@ cdef void log_probabilities(Chain *chain, Slope *slope, const Truth *truth) noex
             slope.q[t] = context_probabilities(chain, slope, truth, t)
         if slope.q[t] > -INFINITY:
             slope.lowest = min(slope.lowest, slope.q[t])
-
-
-cdef void log_backward_step(const Chain *chain, Slope *slope, Py_ssize_t t) noexcept nogil:
-    cdef Py_ssize_t c, n = contexts_at(&chain.shape, t)
-    cdef double *before = future_row(chain, slope, t - 1)
-    for c in range(n):
-        add_future(chain, slope, t, c)
-        before[c] = log_sum(slope.work, chain.shape.n_labels)
-    shift_to_zero(before, n)
 
 
 cdef void add_future(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t c) noexcept nogil:

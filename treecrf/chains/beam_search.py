@@ -10,11 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-IterationRequest = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
 
 def beam_search(
-    step: IterationRequest, offsets: np.ndarray, n_labels: int, order: int, width: int
+    step: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    offsets: np.ndarray,
+    n_labels: int,
+    order: int,
+    width: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the codes and log-probabilities of the most probable label sequences by a beam search.
 
@@ -52,7 +54,10 @@ def _best(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the best continuations, at most one per next context: parents, labels and values."""
     n, n_parents, n_labels = values.shape
-    contexts = _numbered(recent[:-1]) if len(recent) > 1 else np.zeros((n, n_parents), dtype=int)
+    contexts = np.zeros((n, n_parents), dtype=int)
+    if len(recent) > 1:
+        columns = recent[:-1].reshape(len(recent) - 1, -1)
+        contexts = np.unique(columns, axis=1, return_inverse=True)[1].reshape(n, n_parents)
     n_contexts = int(contexts.max()) + 1
     labels = np.arange(n_labels) if len(recent) else np.zeros(n_labels, dtype=np.int64)
     keys = (np.arange(n)[:, None, None] * n_contexts + contexts[:, :, None]) * n_labels + labels
@@ -63,13 +68,6 @@ def _best(
     best = np.argsort(-flat, axis=1, kind="stable")[:, :width]
     parents, chosen = np.divmod(best, n_labels)
     return parents, chosen, np.take_along_axis(flat, best, axis=1)
-
-
-def _numbered(recent: np.ndarray) -> np.ndarray:
-    """Number the distinct columns of labels, and return the number of each column."""
-    columns = recent.reshape(len(recent), -1)
-    numbers = np.unique(columns, axis=1, return_inverse=True)[1]
-    return numbers.reshape(recent.shape[1:])
 
 
 def _trace(steps: list, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -182,13 +182,6 @@ class PackedTrees:
         return tuple(self.nodes[f"{side}_child"].astype(np.int32) for side in ("true", "false"))
 
     @property
-    def largest_values(self) -> np.ndarray:
-        """Sum over trees of the largest absolute value of a leaf; float64 array (n_labels,)."""
-        values = np.where(self.nodes["true_child"] < 0, np.abs(self.nodes["leaf"]), 0)
-        largest = np.maximum.reduceat(values, self.starts[:-1])
-        return np.bincount(self.classes, weights=largest, minlength=self.n_labels)
-
-    @property
     def surrogate_starts(self) -> np.ndarray:
         """First surrogate of each node, and the number of surrogates; int32."""
         return np.append(0, np.cumsum(self.nodes["n_surrogates"])).astype(np.int32)
@@ -371,7 +364,10 @@ class Router:
             self._columns,
             self._has_missing,
         )
-        parts.make_room(packed.largest_values)
+        # The largest absolute value of a leaf of each tree.
+        values = np.where(packed.nodes["true_child"] < 0, np.abs(packed.nodes["leaf"]), 0)
+        largest = np.maximum.reduceat(values, packed.starts[:-1])
+        parts.make_room(np.bincount(packed.classes, largest, packed.n_labels))
         if evaluator.tests_labels:
             parts.ensure_rest()
         evaluator.add_defaults(parts.transitions)
