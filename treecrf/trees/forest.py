@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from itertools import pairwise
 from threading import Lock
 
@@ -22,8 +21,6 @@ TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
 # Fields that have an entry for each surrogate instead of each node.
 SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
-# Threads share the scorer of a whole forest, and should not make it twice.
-_LOCK = Lock()
 
 
 class Forest:
@@ -52,12 +49,14 @@ class Forest:
         # For each iteration, as in `treecrf.chains.score_parts.ScoreParts`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         self._scorers: dict = {}
+        self._lock = Lock()
 
     def __getstate__(self) -> dict:
-        return {**vars(self), "trees": self.pack(), "transitions": None, "_scorers": {}}
+        dropped = {"transitions": None, "_scorers": {}, "_lock": None}
+        return {**vars(self), "trees": self.pack(), **dropped}
 
     def __setstate__(self, state: dict) -> None:
-        vars(self).update(state)
+        vars(self).update(state, _lock=Lock())
         unpacked = Forest.unpack(self.n_labels, self.order, state["trees"])
         self.trees, self.transitions = unpacked.trees, unpacked.transitions
 
@@ -226,17 +225,15 @@ class Forest:
 
     def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
         """Return a scorer of some iterations; the one of the whole forest is cached."""
-        key = (first, last, is_given)
-        is_whole = key[:2] == (0, self.n_iter)
-        with _LOCK if is_whole else nullcontext():
-            if key in self._scorers:
-                return self._scorers[key]
-            trees = self.packed(encoder, first, last)
-            scorer = Scorer(trees, encoder, self.order, is_given)
-            if is_whole:
-                same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
+        if (first, last) != (0, self.n_iter):
+            return Scorer(self.packed(encoder, first, last), encoder, self.order, is_given)
+        key = last, is_given
+        with self._lock:  # threads should not make the same scorer twice
+            if key not in self._scorers:
+                scorer = Scorer(self.packed(encoder, 0, last), encoder, self.order, is_given)
+                same = {kept: s for kept, s in self._scorers.items() if kept[0] == last}
                 self._scorers = same | {key: scorer}
-            return scorer
+            return self._scorers[key]
 
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; see `PackedTrees.of`."""

@@ -98,35 +98,6 @@ class Links:
     covers: np.ndarray
     reaches: np.ndarray
 
-    @classmethod
-    def of(cls, packed: dict[str, np.ndarray], players: np.ndarray) -> Links:
-        """Link the tests of some trees."""
-        n, shares = len(players), relative_covers(packed)
-        parents, ancestors, n_players = np.zeros((3, n), dtype=np.int32)
-        covers, reaches = np.zeros((2, n))
-        children = (packed[name].astype(np.int32) for name in ("true_child", "false_child"))
-        starts = packed["starts"].astype(np.int32)
-        link_tests(
-            starts, *children, players, shares, parents, ancestors, covers, reaches, n_players
-        )
-        return cls(packed, players, shares, parents, ancestors, n_players, covers, reaches)
-
-    @property
-    def expected(self) -> np.ndarray:
-        """Expected value of each tree, where all players are absent."""
-        is_leaf = self.packed["true_child"] < 0
-        values = np.where(is_leaf, self.packed["leaf"], 0.0) * self.reaches
-        return np.add.reduceat(values, self.packed["starts"][:-1])
-
-    @property
-    def widths(self) -> np.ndarray:
-        """Number of nodes of the quadrature that is exact for each tree."""
-        most = np.maximum.reduceat(self.n_players, self.packed["starts"][:-1])
-        needed = -(-most // 2)  # for the product of n - 1 linear factors
-        larger = -(-needed // WIDTHS[-1]) * WIDTHS[-1]
-        of_needed = np.array([*WIDTHS, 0])[np.searchsorted(WIDTHS, needed)]
-        return np.where(needed > WIDTHS[-1], larger, of_needed).astype(np.int64)
-
 
 def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
     """Return the cover of each node's true child relative to the node: its share.
@@ -233,8 +204,16 @@ class ForestExplainer:
         self._widths = np.zeros(len(self._trees), dtype=np.int64)
         for chosen in self._runs(np.arange(len(self._trees))):
             links = self._link(chosen)
-            self._widths[chosen] = links.widths
-            self.base_values += np.bincount(self._classes[chosen], links.expected, len(codes))
+            leaves, starts = links.packed["leaf"], links.packed["starts"][:-1]
+            # The number of nodes of the quadrature that is exact for the product of n - 1 factors.
+            needed = -(-np.maximum.reduceat(links.n_players, starts) // 2)
+            larger = -(-needed // WIDTHS[-1]) * WIDTHS[-1]
+            of_needed = np.array([*WIDTHS, 0])[np.searchsorted(WIDTHS, needed)]
+            self._widths[chosen] = np.where(needed > WIDTHS[-1], larger, of_needed)
+            # The expected value of each tree, where all players are absent.
+            values = np.where(links.packed["true_child"] < 0, leaves, 0.0) * links.reaches
+            expected = np.add.reduceat(values, starts)
+            self.base_values += np.bincount(self._classes[chosen], expected, len(codes))
 
     def add_contributions(
         self,
@@ -284,4 +263,12 @@ class ForestExplainer:
         inner = packed["true_child"] >= 0
         players = np.zeros(len(inner), dtype=np.int32)
         players[inner] = self.players.index_of(*self._pairs_of(packed)[:, inner])
-        return Links.of(packed, players)
+        shares = relative_covers(packed)
+        parents, ancestors, n_players = np.zeros((3, len(inner)), dtype=np.int32)
+        covers, reaches = np.zeros((2, len(inner)))
+        children = (packed[name].astype(np.int32) for name in ("true_child", "false_child"))
+        starts = packed["starts"].astype(np.int32)
+        link_tests(
+            starts, *children, players, shares, parents, ancestors, covers, reaches, n_players
+        )
+        return Links(packed, players, shares, parents, ancestors, n_players, covers, reaches)
