@@ -423,7 +423,7 @@ def test_mixed_versions(workers, monkeypatch):
 def test_names_of_tasks(workers, cluster):
     DaskTreeCRF(**SAMPLED).fit(**frames())
     names = {name for name in cluster.scheduler.task_prefixes if name.startswith("treecrf")}
-    assert {"treecrf-draw", "treecrf-grow", "treecrf-encode-training", "treecrf-read-raw"} <= names
+    assert {"treecrf-draw", "treecrf-grow", "treecrf-encode-part", "treecrf-read-raw"} <= names
 
 
 def test_score_of_weighted_sequences(workers):

@@ -182,7 +182,7 @@ def _fit_start_joined(
 def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
     """Return the `EncodedPart` of all training data, and then of the validation data."""
     encoded = data.training.partitions.derive_all(
-        encode_training, encoding, otherwise=EncodedPart(None, None)
+        encode_part, encoding, otherwise=EncodedPart(None, None)
     ).kept()
     if data.validation is not None:
         held_out = data.validation.partitions.derive_all(
@@ -223,7 +223,7 @@ class Encoding:
         )
 
 
-def encode_training(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
+def encode_part(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
     """Encode a part of the training data."""
     training, hashes = encoding.encode(data, is_training=True), None
     if encoding.setup.threshold is not None:
