@@ -179,6 +179,7 @@ def test_positions_without_labels_are_counted(run, tmp_path):
     assert errors.startswith("sequences: 1, positions: 5 (1 without a label), features: 1,")
     output = run("evaluate", tmp_path / "a.csv", "--model", tmp_path / "m")[1]
     assert "labels missing     1;" in output
+    assert "unlabeled      1 of the training positions\n" in run("info", tmp_path / "m")[1]
 
 
 @pytest.mark.filterwarnings("default")

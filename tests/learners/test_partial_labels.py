@@ -20,6 +20,7 @@ from treecrf import (
     StructuredPerceptron,
     TreeCRF,
     TreeMEMM,
+    load,
 )
 from treecrf.chains.constraints import as_allowed
 from treecrf.chains.objectives import ChainLabels, make_objective
@@ -421,6 +422,28 @@ def test_wrapped_estimators_leave_out_unknown_labels(order, letters):
     assert found.estimator_.tree_.n_node_samples[0] == n_rows
     with pytest.raises(ValueError, match="label 'y' occurs at no position whose label"):
         clone(model).fit(["ab"], [["x", {"x", "y"}]])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [TreeCRF(**TREES), LinearCRF(), TreeMEMM(max_iter=2), HMMClassifier(), StructuredPerceptron()],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_model_knows_how_many_labels_were_unknown(model, letters, tmp_path):
+    X, y = letters
+    complete = clone(model).fit(X, y)
+    assert complete._n_unlabeled == 0
+    y = [[None if t == 1 else label for t, label in enumerate(labels)] for labels in y]
+    if isinstance(model, StructuredPerceptron):
+        with pytest.raises(ValueError, match="label"):
+            complete.fit(X, y)
+        assert complete._n_unlabeled == 0
+        return
+    complete.fit(X, y)
+    assert complete._n_unlabeled == len(X)
+    complete.save(tmp_path / "model")
+    assert load(tmp_path / "model")._n_unlabeled == len(X)
+    assert complete.fit(*letters)._n_unlabeled == 0
 
 
 def test_hmm_counts_known_labels():

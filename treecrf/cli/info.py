@@ -81,6 +81,8 @@ def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     yield "labels", f"{len(labels)}: {short_list(list(map(str, labels)), MAX_LABELS)}"
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
     yield "trained on", model._schema.form
+    if model._n_unlabeled:
+        yield "unlabeled", f"{model._n_unlabeled:,} of the training positions"
     for name, column in asdict(model._columns).items():
         if column is not None:
             yield f"{name} column", column

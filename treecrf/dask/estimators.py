@@ -386,7 +386,8 @@ def _train(
     data, spec = read_partitions(local, raws, validation), local._spec()
     if trains_on_partitions(spec, data):
         require_memory(cluster, spec, data)
-    return local._attributes_of(train(spec, data, callbacks, local._copy_of))
+    fitted = local._attributes_of(train(spec, data, callbacks, local._copy_of))
+    return fitted | {"_n_unlabeled": data.n_unlabeled}
 
 
 def _validation(

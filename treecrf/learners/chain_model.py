@@ -28,7 +28,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import column_names, is_frame
 from treecrf.inputs.weights import as_init_scores
 from treecrf.learners.parameters import cost_table
-from treecrf.utils import model_file
+from treecrf.utils import checks, model_file
 from treecrf.utils.threads import PARTS_PER_THREAD, Threads
 
 # Lattices with larger scores are computed run by run, with scores of about the second size.
@@ -83,6 +83,8 @@ class ChainModel(BaseEstimator):
 
     # Names of the columns of the labels and the groups in training, set by `fit`.
     _columns = NO_NAMES
+    # The number of training positions without a label, set by `fit`.
+    _n_unlabeled = 0
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
     # The model in the form for short sequences, which the first of them makes; None if it has none.
@@ -446,6 +448,8 @@ class ChainModel(BaseEstimator):
         parameters = model_file.plain_parameters(self.get_params(deep=False))
         columns = asdict(self._columns)
         values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
+        if self._n_unlabeled:
+            values["n_unlabeled"] = self._n_unlabeled
         arrays = {"classes": self.classes_} | arrays
         model_file.write(path, values, arrays, kind._restored)
 
@@ -455,6 +459,8 @@ class ChainModel(BaseEstimator):
         parameters = model_file.restored_parameters(values["parameters"])
         model = cls(**parameters)._restore(values, arrays)
         model._columns = ColumnNames.of_values(values.get("columns", {}))
+        model._n_unlabeled = values.get("n_unlabeled", 0)
+        checks.check_counts(model._n_unlabeled)
         return model
 
     @abstractmethod

@@ -221,7 +221,7 @@ class HMMClassifier(SequenceClassifier):
             _log_frequencies(counts, self.laplace) for counts in transitions
         ]
         self.emission_log_prob_ = _log_frequencies(emissions, self.laplace)
-        self._columns = raw.columns
+        self._columns, self._n_unlabeled = raw.columns, labels.n_unlabeled
         return self
 
     def _check_unknown(self, labels: Labels) -> None:

@@ -217,7 +217,11 @@ class SequenceLearner(SequenceClassifier):
 
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""
-        others = {*self._fitted, "_compiled"}  # results of `fit` without an underscore at the end
+        others = {
+            *self._fitted,
+            "_compiled",
+            "_n_unlabeled",
+        }  # results of `fit` without an underscore at the end
         copied = object.__new__(type(self))
         copied.__dict__ = {
             name: value
@@ -261,7 +265,9 @@ class SequenceLearner(SequenceClassifier):
             held_out = evaluated[0]
         if held_out is None and self.early_stopping not in (False, "auto"):
             training, held_out = hold_out(training, self.validation_fraction, seed)
-        return TrainingInput(classes, training, held_out, seed, earlier, evaluated=evaluated)
+        return TrainingInput(
+            classes, training, held_out, seed, earlier, evaluated, labels.n_unlabeled
+        )
 
     def _seed_of(self, earlier: dict) -> int:
         """Return the seed of all random choices; a warm start keeps the earlier seed."""

@@ -313,6 +313,7 @@ class TrainingInput:
     seed: int
     earlier: dict  # fitted attributes that a warm start continues from; may be empty
     evaluated: tuple[LabeledSequences, ...] = ()  # further sequences that are scored
+    n_unlabeled: int = 0  # training positions without a label
 
 
 def hold_out(

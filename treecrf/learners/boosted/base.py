@@ -112,7 +112,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             data = read_partitions(self, partitions, validation, arguments.allowed)
             allocate = partitions.allocate
         trained = train(self._spec(), data, arguments.callbacks, self._copy_of, allocate)
-        return self._attributes_of(trained)
+        return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
 
     def _supports_parts(self) -> bool:
         return True

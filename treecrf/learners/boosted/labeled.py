@@ -296,6 +296,7 @@ class TrainingParts:
     # Further sequences that are scored; None stands for the validation data.
     evaluated: tuple[LabeledSequences | None, ...] = ()
     in_memory: bool = False  # whether all of them are in this process, in one partition
+    n_unlabeled: int = 0  # training positions without a label
 
     @classmethod
     def of(cls, data: TrainingInput) -> TrainingParts:
@@ -309,6 +310,7 @@ class TrainingParts:
             data.earlier,
             tuple(None if part is held_out else part for part in data.evaluated),
             in_memory=True,
+            n_unlabeled=data.n_unlabeled,
         )
 
     def joined(self, training: LabeledSequences) -> TrainingInput:
@@ -356,7 +358,7 @@ def read_partitions(
         held_out = training.take(marks)
         # Categories that only occur in held-out sequences are unseen in training.
         training = training.take([~of_part for of_part in marks]).with_used_categories()
-    return TrainingParts(classes, training, held_out, seed, earlier)
+    return TrainingParts(classes, training, held_out, seed, earlier, n_unlabeled=n_unlabeled)
 
 
 def _are_weighted(parts: list[PartDescription | None]) -> bool:

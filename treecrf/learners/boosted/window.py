@@ -98,6 +98,7 @@ class WindowClassifier(LocalClassifier):
             "estimator_": self._fit_estimator(training, classes, encoder, is_weighted),
             "_encoder": encoder,
             "_order": self.order,
+            "_n_unlabeled": data.n_unlabeled,
         }
 
     def _fit_estimator(

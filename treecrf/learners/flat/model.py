@@ -189,7 +189,7 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         self._tables = FlatTables(
             self._flat, model._encoder, model.classes_, self._trained_backward
         )
-        self._columns = model._columns
+        self._columns, self._n_unlabeled = model._columns, model._n_unlabeled
         self.pruned_ = pruned
         self.classes_, self.n_features_in_ = model.classes_, model.n_features_in_
         self.n_conjunctions_, self.n_weights_ = len(self._flat), len(self._flat.weights)

@@ -297,7 +297,8 @@ class FutureFeatureMEMM(LocalClassifier):
             Progress(self.verbose, 0, max_iter, spec.name) as progress,
         ):
             trained = self._alternate(data, spec, threads, report_to(progress))
-        return self._attributes_of(trained.kept(spec.stopping()))
+        fitted = self._attributes_of(trained.kept(spec.stopping()))
+        return fitted | {"_n_unlabeled": data.n_unlabeled}
 
     def _alternate(
         self, data: TrainingInput, spec: BoostingSpec, threads: Threads, report: Callable

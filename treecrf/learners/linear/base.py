@@ -95,7 +95,9 @@ class LinearSequenceClassifier(SequenceLearner):
                 f"eval_set: {type(self).__name__} scores one set of validation sequences; pass it "
                 "as X_val and y_val"
             )
-        return self._trained(self._prepare(arguments), arguments.callbacks)
+        prepared = self._prepare(arguments)
+        fitted = self._trained(prepared, arguments.callbacks)
+        return fitted | {"_n_unlabeled": prepared.n_unlabeled}
 
     def _trained(self, prepared: TrainingInput, callbacks: Callbacks = NO_CALLBACKS) -> dict:
         """Train and return the fitted attributes."""
