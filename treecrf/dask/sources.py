@@ -85,13 +85,9 @@ def refuse_other_collections(X: Any, name: str = "X") -> None:
         raise TypeError(f"{name} is {described_type(X)}; {COLLECTIONS}")
 
 
-def _parts_of(X: Any, name: str) -> list:
-    """Return a delayed object or a future for each partition of a collection."""
-    if is_frame(X) or is_bag(X):
-        return list(X.to_delayed())
-    if are_parts(X):
-        return list(X)
-    raise TypeError(f"{name} is {described_type(X)}; {EXPECTED}")
+def _parts_of(X: Any) -> list:
+    """Return a delayed object or a future for each partition of what `is_distributed` accepts."""
+    return list(X if are_parts(X) else X.to_delayed())
 
 
 def described_type(X: Any) -> str:
@@ -177,14 +173,16 @@ def raw_partitions(
         files = files_of(X)
         sources = {"X": [delayed(read_table, pure=False)(file) for file in files]}
         places = [_name_of_file(file) for file in files]
+    elif not is_distributed(X):
+        raise TypeError(f"X{name} is {described_type(X)}; {EXPECTED}")
     else:
-        sources = {"X": _parts_of(X, f"X{name}")}
+        sources = {"X": _parts_of(X)}
         places = [f"partition {i}" for i in range(len(sources["X"]))]
     n_parts = len(places)
     others = tuple(argument for argument in given if argument not in columns)
     for argument in others:
         _require_collection(given[argument], f"{argument}{name}")
-        sources[argument] = _parts_of(given[argument], f"{argument}{name}")
+        sources[argument] = _parts_of(given[argument])
         n_others = len(sources[argument])
         if n_others != n_parts:
             raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")

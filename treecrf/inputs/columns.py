@@ -416,19 +416,16 @@ def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) ->
             raise ValueError(f"categorical_features has {len(items)} booleans for {n} columns")
         return np.array(items)
     indices = {name: j for j, name in enumerate(names or ())}
-    selected[[_index_of(item, indices, n) for item in items]] = True
-    return selected
-
-
-def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
-    if isinstance(item, int):
-        if not -n <= item < n:
+    for item in items:
+        if isinstance(item, int) and not -n <= item < n:
             raise ValueError(f"categorical_features: no column has index {item}; X has {n} columns")
-        return item
-    if item not in indices:
-        columns = f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
-        raise ValueError(f"categorical_features: there is no column {item!r}; {columns}")
-    return indices[item]
+        if isinstance(item, str) and item not in indices:
+            known = (
+                f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
+            )
+            raise ValueError(f"categorical_features: there is no column {item!r}; {known}")
+        selected[item if isinstance(item, int) else indices[item]] = True
+    return selected
 
 
 def order_of(
