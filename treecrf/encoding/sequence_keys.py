@@ -60,14 +60,10 @@ def encoded_hashes(
     """
     if with_lists is None:
         with_lists = lists_ids(encoded)
-    hashes = np.empty(len(encoded.offsets) - 1, dtype=np.uint64)
-    for first, last in runs(encoded.offsets, RUN_POSITIONS):
-        positions = slice(encoded.offsets[first], encoded.offsets[last])
-        content = _hash_rows(encoded, encoded.row_of_position[positions], with_lists)
-        of_labels = _hash_labels(codes, masks, positions)
-        offsets = encoded.offsets[first : last + 1]
-        hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
-    return SequenceHashes(hashes, _hash_ties(ties, encoded.offsets))
+    offsets, rows = encoded.offsets, encoded.row_of_position
+    bounds = [(offsets[i], offsets[j]) for i, j in runs(offsets, RUN_POSITIONS)]
+    pieces = ((i, j, _hash_rows(encoded, rows[i:j], with_lists)) for i, j in bounds)
+    return _combined(pieces, offsets, codes, masks, ties)
 
 
 def input_hashes(
@@ -80,15 +76,8 @@ def input_hashes(
 
     They do not depend on how the values are stored, but differ from those of `encoded_hashes`.
     """
-    hashes, done = [], 0
-    for start, stop, piece in sequences.pieces():
-        content = _hash_values(piece)
-        if codes is not None:
-            content = mix(content, _hash_labels(codes, masks, slice(start, stop)))
-        n = int(np.searchsorted(sequences.offsets, stop)) - done
-        hashes.append(_hash_sequences(content, sequences.offsets[done : done + n + 1]))
-        done += n
-    return SequenceHashes(np.concatenate(hashes), _hash_ties(ties, sequences.offsets))
+    pieces = ((start, stop, _hash_values(piece)) for start, stop, piece in sequences.pieces())
+    return _combined(pieces, sequences.offsets, codes, masks, ties)
 
 
 def keys_of(parts: list[SequenceHashes]) -> list[np.ndarray]:
@@ -103,27 +92,36 @@ def keys_of(parts: list[SequenceHashes]) -> list[np.ndarray]:
     return np.split(keys, np.cumsum([len(hashes.content) for hashes in parts])[:-1])
 
 
-def _hash_ties(ties: Iterable[np.ndarray], offsets: np.ndarray) -> np.ndarray | None:
-    """Hash the numbers that order identical sequences; None if there are none."""
+def _combined(
+    pieces: Iterable[tuple[int, int, np.ndarray]],
+    offsets: np.ndarray,
+    codes: np.ndarray | None,
+    masks: tuple[np.ndarray | None, ...],
+    ties: Iterable[np.ndarray],
+) -> SequenceHashes:
+    """Hash sequences, given hashes of the positions of runs of them, and where these lie."""
+    hashes, done = [], 0
+    for start, stop, content in pieces:
+        if codes is not None:
+            # The label of each position, and its rows of the masks.
+            of_labels = codes[start:stop]
+            for mask in masks:
+                if mask is not None:
+                    packed = np.packbits(mask[start:stop], axis=1)
+                    of_labels = mix(of_labels, _hash_bytes(packed))
+            content = mix(content, of_labels)
+        n = int(np.searchsorted(offsets, stop)) - done
+        hashes.append(_hash_sequences(content, offsets[done : done + n + 1]))
+        done += n
+    # The numbers that order identical sequences.
     of_ties = [_hash_sequences(tie.view(np.uint64), offsets) for tie in ties]
-    return mix(*of_ties) if of_ties else None
+    return SequenceHashes(np.concatenate(hashes), mix(*of_ties) if of_ties else None)
 
 
 def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Combine the hashes of the positions of each sequence."""
     indices = positions_in_sequences(offsets - offsets[0])
     return _sum_runs(mix(of_positions, indices), offsets - offsets[0])
-
-
-def _hash_labels(
-    codes: np.ndarray, masks: tuple[np.ndarray | None, ...], positions: slice
-) -> np.ndarray:
-    """Hash the label of each position, and its rows of the masks."""
-    hashes = codes[positions]
-    for mask in masks:
-        if mask is not None:
-            hashes = mix(hashes, _hash_bytes(np.packbits(mask[positions], axis=1)))
-    return hashes
 
 
 def lists_ids(encoded: EncodedSequences) -> bool:
