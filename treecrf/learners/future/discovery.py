@@ -324,16 +324,15 @@ class SearchSettings:
     """Settings of the search for features, as in `FutureFeatureMEMM`."""
 
     sizes: tuple[int | None, ...]  # candidates, of which the best one for the first feature is kept
-    direction: str
-    max_features: int  # maximum number of rounds of discovery
+    bag_direction: str
+    max_future_features: int
     multiclass: str
     n_bins: int
     initial_score: float  # of every instance, well below 0: no bag is positive yet
-    initial_slope: float  # of the scores of the labels; a large one would split one pattern
-    # Of the instance score.
-    max_trees: int
-    max_leaf_nodes: int
-    l2_regularization: float
+    initial_effect: float  # on the scores of the labels; a large one would split one pattern
+    instance_max_iter: int
+    instance_max_leaf_nodes: int
+    instance_l2_regularization: float
 
 
 class FeatureSearch:
@@ -351,13 +350,13 @@ class FeatureSearch:
         self.grower = InstanceGrower(
             encoder.base,
             encoder.without_features(booster.whole),
-            settings.max_leaf_nodes,
-            settings.l2_regularization,
+            settings.instance_max_leaf_nodes,
+            settings.instance_l2_regularization,
         )
 
     def find(self, size: int | None) -> list[tuple[BagFeature, np.ndarray]]:
         """Find features; return them with their values at the training positions."""
-        bags = Bags(self.offsets, size, self.settings.direction)
+        bags = Bags(self.offsets, size, self.settings.bag_direction)
         # With two labels, changing one score is as general as changing both.
         labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
         if self.settings.multiclass == "all":
@@ -390,9 +389,9 @@ class FeatureSearch:
     def _discovered(self, response: Response, bags: Bags, sign: int) -> CandidateFeature:
         """Discover a feature that initially raises (1) or lowers (-1) a score."""
         settings = self.settings
-        slope = sign * settings.initial_slope
+        slope = sign * settings.initial_effect
         return discover(
-            response, bags, self.grower, settings.initial_score, slope, settings.max_trees
+            response, bags, self.grower, settings.initial_score, slope, settings.instance_max_iter
         )
 
     def _feature(
@@ -416,7 +415,9 @@ class FeatureSearch:
             self.scores[label] += effects[0, label] + effects[1, label] * candidate.feature
         gain = self._mean_log_likelihood() - likelihood
         settings = self.settings
-        feature = BagFeature(size, settings.direction, settings.initial_score, trees, effects, gain)
+        feature = BagFeature(
+            size, settings.bag_direction, settings.initial_score, trees, effects, gain
+        )
         return feature, candidate.feature
 
     def _mean_log_likelihood(self) -> float:

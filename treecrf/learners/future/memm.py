@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,13 +12,10 @@ from scipy.special import expit
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.engine import engine_of
-from treecrf.learners.boosted.labeled import TrainingParts
-from treecrf.learners.boosted.loop import Booster, report_to
+from treecrf.learners.boosted.loop import report_to
 from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
-from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.chain_model import of_each
-from treecrf.learners.evaluation import Scored
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (
     DIRECTIONS,
@@ -30,8 +25,7 @@ from treecrf.learners.future.features import (
     future_features,
 )
 from treecrf.learners.future.training import AlternatingTraining
-from treecrf.learners.training_data import FitArguments, TrainingInput
-from treecrf.trees.forest import Forest
+from treecrf.learners.training_data import FitArguments
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -296,34 +290,18 @@ class FutureFeatureMEMM(LocalClassifier):
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, 0, max_iter, spec.name) as progress,
         ):
-            trained = self._alternate(data, spec, threads, report_to(progress))
+            report, settings = report_to(progress), self._search_settings()
+            state = AlternatingTraining(spec, data, threads, report, settings).run()
+            if self.refit and data.held_out is not None:
+                # With the size of bags that the first run chose.
+                sizes = tuple({feature.size: None for feature in state.encoder.features})
+                settings = replace(settings, sizes=sizes or settings.sizes[:1])
+                every = replace(data, training=data.training.joined(data.held_out), held_out=None)
+                again = AlternatingTraining(spec, every, threads, report, settings)
+                state = again.replay(state.phases)
+        trained = Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
         fitted = self._attributes_of(trained.kept(spec.stopping()))
         return fitted | {"_n_unlabeled": data.n_unlabeled}
-
-    def _alternate(
-        self, data: TrainingInput, spec: BoostingSpec, threads: Threads, report: Callable
-    ) -> Trained:
-        """Alternate between boosting and discoveries, and perhaps repeat this on all data."""
-        train = partial(AlternatingTraining, self.max_iter, spec.stopping(), report)
-        begin = partial(_begin_phase, spec, data, threads)
-        encoder = spec.encoder().fit(data.training.sequences, data.seed)
-        forest = spec.kind.new_forest(len(data.classes))
-        state = train(self._search_settings(), begin).run(encoder, forest)
-        if self.refit and data.held_out is not None:
-            every = data.training.joined(data.held_out)
-            begin = partial(
-                _begin_phase, spec, replace(data, training=every, held_out=None), threads
-            )
-            encoder = spec.encoder().fit(every.sequences, data.seed)
-            again = train(self._settings_of(state.encoder), begin)
-            state = again.replay(encoder, spec.kind.new_forest(len(data.classes)), state.phases)
-        return Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
-
-    def _settings_of(self, encoder: FutureEncoder) -> SearchSettings:
-        """Return the search settings, with the size of bags that an earlier run chose."""
-        settings = self._search_settings()
-        sizes = tuple({feature.size: None for feature in encoder.features}) or settings.sizes[:1]
-        return replace(settings, sizes=sizes)
 
     @property
     def future_features_(self) -> list[FutureFeature]:
@@ -379,27 +357,8 @@ class FutureFeatureMEMM(LocalClassifier):
 
     def _search_settings(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
-        return SearchSettings(
-            sizes=sizes,
-            direction=self.bag_direction,
-            max_features=self.max_future_features,
-            multiclass=self.multiclass,
-            n_bins=self.n_bins,
-            initial_score=self.initial_score,
-            initial_slope=self.initial_effect,
-            max_trees=self.instance_max_iter,
-            max_leaf_nodes=self.instance_max_leaf_nodes,
-            l2_regularization=self.instance_l2_regularization,
-        )
+        names = {field.name for field in fields(SearchSettings)} - {"sizes"}
+        return SearchSettings(sizes, **{name: getattr(self, name) for name in names})
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
         return FutureEncoder.from_state(values, arrays, len(self.classes_))
-
-
-def _begin_phase(
-    spec: BoostingSpec, data: TrainingInput, threads: Threads, encoder: Encoder, forest: Forest
-) -> tuple[Booster, Scored | None]:
-    """Prepare a phase of boosting: the booster and the validation data."""
-    parts = TrainingParts.of(data)
-    engine = engine_of(spec, parts, encoder, forest, None, spec.max_iter, threads)
-    return engine.booster, engine.evaluations.validation

@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted.engine import engine_of
+from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.loop import Booster, boost
-from treecrf.learners.boosted.scores import Scores
+from treecrf.learners.boosted.spec import BoostingSpec
+from treecrf.learners.evaluation import Scored
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
-from treecrf.learners.iterations import History, Stopping
+from treecrf.learners.iterations import History
+from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import UNIT, rounded_leaves
+from treecrf.utils.threads import Threads
 
-# Prepares a phase of boosting, given an encoder and a forest.
-Begin = Callable[[FutureEncoder, Forest], tuple[Booster, Scores | None]]
 # A feature, and its values at the training positions.
 Discovered = tuple[BagFeature, np.ndarray]
 
@@ -47,19 +49,19 @@ class State:
 class AlternatingTraining:
     """Training that alternates between boosting trees and discovering features."""
 
-    max_iter: int  # number of trees between two discoveries
-    stopping: Stopping | None
+    spec: BoostingSpec  # its ``max_iter`` is the number of trees between two discoveries
+    data: TrainingInput
+    threads: Threads
     report: Callable[[int, History], None]  # as in `boost`
     settings: SearchSettings
-    begin: Begin
 
     def __post_init__(self) -> None:
-        self.sizes = self.settings.sizes
+        self.stopping, self.sizes = self.spec.stopping(), self.settings.sizes
 
-    def run(self, encoder: Encoder, forest: Forest) -> State:
+    def run(self) -> State:
         """Train until another feature no longer helps."""
-        state = self._boosted(self._first(encoder, forest))
-        for _ in range(self.settings.max_features):
+        state = self._boosted(self._first())
+        for _ in range(self.settings.max_future_features):
             longer = self._with_features(state)
             if longer is None:
                 break
@@ -72,12 +74,10 @@ class AlternatingTraining:
             state = longer
         return state
 
-    def replay(
-        self, encoder: Encoder, forest: Forest, phases: tuple[tuple[int, ...], ...]
-    ) -> State:
+    def replay(self, phases: tuple[tuple[int, ...], ...]) -> State:
         """Repeat the phases of an earlier run on other data."""
         (n_first,), *rounds = phases
-        state = self._boosted(self._first(encoder, forest), n_first)
+        state = self._boosted(self._first(), n_first)
         for n_iter, *n_again in rounds:
             longer = self._with_features(state)
             if longer is None:
@@ -88,9 +88,18 @@ class AlternatingTraining:
             state = longer
         return state
 
-    def _first(self, encoder: Encoder, forest: Forest) -> State:
-        encoder = FutureEncoder(encoder, (), self.settings.n_bins)
-        return State(encoder, forest, History([0.0], [0.0]), ((),))
+    def _first(self) -> State:
+        spec, data = self.spec, self.data
+        encoder = spec.encoder().fit(data.training.sequences, data.seed)
+        forest = spec.kind.new_forest(len(data.classes))
+        features = FutureEncoder(encoder, (), self.settings.n_bins)
+        return State(features, forest, History([0.0], [0.0]), ((),))
+
+    def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Scored | None]:
+        """Prepare a phase of boosting: the booster and the validation data."""
+        parts, max_iter = TrainingParts.of(self.data), self.spec.max_iter
+        engine = engine_of(self.spec, parts, encoder, forest, None, max_iter, self.threads)
+        return engine.booster, engine.evaluations.validation
 
     def _criterion(self, state: State) -> float:
         """Return the latest likelihood of the validation data or, without them, training data."""
@@ -103,8 +112,8 @@ class AlternatingTraining:
         The last entry of the history is the score of the new state.
         """
         forest, stopping = state.forest.copy(), self.stopping if n_iter is None else None
-        booster, validation = self.begin(state.encoder, forest)
-        max_iter = forest.n_iter + (self.max_iter if n_iter is None else n_iter)
+        booster, validation = self._begin(state.encoder, forest)
+        max_iter = forest.n_iter + (self.spec.max_iter if n_iter is None else n_iter)
         latest_history = boost(booster, max_iter, validation, stopping, self.report)
         n_new = latest_history.kept(stopping)
         history = state.history.continued_by(latest_history.until(n_new))
@@ -114,7 +123,7 @@ class AlternatingTraining:
 
     def _with_features(self, state: State) -> State | None:
         """Return the state with the features of one more round, and trees of their effects."""
-        booster, validation = self.begin(state.encoder, state.forest)
+        booster, validation = self._begin(state.encoder, state.forest)
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
         search = FeatureSearch(state.encoder, booster, self.settings)
@@ -128,7 +137,7 @@ class AlternatingTraining:
         may have learned that its effect depends on the position, which shows the pattern more
         clearly.
         """
-        booster, _ = self.begin(before.encoder, before.forest)
+        booster, _ = self._begin(before.encoder, before.forest)
         search = FeatureSearch(before.encoder, booster, self.settings)
         n = len(before.encoder.features)
         discovered = []
@@ -139,7 +148,7 @@ class AlternatingTraining:
 
     def _scores_at_extremes(self, state: State, index: int) -> list[np.ndarray]:
         """Compute the training scores for the case that one feature is 0, or 1, everywhere."""
-        booster, _ = self.begin(state.encoder, state.forest)
+        booster, _ = self._begin(state.encoder, state.forest)
         column = booster.whole.codes.shape[1] - len(state.encoder.features) + index
         scores = []
         for bin_ in (0, self.settings.n_bins - 1):
@@ -152,15 +161,15 @@ class AlternatingTraining:
             scores.append(of_all[:, :, 0])
         return scores
 
-    def _best_size(self, state: State, booster: Booster, validation: Scores | None) -> int | None:
+    def _best_size(self, state: State, booster: Booster, validation: Scored | None) -> int | None:
         """Find the size of bags whose first feature gives the highest likelihood."""
-        n_trees = min(N_TRIAL_TREES, self.settings.max_trees)
-        trial = replace(self.settings, max_trees=n_trees)
+        n_trees = min(N_TRIAL_TREES, self.settings.instance_max_iter)
+        trial = replace(self.settings, instance_max_iter=n_trees)
         values = []
         for size in self.sizes:
             search = FeatureSearch(state.encoder, booster, trial)
             after = _extended(state, search.find(size), ())
-            training, held_out = self.begin(after.encoder, after.forest)
+            training, held_out = self._begin(after.encoder, after.forest)
             if validation is None or self.stopping is None:
                 values.append(training.value())
             else:

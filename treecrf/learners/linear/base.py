@@ -51,8 +51,7 @@ class LinearSequenceClassifier(SequenceLearner):
     ``transition_features``, times the sum of its weights for v and for the pair. At first positions
     there are no pairs, and v has a separate weight instead.
 
-    Subclasses implement `_learn`, which finds the weights. Their constructors take the parameters
-    below, as far as they support them.
+    Subclasses implement `_learn`, which finds the weights.
     """
 
     _parameter_constraints: ClassVar[dict] = {

@@ -29,7 +29,7 @@ from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood
 from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
 from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
+from treecrf.learners.training_data import TrainingInput, hold_out
 from treecrf.utils import checks
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.threads import Threads
@@ -388,26 +388,24 @@ class LinearCRF(LinearSequenceClassifier):
         training, held_out, seed = data.training, None, data.seed
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        training = self._checked(training, data.classes)
+        classes, offsets = data.classes, training.sequences.offsets
+        if training.candidates is None:
+            check_labels(self.transitions, self.order, classes, training.codes, offsets)
+        else:
+            rules = as_transitions(self.transitions, classes, self.order)
+            codes, candidates = completed(
+                training.candidates, training.allowed, rules, classes, offsets
+            )
+            training = replace(training, codes=codes, candidates=candidates)
         if self.solver == "lbfgs":  # It sums over the sequences in their order.
             training = training.take(np.argsort(training.hashes(0)))
         if self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
         copied.n_jobs = n_jobs if self.n_jobs is None else self.n_jobs
-        fitted = copied._trained(TrainingInput(data.classes, training, held_out, seed, {}))
+        fitted = copied._trained(TrainingInput(classes, training, held_out, seed, {}))
         copied.n_jobs = self.n_jobs
         vars(copied).update(fitted)
         return copied
-
-    def _checked(self, data: LabeledSequences, classes: np.ndarray) -> LabeledSequences:
-        """Check the labels against the parameter ``transitions``."""
-        offsets = data.sequences.offsets
-        if data.candidates is None:
-            check_labels(self.transitions, self.order, classes, data.codes, offsets)
-            return data
-        rules = as_transitions(self.transitions, classes, self.order)
-        codes, candidates = completed(data.candidates, data.allowed, rules, classes, offsets)
-        return replace(data, codes=codes, candidates=candidates)
 
     def _rounded(self, share: float = 1.0) -> LinearCRF:
         """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``."""

@@ -60,28 +60,29 @@ TREECRF_TEMPLATE double forward_chain_n(const double *factors, ptrdiff_t length,
                                         const double *transitions, double *forward, double *scale,
                                         ptrdiff_t n)
 {
-    double log_z = 0.0, total = 0.0;
+    double log_z = 0.0;
     for (ptrdiff_t t = 0; t < length; t++) {
-        double *after = forward + t * n;
+        double *after = forward + t * n, total = 0.0;
         if (t == 0)
             memcpy(after, factors, (size_t)n * sizeof *after);
         else
             step_forward_n(after - n, transitions, factors + t * n, after, n);
-        total = 0.0;
         for (ptrdiff_t v = 0; v < n; v++)
             total += after[v];
         scale[t] = 1.0;
         if (total < UNDERFLOW_SUM)
             return -HUGE_VAL;
-        if (total < SMALLEST_SUM || total > 1.0 / SMALLEST_SUM) {
+        int is_extreme = total < SMALLEST_SUM || total > 1.0 / SMALLEST_SUM;
+        /* In one place: if the compiler did not inline it, calls from wide code would be slow. */
+        if (is_extreme || t == length - 1)
             log_z += log_of(total);
+        if (is_extreme) {
             scale[t] = 1.0 / total;
             for (ptrdiff_t v = 0; v < n; v++)
                 after[v] *= scale[t];
-            total = 1.0;
         }
     }
-    return log_z + log_of(total);
+    return log_z;
 }
 
 /* Returns log Z of a sequence, or -inf if it underflows. `factors` are the exponentials of its scores,

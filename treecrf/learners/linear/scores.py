@@ -227,10 +227,16 @@ def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarra
 class RowsLattice(Lattice):
     """A `StateLattice` of short sequences, whose scores have been computed."""
 
+    order = 1
+
     def __init__(self, rows: np.ndarray, offsets: np.ndarray, transitions: np.ndarray):
         # ``rows`` are the scores without transitions, float64 (n_positions, n_labels).
         vars(self).update(rows=rows, offsets=offsets, transitions=transitions)
-        vars(self).update(order=1, threads=Threads(1))
+
+    @cached_property
+    def threads(self) -> Threads:
+        """A single thread."""
+        return Threads(1)
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -251,9 +257,11 @@ class StateLattice(Lattice):
     pairs of labels at all positions, which everything else computes.
     """
 
+    order = 1
+
     def __init__(self, linear: LinearScores, weights: Weights):
-        vars(self).update(linear=linear, weights=weights, offsets=linear.table.offsets)
-        vars(self).update(order=1, threads=linear.threads)
+        offsets, threads = linear.table.offsets, linear.threads
+        vars(self).update(linear=linear, weights=weights, offsets=offsets, threads=threads)
 
     @cached_property
     def scores(self) -> np.ndarray:
