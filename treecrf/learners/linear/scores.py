@@ -224,30 +224,24 @@ def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarra
     return out
 
 
-class RowsLattice(Lattice):
-    """A `StateLattice` of short sequences, whose scores have been computed."""
+@dataclass(frozen=True)
+class RowsLattice:
+    """The part of a `StateLattice` that labels short sequences, whose scores have been computed."""
 
-    order = 1
-
-    def __init__(self, rows: np.ndarray, offsets: np.ndarray, transitions: np.ndarray):
-        # ``rows`` are the scores without transitions, float64 (n_positions, n_labels).
-        vars(self).update(rows=rows, offsets=offsets, transitions=transitions)
-
-    @cached_property
-    def threads(self) -> Threads:
-        """A single thread."""
-        return Threads(1)
-
-    @cached_property
-    def scores(self) -> np.ndarray:
-        """The scores of all pairs of labels."""
-        return scores_of_rows(self.rows, self.transitions, self.offsets)
+    rows: np.ndarray  # float64 (n_positions, n_labels): scores without transitions
+    offsets: np.ndarray
+    transitions: np.ndarray
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
         rows, starts = self.rows.copy(), self.offsets[:-1]
         StateChains(self.offsets, starts).marginals(rows, self.transitions, 0, len(starts))
         return rows
+
+    def best_codes(self) -> np.ndarray:
+        """Return the codes of the best label sequence of each sequence."""
+        scores = scores_of_rows(self.rows, self.transitions, self.offsets)
+        return Lattice(scores, self.offsets, order=1, threads=Threads(1)).best_codes()
 
 
 class StateLattice(Lattice):
