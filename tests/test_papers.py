@@ -41,7 +41,8 @@ def test_large_data_are_not_sampled(name, settings, sequences):
     model = getattr(treecrf, name)(**fixed).fit(X, y)
     everything = getattr(treecrf, name)(**fixed | {"sampling": None}).fit(X, y)
     np.testing.assert_array_equal(model.train_score_, everything.train_score_)
-    assert model._spec().sampling_of(5, 10**9) is None
+    spec = model._spec()
+    assert spec.kind.threshold(spec.sampling, 5, 10**9) is None
 
 
 def test_the_default_samples_large_data(sequences):

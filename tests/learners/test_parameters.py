@@ -24,10 +24,9 @@ BOOSTING, HMM, FLAT, FEATURES = (
 # Estimators for which a parameter or attribute means something else, grouped by their texts. All
 # other estimators share one text.
 OTHER_TEXTS = {
-    "attributes": [(LINEAR,)],
+    "attributes": [(SVM,)],
     "average": [(SVM,)],
     "beam_width": [(FLAT,), (CRF,)],
-    "categorical_features": [(BOOSTING, PERCEPTRON, SVM)],
     "class_weight": [(CRF,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "decoding": [(FLAT,), (FUTURE, RECURRENT, MEMM), (SLIDING,), (PERCEPTRON, SVM)],
     "early_stopping": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,)],
@@ -37,7 +36,7 @@ OTHER_TEXTS = {
     "max_features": [(SLIDING,)],
     "max_iter": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "min_samples_leaf": [(CRF,)],
-    "missing": [(LINEAR,), (BOOSTING, PERCEPTRON, SVM)],
+    "missing": [(LINEAR, BOOSTING, PERCEPTRON, SVM)],
     "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,), (FUTURE, LINEAR)],
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],
@@ -49,18 +48,15 @@ OTHER_TEXTS = {
     "transitions": [(FLAT,), (RECURRENT,)],
     "verbose": [(CRF,)],
     "warm_start": [(LINEAR, PERCEPTRON)],
-    "window": [(LINEAR,), (BOOSTING, PERCEPTRON, SVM)],
+    "window": [(LINEAR, BOOSTING, PERCEPTRON), (SVM,)],
     # Attributes
     "estimator_": [(FEATURES,)],
     "feature_importances_": [(FUTURE,)],
     "loss_": [(LINEAR,)],
     "n_features_in_": [(HMM,)],
     "n_iter_": [(LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
-    "start_weights_": [(LINEAR,), (SVM,)],
-    "state_weights_": [(LINEAR,), (SVM,)],
+    "state_weights_": [(SVM,)],
     "train_score_": [(CRF,), (LINEAR,), (BOOSTING,)],
-    "transition_feature_weights_": [(LINEAR,), (SVM,)],
-    "transition_weights_": [(LINEAR,), (SVM,)],
     "validation_score_": [(CRF,), (LINEAR, MEMM, RECURRENT, SLIDING)],
 }
 

@@ -13,7 +13,7 @@ from treecrf.chains._sampling import Sample
 from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, WeightedSample, mu_for
 from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.encoded import ListedPositions
-from treecrf.learners.boosted.loop import features_of_tree, tree_seed
+from treecrf.learners.boosted.loop import choices_of_tree
 from treecrf.learners.boosted.shard import (
     IterationRequest,
     IterationResult,
@@ -107,9 +107,8 @@ class ListGrowth:
         sizes = np.array([len(examples.positions) for examples in draw.lists])
 
         def begin(grower: ListGrower, k: int) -> None:
-            seed = tree_seed(self.growth.seed, iteration, k)
-            chosen = features_of_tree(self.growth, seed, self.table.n_features)
-            grower.begin(*self._listed(draw.lists[k]), seed, chosen, k)
+            choices = choices_of_tree(self.growth, iteration, k, self.table.n_features)
+            grower.begin(*self._listed(draw.lists[k]), *choices, k)
 
         trees = self._scheduler.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
         for k in range(self.n_labels):

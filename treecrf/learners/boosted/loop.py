@@ -156,8 +156,7 @@ class Booster:
         def grow(k: int) -> dict:
             """Grow the tree of one label and add its values to the scores."""
             tables, scores = examples.of_label(k), self.scores[k]
-            seed = tree_seed(self.growth.seed, iteration, k)
-            chosen = features_of_tree(self.growth, seed, self.table.n_features)
+            seed, chosen = choices_of_tree(self.growth, iteration, k, self.table.n_features)
             grower = idle.get()
             try:
                 if self.objective.given is None:
@@ -263,17 +262,18 @@ def subsample_hashes(keys: np.ndarray, growth: Growth, iteration: int) -> np.nda
     return mix(growth.seed, iteration, keys)
 
 
-def features_of_tree(growth: Growth, seed: int, n_features: int) -> np.ndarray | None:
-    """Choose the features that a tree may test; uint8 array (n_features,), or None for all."""
+def choices_of_tree(
+    growth: Growth, iteration: int, k: int, n_features: int
+) -> tuple[int, np.ndarray | None]:
+    """Return the seed of a tree, and the features that it may test.
+
+    They are a uint8 array (n_features,), or None for all.
+    """
+    seed = int(mix(growth.seed, iteration, k))
     if growth.max_features_per_tree >= 1:
-        return None
+        return seed, None
     n_chosen = max(1, ceil(growth.max_features_per_tree * n_features))
-    return smallest(mix(seed, np.arange(n_features)), n_chosen).astype(np.uint8)
-
-
-def tree_seed(seed: int, iteration: int, k: int) -> int:
-    """Return a seed for each tree."""
-    return int(mix(seed, iteration, k))
+    return seed, smallest(mix(seed, np.arange(n_features)), n_chosen).astype(np.uint8)
 
 
 def boost(

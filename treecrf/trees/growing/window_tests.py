@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -168,33 +168,16 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     # The codes or ids that stand for the missing values of training data.
     every = np.arange(len(plan.storage))
     missing_of = np.where(plan.has_missing, missing_values(plan, every), -1)
+    tests_of = partial(_tests_of, encoder, plan, missing_of)
     stored = []  # the columns of each storage, by slot
     for storage in (CODES, BITS, LISTS):
         columns = np.flatnonzero(plan.storage == storage)
         stored.append(columns[np.lexsort((plan.first_codes[columns], plan.slots[columns]))])
-    runs: list[np.ndarray] = []  # start, end, kind, bin of missing values
-    tests: list[np.ndarray] = []  # bin, column, offset, value
+    # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values).
+    parts: list[tuple[int, np.ndarray, np.ndarray]] = []
     feature_starts: list[np.ndarray] = []
     code_bins, bit_bins, list_bins = [], [], []
     n_bins = 0
-
-    def add(offset: int, columns: np.ndarray, firsts: np.ndarray, kinds: Any, start: Any) -> None:
-        """Add the tests of columns, one for each bin from the column's first bin on.
-
-        The codes or ids of missing values have bins from ``start`` on.
-        """
-        n_tests = encoder.columns.n_tests[columns]
-        values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
-        bins = np.repeat(firsts, n_tests) + values
-        of_test = np.repeat(columns, n_tests)
-        tests.append(np.stack([bins, of_test, np.full_like(bins, offset), values]))
-        # The tests of a number in a list point away from 0.
-        zeros = firsts + plan.zeros[columns]
-        missing = np.where(missing_of[columns] >= 0, start + missing_of[columns], -1)
-        below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing])
-        above = np.stack([zeros, firsts + n_tests, np.broadcast_to(kinds, firsts.shape), missing])
-        both = np.stack([below, above], axis=2).reshape(4, -1)
-        runs.append(both[:, both[0] < both[1]])
 
     for offset in offsets:
         columns, n_codes = stored[0], plan.n_codes
@@ -205,11 +188,13 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
             columns = columns[~is_derived]
         starts = n_bins + np.cumsum(n_codes) - n_codes
         if offset != 0:
-            tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
-            runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH], [-1]]))
+            test, run = [starts[0], BOUNDARY, 0], [starts[0], starts[0] + 1, EACH, -1]
+            parts.append((offset, np.array([test]).T, np.array([run]).T))
         slots, first_codes = plan.slots[columns], plan.first_codes[columns]
         firsts = starts[slots] + first_codes
-        add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots])
+        parts.append(
+            (offset, *tests_of(columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots]))
+        )
         # Of the columns that share a code, the first feature begins with the code's bins.
         later = firsts[1:][slots[1:] == slots[:-1]]
         feature_starts.append(np.sort(np.append(starts[n_codes > 0], later)))
@@ -218,35 +203,22 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     first_list = n_bins + 8 * n_bytes * len(offsets)
     for j, offset in enumerate(offsets):
         firsts = n_bins + np.arange(len(stored[1]))
-        add(offset, stored[1], firsts, EACH, first_list + n_ids * j)
+        parts.append((offset, *tests_of(stored[1], firsts, EACH, first_list + n_ids * j)))
         feature_starts.append(firsts)
         bit_bins.append(n_bins + 8 * np.arange(n_bytes))
         n_bins += 8 * n_bytes
     is_each = (plan.has_one_id | encoder.columns.is_category)[stored[2]]
     for offset in offsets:
         firsts = n_bins + plan.slots[stored[2]].astype(np.int64)
-        add(offset, stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins)
+        parts.append(
+            (offset, *tests_of(stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins))
+        )
         feature_starts.append(firsts)
         list_bins.append(n_bins)
         n_bins += n_ids
 
-    bins, columns, test_offsets, values = np.hstack(tests).astype(np.int32)
-    kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
-    run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack(runs))
-    by_bin = {}
-    for name, of_tests in {
-        "columns": columns,
-        "offsets": test_offsets,
-        "values": values,
-        "kinds": kinds,
-        "slots": slots,
-        "lows": lows,
-        "highs": highs,
-        "missing": np.where(columns >= 0, missing_of[columns], -1),
-    }.items():
-        by_bin[name] = np.full(n_bins, BOUNDARY - 1, dtype=np.int32)
-        by_bin[name][bins] = of_tests
-    by_bin["kinds"] = by_bin["kinds"].astype(np.uint8)
+    tests = np.hstack([np.insert(part, 2, offset, axis=0) for offset, part, _ in parts])
+    run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack([runs for *_, runs in parts]))
     return TestTable(
         left=left,
         width=len(offsets),
@@ -258,8 +230,56 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         run_kinds=run_kinds.astype(np.uint8),
         run_missing=run_missing,
         feature_starts=np.append(np.concatenate(feature_starts), n_bins),
-        **by_bin,
+        **_by_bin(encoder, plan, missing_of, tests, n_bins),
     )
+
+
+def _tests_of(
+    encoder: Encoder,
+    plan: Plan,
+    missing_of: np.ndarray,  # code or id of the missing values of each column, -1 if it has none
+    columns: np.ndarray,
+    firsts: np.ndarray,
+    kinds: Any,
+    start: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tests of columns at one offset: bin, column and value of each, and their runs.
+
+    There is one test for each bin from the column's first bin on. The codes or ids of missing
+    values have bins from ``start`` on.
+    """
+    n_tests = encoder.columns.n_tests[columns]
+    values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
+    tests = np.stack([np.repeat(firsts, n_tests) + values, np.repeat(columns, n_tests), values])
+    # The tests of a number in a list point away from 0.
+    zeros = firsts + plan.zeros[columns]
+    missing = np.where(missing_of[columns] >= 0, start + missing_of[columns], -1)
+    below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing])
+    above = np.stack([zeros, firsts + n_tests, np.broadcast_to(kinds, firsts.shape), missing])
+    both = np.stack([below, above], axis=2).reshape(4, -1)
+    return tests, both[:, both[0] < both[1]]
+
+
+def _by_bin(
+    encoder: Encoder, plan: Plan, missing_of: np.ndarray, tests: np.ndarray, n_bins: int
+) -> dict[str, np.ndarray]:
+    """Describe the test of each bin, in arrays that are fields of `TestTable`."""
+    bins, columns, offsets, values = tests.astype(np.int32)
+    kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
+    by_bin = {
+        "columns": columns,
+        "offsets": offsets,
+        "values": values,
+        "kinds": kinds,
+        "slots": slots,
+        "lows": lows,
+        "highs": highs,
+        "missing": np.where(columns >= 0, missing_of[columns], -1),
+    }
+    for name, of_tests in by_bin.items():
+        by_bin[name] = np.full(n_bins, BOUNDARY - 1, dtype=np.int32)
+        by_bin[name][bins] = of_tests
+    return by_bin | {"kinds": by_bin["kinds"].astype(np.uint8)}
 
 
 def _merged(runs: np.ndarray) -> np.ndarray:
