@@ -155,6 +155,7 @@ def test_training_goes_on_with_the_function(letters, tmp_path):
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
+        (lambda y, proba: proba, "must return two arrays, losses and gradient"),
         (lambda y, p: (p, p), r"losses of shape \(\d+, 3\); expected \(\d+,\)"),
         (lambda y, p: (p[:, 0], p[0]), r"gradient of shape \(3,\); expected \(\d+, 3\)"),
         (lambda y, p: (p[:, 0] / 0, p), "some losses are not finite; probabilities can be 0 or 1"),

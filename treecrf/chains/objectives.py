@@ -422,7 +422,10 @@ class MarginalLoss(HammingLogLikelihood):
             lambda part: _inference.marginals(scores, self.chains, *part, marginals, log_z),
             self.parts,
         )
-        losses, gradient = map(np.asarray, self._function(self.codes.copy(), marginals.copy()))
+        returned = self._function(self.codes.copy(), marginals.copy())
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise ValueError("objective: the function must return two arrays, losses and gradient")
+        losses, gradient = map(np.asarray, returned)
         shapes = {"losses": (len(self.codes),), "gradient": marginals.shape}
         for (name, shape), array in zip(shapes.items(), (losses, gradient), strict=True):
             if array.shape != shape:
