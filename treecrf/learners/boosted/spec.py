@@ -305,7 +305,7 @@ class BeamKind(ChainKind):
 
 
 def _without_samples(parameter: Any, reason: str) -> None:
-    """Return None for all examples; ValueError if the parameter ``sampling`` asks for samples."""
+    """Return None for all examples; ValueError if ``sampling`` requires samples."""
     if parameter not in (None, "auto"):
         raise ValueError(f"sampling={parameter!r} {reason}")
 

@@ -234,7 +234,7 @@ cdef class SplitSearch:
 
     cdef bint _keeps_order(self, Node *node, const Run *run, const double *pair,
                            int64_t test) noexcept nogil:
-        """Return whether children are in the order that a constraint asks for, and set it."""
+        """Return whether children are in the order that a constraint requires, and set it."""
         cdef int sign = 0
         cdef double above, below
         if test < self.columns.shape[0] and self.columns[test] >= 0:
