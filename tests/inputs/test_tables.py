@@ -41,6 +41,7 @@ def make_table(with_nulls=True):
 
 
 TABLE = make_table()
+ROWS = TABLE.drop_columns("doc")
 
 
 def raw_of(X, y="tag", groups="doc", **arguments):
@@ -65,10 +66,8 @@ def read_all(found):
     parts = [found.read(i) for i in range(len(found))]
     lengths = []
     for part in parts:
-        groups = part.X.column("doc").to_pylist()
-        starts = [t for t in range(len(groups)) if not t or groups[t] != groups[t - 1]]
-        lengths += np.diff([*starts, len(groups)]).tolist()
-        assert len(starts) == 1 or len(groups) <= tables.MAX_PIECE_ROWS
+        lengths += part.segmentation.lengths.tolist()
+        assert len(part.segmentation.lengths) == 1 or len(part.X) <= tables.MAX_PIECE_ROWS
     assert lengths == LENGTHS
     return pa.concat_tables([part.X for part in parts])
 
@@ -92,7 +91,7 @@ def test_parquet_files(tmp_path, cuts, row_group_size):
     for i in range(len(ends) - 1):
         part = TABLE.slice(ends[i], ends[i + 1] - ends[i])
         write(tmp_path, f"part-{i + 7}.parquet", part, row_group_size=row_group_size)
-    assert read_all(opened(tmp_path)).equals(TABLE)
+    assert read_all(opened(tmp_path)).equals(ROWS)
 
 
 @pytest.mark.usefixtures("_sizes")
@@ -105,7 +104,7 @@ def test_text_files(tmp_path, cuts):
     ]
     found = read_all(opened(paths)).to_pydict()
     expected = TABLE.to_pydict()
-    for name in ("doc", "tag", "flag", "word"):
+    for name in ("tag", "flag", "word"):
         assert found[name] == expected[name]
     for name in ("number", "whole", "weight"):
         values = np.array(expected[name], dtype=float)
@@ -121,15 +120,15 @@ def test_compressed_text_and_other_separators(tmp_path):
     assert table["x"].to_pylist()[1:] == [2.0, 3.0]
     renamed = path.rename(tmp_path / "table.csv.gz")
     options = TableOptions(missing=("-",), separator="\t")
-    assert opened(renamed, options).read(0).X.column_names == ["doc", "x", "tag"]
+    assert opened(renamed, options).read(0).X.column_names == ["x", "tag"]
 
 
 def test_types_of_text_are_those_of_all_files(tmp_path):
     (tmp_path / "1.csv").write_text("doc,x,k,tag\n1,true,1,7\n")
     (tmp_path / "2.csv").write_text("doc,x,k,tag\n2,maybe,2,8\n")
     table = opened(tmp_path, TableOptions(category=("k",))).read(0).X
-    kinds = [str(table.schema.field(name).type) for name in ("doc", "x", "tag")]
-    assert kinds == ["string", "string", "int64"]
+    kinds = [str(table.schema.field(name).type) for name in ("x", "tag")]
+    assert kinds == ["string", "int64"]
     raw = raw_of(tmp_path)
     chosen = open_tables(raw, categorical_features=["k"]).read(0).X["k"].type
     assert chosen == table["k"].type == pa.dictionary(pa.int32(), pa.int64())
@@ -150,21 +149,22 @@ def test_sources_of_arrow(tmp_path, source):
         write(tmp_path, "b.parquet", TABLE.slice(13))
         return dataset.dataset(tmp_path)
 
-    assert read_all(opened(make())).equals(TABLE)
+    assert read_all(opened(make())).equals(ROWS)
 
 
 def test_columns_in_the_names_of_folders(tmp_path):
     dataset.write_dataset(TABLE, tmp_path, format="parquet", partitioning=["tag"],
                           partitioning_flavor="hive")  # fmt: skip
-    found = opened(dataset.dataset(tmp_path, partitioning="hive"), y="word", groups="tag").read(0).X
-    assert sorted(found["tag"].to_pylist()) == sorted(TABLE["tag"].to_pylist())
-    assert found.num_columns == TABLE.num_columns
+    found = opened(dataset.dataset(tmp_path, partitioning="hive"), y="word", groups="tag").read(0)
+    tags = TABLE["tag"].to_pylist()
+    assert sorted(found.segmentation.lengths) == sorted([tags.count("N"), tags.count("V")])
+    assert found.X.num_columns == TABLE.num_columns - 1
 
 
 def test_a_reader_is_copied_to_the_folder_and_leaves_nothing(tmp_path):
     found = open_tables(raw_of(TABLE.to_reader(11)), folder=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    assert read_all(found).equals(TABLE)
+    assert read_all(found).equals(ROWS)
     with pytest.raises(OSError, match="nowhere"):
         open_tables(raw_of(TABLE.to_reader(11)), folder=str(tmp_path / "nowhere"))
 
@@ -190,7 +190,7 @@ def test_columns_can_be_left_out_and_ordered_differently(tmp_path):
     write(tmp_path, "a.parquet", TABLE.slice(0, 8))
     write(tmp_path, "b.parquet", TABLE.slice(8).select(TABLE.column_names[::-1]))
     table = opened(tmp_path, TableOptions(drop=("weight", "flag"))).read(0).X
-    assert table.equals(TABLE.drop_columns(["weight", "flag"]))
+    assert table.equals(ROWS.drop_columns(["weight", "flag"]))
 
 
 def test_types_of_files_are_combined(tmp_path):
@@ -485,7 +485,7 @@ def test_missing_values_and_labels_of_text_files(tmp_path):
     assert X["word"].to_pylist() == ["a", None, "NA"]
     assert np.isnan(X["x"].to_numpy()).tolist() == [False, True, True]
     assert X["tag"].to_pylist() == ["N", None, "NA"]
-    assert X["doc"].to_pylist() == ["1", "NA", "01"]
+    assert opened(path).read(0).segmentation.lengths.tolist() == [1, 1, 1]
     path.write_text("doc,x,tag\n1,1,1.0\n1,1,2.0\n")
     assert opened(path).read(0).X["tag"].to_pylist() == ["1.0", "2.0"]
 

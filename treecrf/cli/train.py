@@ -200,7 +200,7 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
     pieces = _opened(options.data, options)
     validation = None if options.validation is None else _opened(options.validation, options)
     if not options.quiet:
-        print(f"positions: {pieces.bounds[-1]:,}, pieces: {len(pieces):,}", file=sys.stderr)
+        print(f"positions: {pieces.n_rows:,}, pieces: {len(pieces):,}", file=sys.stderr)
     label, group = options.label, options.group
     of_validation = {} if validation is None else {"y_val": label, "groups_val": group}
     learner.fit(pieces, label, validation, groups=group, scratch=options.scratch, **of_validation)

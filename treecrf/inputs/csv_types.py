@@ -163,8 +163,8 @@ def typed_text(
 ) -> Any:
     """Convert a record batch of text to the kinds of its columns; ``categories`` become coded."""
     pa, columns = converter.pa, {}
-    for name, kind in kinds.items():
-        array = batch.column(name)
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        kind = kinds[name]
         if kind == AS_BOOLEAN:
             values = converter.booleans(array)
             columns[name] = pa.array(values == 1, mask=np.isnan(values))

@@ -31,7 +31,7 @@ def partitions_of(
     files = None if scratch is None else Scratch(scratch)
     if are_tables(raw):
         pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
-        return LocalPartitions.reading(pieces.loads(), files)
+        return LocalPartitions.reading([partial(pieces.read, i) for i in range(len(pieces))], files)
     if files is None:
         return None
     parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))

@@ -152,8 +152,8 @@ class Table(ABC):
     first_row = 0  # in messages
 
     @abstractmethod
-    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
-        """Yield some columns from row ``first`` on, as record batches that are not empty."""
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as record batches that are not empty."""
 
     def _take_schema(self, schema: Any) -> None:
         """Take the columns of a schema other than an index of pandas."""
@@ -161,11 +161,9 @@ class Table(ABC):
         self.names = [name for name in schema.names if not is_index(name)]
 
 
-def _from_row(first: int, batches: Iterable[Any]) -> Iterator[Any]:
-    for batch in batches:
-        if first < batch.num_rows:
-            yield batch.slice(first)
-        first = max(0, first - batch.num_rows)
+def _with_rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """Leave out empty batches."""
+    return (batch for batch in batches if batch.num_rows)
 
 
 class TableFile(Table):
@@ -193,10 +191,10 @@ class CsvFile(TableFile):
         self.is_gzip = source.is_gzip()
         super().__init__(source)
 
-    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of text; see `Table.batches`."""
         with naming(self.name), self._open(names) as reader:
-            yield from _from_row(first, reader)
+            yield from _with_rows(reader)
 
     def _read_names(self) -> None:
         n_bytes = 0  # of the first line
@@ -243,17 +241,11 @@ class ParquetFile(TableFile):
 
     first_row = 1
 
-    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
         with naming(self.name), self._open() as file:
-            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-            i = 0
-            while i < len(sizes) and first >= sizes[i]:
-                first -= sizes[i]
-                i += 1
-            groups = range(i, len(sizes))
-            yield from _from_row(
-                first, file.iter_batches(BATCH_ROWS, groups, columns=list(names), use_threads=False)
+            yield from _with_rows(
+                file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
             )
 
     @contextlib.contextmanager
@@ -277,14 +269,14 @@ class ArrowTable(Table):
         self._take_schema(table.schema)
         self._table = table
 
-    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
         if _is_dataset(self._table):
             one = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
             batches = self._table.to_batches(columns=list(names), batch_size=BATCH_ROWS, **one)
         else:
             batches = self._table.select(list(names)).to_batches(max_chunksize=BATCH_ROWS)
-        return _from_row(first, batches)
+        return _with_rows(batches)
 
 
 class CopiedBatches(Table):
@@ -315,10 +307,10 @@ class CopiedBatches(Table):
             raise full or described(error, folder, 0) from None
         self._content = pa.py_buffer(mapped)
 
-    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
         with self._pa.ipc.open_stream(self._content) as reader:
-            for batch in _from_row(first, reader):
+            for batch in _with_rows(reader):
                 yield batch.select(list(names))
 
 

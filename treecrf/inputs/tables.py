@@ -99,40 +99,37 @@ def other_columns(raw: RawData) -> dict[str, str]:
 
 
 class TableReader:
-    """Reader of some columns of tables, one table after another, in pieces.
+    """Reader of some columns of tables, one table after another, in pieces of whole sequences.
 
     ``columns`` are not features, see `other_columns`. The tables are scanned before they are read.
     """
 
-    bounds: np.ndarray  # the first row of each piece, and the number of rows
+    names: list[str]  # of all columns but the groups, which the lengths of sequences replace
+    offsets: np.ndarray  # the first row of each sequence, and the number of rows
+    pieces: list[tuple[int, int]]  # the first sequence of each piece, and the one after its last
     convert: Callable[[Any], Any]  # of record batches, to the same types in all tables
 
     def __init__(self, tables: Sequence[Table], names: list[str], columns: dict[str, str]):
+        self.names = [name for name in names if name != columns["groups"]]
+        self.n_rows = 0  # of the tables that have been scanned
         self._pa = import_pyarrow()
         self._tables = tables
-        self._names = names
         self._columns = columns
         self._ends: list[int] = []  # of the tables that have been scanned
-        self._position = 0
+        self._position = 0  # of the next row
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
 
     def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the tables that have been scanned."""
-        return self._ends[-1] if self._ends else 0
+        return len(self.pieces)
 
     def scan(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
         """Yield all record batches as they are, with their tables, and count the rows."""
         for table in self._tables:
-            n_rows = self.n_rows
             for batch in table.batches(names):
                 yield table, batch
-                n_rows += batch.num_rows
-            self._ends.append(n_rows)
+                self.n_rows += batch.num_rows
+            self._ends.append(self.n_rows)
 
     def place_of(self, row: int) -> str:
         """Describe a row in messages."""
@@ -140,35 +137,37 @@ class TableReader:
         table, start = self._tables[i], self._ends[i - 1] if i else 0
         return f"{table.name}, row {row - start + table.first_row}"
 
+    def group_at(self, row: int) -> Any:
+        """Return the group of a row."""
+        for batch in self._converted([self._columns["groups"]]):
+            if row < len(batch):
+                return batch.column(0)[row].as_py()
+            row -= len(batch)
+
     def rows(self, start: int, stop: int) -> Any:
         """Return rows as a table of pyarrow; reading is fastest in the order of the rows."""
-        if start != self._position or not start:
-            self._batches, self._rest = self._from_row(start), None
-        batches, missing = [], stop - start
-        while missing:
+        if start < self._position or not start:
+            self._position, self._batches, self._rest = 0, self._converted(self.names), None
+        batches = []
+        while self._position < stop:
             batch = next(self._batches) if self._rest is None else self._rest
-            batches.append(batch[:missing])
-            self._rest = batch[missing:] if len(batch) > missing else None
-            missing -= len(batches[-1])
-        self._position = stop
+            part, first = batch[: stop - self._position], start - self._position
+            self._rest = batch[len(part) :] if len(part) < len(batch) else None
+            self._position += len(part)
+            if first < len(part):
+                batches.append(part[max(0, first) :])
         return self._pa.Table.from_batches(batches)
 
-    def _from_row(self, first: int) -> Iterator[Any]:
-        start = 0
-        for table, end in zip(self._tables, self._ends, strict=True):
-            if first < end:
-                yield from map(self.convert, table.batches(self._names, max(0, first - start)))
-            start = end
-
-    def loads(self) -> list[Callable[[], RawData]]:
-        """Return a function for each piece that reads it."""
-        return [partial(self.read, i) for i in range(len(self))]
+    def _converted(self, names: list[str]) -> Iterator[Any]:
+        return (self.convert(batch) for table in self._tables for batch in table.batches(names))
 
     def read(self, i: int) -> RawData:
         """Read piece i; ValueError if a number is infinite."""
         # Pools keep the memory of the piece before.
         self._pa.default_memory_pool().release_unused()
-        start, stop = self.bounds[i : i + 2].tolist()
+        first, last = self.pieces[i]
+        offsets = self.offsets[first : last + 1]
+        start, stop = offsets[[0, -1]].tolist()
         rows, weight = self.rows(start, stop), None
         if "sample_weight" in self._columns:
             weight = rows.column(self._columns["sample_weight"]).to_numpy()
@@ -177,7 +176,7 @@ class TableReader:
         return RawData(
             rows,
             self._columns["y"],
-            Segmentation(groups=self._columns["groups"]),
+            Segmentation(np.diff(offsets)),
             weight,
             place=f"rows from {self.place_of(start)} to {self.place_of(stop - 1)}",
         )
@@ -301,7 +300,7 @@ def _combined(one: Any, other: Any) -> Any:
 
 def _cast(types: dict[str, Any], batch: Any) -> Any:
     """Convert the columns of a record batch to types."""
-    arrays = {name: batch.column(name) for name in types}
+    arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
     for name, array in arrays.items():
         if array.type != types[name]:
             arrays[name] = array.cast(types[name], safe=False)
@@ -347,20 +346,17 @@ def open_tables(
         kinds = finder.kinds() | {group: AS_TEXT}
         if "sample_weight" in columns:
             kinds[columns["sample_weight"]] = AS_NUMBER
-        kinds = {name: kinds[name] for name in names}
         reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
-        types = _common_types(tables, names)
-        reader.convert = partial(_cast, types)
+        reader.convert = partial(_cast, _common_types(tables, names))
         for _, batch in reader.scan([group]):
-            groups.add(_cast({group: types[group]}, batch).column(0))
+            groups.add(reader.convert(batch).column(0))
     if not reader.n_rows:
         raise ValueError(f"{first.name}: the table has no rows")
-    groups.check(lambda row: reader.rows(row, row + 1).column(group)[0].as_py())
+    groups.check(reader.group_at)
     sample = reader.rows(0, min(reader.n_rows, SAMPLE_ROWS))
-    offsets = groups.offsets()
-    starts = [start for start, _ in runs(offsets, piece_rows(sample.nbytes / len(sample)))]
-    reader.bounds = np.append(offsets[starts], reader.n_rows)
+    reader.offsets = groups.offsets()
+    reader.pieces = list(runs(reader.offsets, piece_rows(sample.nbytes / len(sample))))
     return reader
 
 
@@ -394,7 +390,8 @@ def in_memory(raw: RawData, categorical_features: Any = "from_dtype") -> RawData
     """Return the data, with tables in files read."""
     if not are_tables(raw):
         return raw
-    return joined_pieces([load() for load in open_tables(raw, categorical_features).loads()])
+    reader = open_tables(raw, categorical_features)
+    return joined_pieces([reader.read(i) for i in range(len(reader))])
 
 
 def joined_pieces(pieces: Sequence[RawData]) -> RawData:
@@ -402,6 +399,8 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     if len(pieces) == 1:
         return pieces[0]
     table = import_pyarrow().concat_tables([piece.X for piece in pieces])
+    lengths = np.concatenate([piece.segmentation.lengths for piece in pieces])
     has_weights = pieces[0].sample_weight is not None
     weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
-    return replace(pieces[0], X=table, sample_weight=weights)
+    cuts = Segmentation(lengths)
+    return replace(pieces[0], X=table, segmentation=cuts, sample_weight=weights)
