@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+from threading import Event
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from joblib import cpu_count
 
-from treecrf.utils.threads import PARTS_PER_THREAD, Threads
+from treecrf.utils.threads import PARTS_PER_THREAD, Background, Threads
 
 
 @pytest.fixture(params=[1, 3])
@@ -79,3 +80,42 @@ def test_few_items_exist_at_the_same_time(threads):
 
     threads.run(done.append, items())
     assert sorted(done) == made == list(range(100))
+
+
+def test_items_are_computed_in_the_background():
+    with Background(i for i in range(1000)) as items:
+        assert list(items) == list(range(1000))
+    with Background(i for i in ()) as items:
+        assert next(items, None) is None
+        assert next(items, None) is None
+
+
+def test_an_error_in_the_background_is_raised_after_the_items_before_it():
+    def items():
+        yield 1
+        raise ArithmeticError("no luck")
+
+    with pytest.raises(ArithmeticError, match="no luck"), Background(items()) as found:
+        assert next(found) == 1
+        next(found)
+
+
+def test_an_error_closes_the_generator_in_the_background():
+    goes_on, closed = Event(), Event()
+
+    def items():
+        try:
+            yield 1
+            goes_on.wait(10)
+            yield 2
+            raise AssertionError("not closed")
+        finally:
+            closed.set()
+
+    with pytest.raises(KeyboardInterrupt), Background(items()) as found:
+        assert next(found) == 1
+        assert not found.is_ready
+        raise KeyboardInterrupt
+    assert not closed.is_set()
+    goes_on.set()
+    assert closed.wait(10)

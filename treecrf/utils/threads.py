@@ -9,12 +9,13 @@ import ctypes
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from itertools import chain, islice, pairwise
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,56 @@ class Threads:
             return [(0, n)]
         n_parts = min(self.n_threads * PARTS_PER_THREAD, n_parts)
         return list(pairwise(np.linspace(0, n, n_parts + 1).astype(int).tolist()))
+
+
+class Background:
+    """Items of a generator that are computed in another thread, as fast as it can.
+
+    After an error in the context, the generator is closed at its next item.
+    """
+
+    def __init__(self, items: Generator[Any, None, None]):
+        self._items = items
+        # Items, and at the end an error or `StopIteration`.
+        self._found: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._is_over = False
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Background:
+        self._thread.start()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._is_over = True
+        if error is None:  # an interruption must not wait
+            self._thread.join()
+
+    def __iter__(self) -> Background:
+        return self
+
+    def __next__(self) -> Any:
+        item, end = self._found.get()
+        if end is not None:
+            self._found.put((None, end))
+            raise end
+        return item
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next item, or the end, is known."""
+        return not self._found.empty()
+
+    def _run(self) -> None:
+        end: BaseException = StopIteration()
+        try:
+            with closing(self._items) as items:
+                for item in items:
+                    self._found.put((item, None))
+                    if self._is_over:
+                        break
+        except BaseException as error:
+            end = error
+        self._found.put((None, end))
 
 
 # Memory

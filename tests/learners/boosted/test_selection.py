@@ -303,6 +303,67 @@ def test_the_best_start_is_that_of_separate_runs(make):
     np.testing.assert_array_equal(crf.train_score_, best.train_score_)
 
 
+def numbered_engines(monkeypatch):
+    """A list that receives the start of each engine that trains on all sequences."""
+    starts, make = [], training.make_engine
+
+    def make_engine(spec, data, start, *arguments):
+        starts.append(start)
+        return make(spec, data, start, *arguments)
+
+    monkeypatch.setattr(training, "make_engine", make_engine)
+    return starts
+
+
+@pytest.mark.parametrize("settings", [{}, {"sampling": 1.0}, {"init": "zero"}, {"max_iter": 3}])
+@pytest.mark.parametrize("make", [sensors, products])
+def test_training_beside_the_comparison_gives_the_same_model(make, settings):
+    X, y = make()
+    alone, beside = (auto(**settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    assert beside.n_iter_ == alone.n_iter_
+    assert_equal_arrays(beside._forest.pack(), alone._forest.pack())
+    np.testing.assert_array_equal(beside.train_score_, alone.train_score_)
+    np.testing.assert_array_equal(beside.validation_score_, alone.validation_score_)
+    for ours, theirs in zip(beside.predict_proba(X), alone.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_training_begins_again_where_the_guess_was_wrong(monkeypatch):
+    starts = numbered_engines(monkeypatch)
+    crf = auto(n_jobs=2).fit(*sensors())
+    guessed, chosen = (np.abs(start.estimator.state_weights_) for start in starts)
+    np.testing.assert_array_equal(chosen, np.abs(crf.init_.state_weights_))
+    assert guessed.sum() < chosen.sum()
+
+
+def test_training_goes_on_where_the_guess_was_right(monkeypatch):
+    starts = numbered_engines(monkeypatch)
+    auto(n_jobs=2).fit(*products())
+    assert len(starts) == 1
+
+
+def test_a_model_with_fewer_iterations_than_the_guess_is_cut(monkeypatch):
+    monkeypatch.setattr(selection, "COMPARED_ITERATIONS", 24)
+    X, y = products()
+    rng = np.random.RandomState(0)
+    y = [labels ^ (rng.rand(len(labels)) < 0.3) for labels in y]
+    alone, beside = (auto(learning_rate=1.0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    assert 0 < beside.n_iter_ == alone.n_iter_ < 24
+    np.testing.assert_array_equal(beside.train_score_, alone.train_score_)
+
+
+def test_an_error_of_the_comparison_ends_training(monkeypatch):
+    def finish(race, best):
+        yield 0
+        raise ArithmeticError("no luck")
+
+    monkeypatch.setattr(selection.Race, "finish", finish)
+    crf = auto(n_jobs=2)
+    with pytest.raises(ArithmeticError, match="no luck"):
+        crf.fit(*products())
+    assert not hasattr(crf, "classes_")
+
+
 def iterations_of_runs(monkeypatch):
     """A list that receives the number of iterations of each run on a fold."""
     numbers = []

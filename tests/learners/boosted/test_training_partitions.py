@@ -29,7 +29,7 @@ from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted import engine, selection
+from treecrf.learners.boosted import selection, start
 from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.training import train
 from treecrf.utils.partitions import LocalPartitions
@@ -267,7 +267,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     X, y = data_of("numbers", seed=7, n=40)
     settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
     whole = TreeCRF(**settings).fit(X, y)
-    monkeypatch.setattr(engine, "MAX_POSITIONS", 70)
+    monkeypatch.setattr(start, "MAX_POSITIONS", 70)
     monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
     model = TreeCRF(**settings).fit(X, y)
     assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)

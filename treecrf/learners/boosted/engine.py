@@ -15,9 +15,8 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
@@ -33,7 +32,6 @@ from treecrf.learners.boosted.shard import (
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import (
-    MAX_POSITIONS,
     LinearStart,
     starting_parts,
     table_of_parts,
@@ -42,7 +40,6 @@ from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Sco
 from treecrf.learners.iterations import History
 from treecrf.learners.training_data import (
     LabeledSequences,
-    TrainingInput,
     count_labels,
     label_weights,
 )
@@ -77,13 +74,12 @@ class Engine:
 def make_engine(
     spec: BoostingSpec,
     data: TrainingParts,
-    init: Any,  # the start that was chosen
-    n_iter: int,
+    start: LinearStart | None,  # that was chosen; it is not used if training continues
     threads: Threads,
     allocate: Allocate | None = None,  # makes the arrays of shards in this process
 ) -> Engine:
-    """Return the engine for a chosen start and number of iterations; may release the data."""
-    training, earlier, start = data.training, data.earlier, None
+    """Return the engine that trains from a start on the data, which it may release."""
+    training, earlier = data.training, data.earlier
     if earlier:
         encoder = earlier["_encoder"].widened(training.described.longest)
         forest, fitted = earlier["_forest"].copy(), earlier.get("init_")
@@ -93,9 +89,7 @@ def make_engine(
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
         encoder.fit_parts(sequences, training.described, data.seed)
         forest = spec.kind.new_forest(len(data.classes))
-        if init is not None:
-            start = _fit_start(spec, data, init)
-    return engine_of(spec, data, encoder, forest, start, n_iter, threads, allocate)
+    return engine_of(spec, data, encoder, forest, start, spec.max_iter, threads, allocate)
 
 
 def engine_of(
@@ -104,7 +98,7 @@ def engine_of(
     encoder: Encoder,
     forest: Forest,  # trees to start from; new trees are appended
     start: LinearStart | None,
-    n_iter: int,
+    max_iter: int,
     threads: Threads,
     allocate: Allocate | None = None,
 ) -> Engine:
@@ -136,7 +130,7 @@ def engine_of(
     else:
         setup = replace(setup, totals=Totals.of(encoded))
         data.release()
-        booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, n_iter)
+        booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, max_iter)
         if setup.totals.held_out.n_sequences:
             validation = scored_on_shards(booster)
     return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
@@ -156,27 +150,6 @@ def shards_of(
 
 
 # What training starts from
-
-
-def _fit_start(spec: BoostingSpec, data: TrainingParts, init: Any) -> LinearStart:
-    """Return the model whose scores the trees start from."""
-    if hasattr(init, "classes_"):
-        return LinearStart.fit(init, data.joined(None), spec.linear, spec.n_jobs)
-    sample = data.training.at_random(MAX_POSITIONS, data.seed)
-    return sample.partitions.reduce(
-        _fit_start_joined, spec, data.joined(None), sample.described, init
-    )
-
-
-def _fit_start_joined(
-    parts: list[LabeledSequences],
-    spec: BoostingSpec,
-    data: TrainingInput,
-    described: Description,
-    init: Any,
-) -> LinearStart:
-    data = replace(data, training=joined(parts, described))
-    return LinearStart.fit(init, data, spec.linear, spec.n_jobs)
 
 
 def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:

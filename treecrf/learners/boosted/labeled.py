@@ -7,6 +7,7 @@ that the sequences, their keys and the choices among them are the same as for al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -241,6 +242,10 @@ class LabeledParts:
             PartitionsView(self.partitions, recode, categories), described, self.lengths
         )
 
+    def shared(self) -> LabeledParts:
+        """Return the same sequences in other partitions."""
+        return LabeledParts(copy(self.partitions), self.described, self.lengths)
+
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
         keys = self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)
@@ -316,6 +321,11 @@ class TrainingParts:
     def joined(self, training: LabeledSequences) -> TrainingInput:
         """Return the settings of the data with training sequences in one place."""
         return TrainingInput(self.classes, training, None, self.seed, self.earlier)
+
+    def shared(self) -> TrainingParts:
+        """Return the same data in this process, whose release leaves these as they are."""
+        sets = [each and each.shared() for each in (self.training, self.validation)]
+        return replace(self, training=sets[0], validation=sets[1])
 
     def release(self) -> None:
         """Free the memory of partitions that are not encoded."""

@@ -278,13 +278,13 @@ def choices_of_tree(
 
 def boost(
     booster: Booster,
-    max_iter: int,  # including the trees to start from
+    is_wanted: Callable[[int], bool],  # whether iterations follow this number of them
     validation: Scored | None,
     stopping: Stopping | None,
     report: Callable[[int, History], Any],
     history: History | None = None,  # earlier values, without the latest training value
 ) -> History:
-    """Run iterations until each label has ``max_iter`` trees, or early stopping ends training.
+    """Run iterations as long as they are wanted, or until early stopping ends training.
 
     Return the values of the objective before the first and after each iteration. ``report`` is
     called after each iteration with the number of iterations and the history so far, whose latest
@@ -296,7 +296,7 @@ def boost(
         if validation is not None:
             history.validation.append(validation.value(forest))
     stops = history.is_over(stopping)
-    while forest.n_iter < max_iter and not stops:
+    while not stops and is_wanted(forest.n_iter):
         history.train.append(booster.step())
         if validation is not None:
             history.validation.append(validation.value(forest))

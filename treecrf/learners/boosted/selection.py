@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import LabeledParts, TrainingParts, joined
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.boosted.start import fitted_linear
+from treecrf.learners.boosted.start import LinearStart, fit_linear, start_of
 from treecrf.learners.iterations import Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.partitions import identity
@@ -57,16 +57,42 @@ class Choice:
     # Mean scores of the folds before the first and after each iteration. Empty if the number of
     # iterations was not chosen, or chosen on a sample.
     scores: list[float]
+    is_guess: bool = False  # whether another start may still be chosen
+
+
+def is_compared(spec: BoostingSpec, data: TrainingParts) -> bool:
+    """Return whether the start or the number of iterations is chosen."""
+    are_open = len(spec.starts) > 1 or data.validation is None
+    return bool(spec.early_stopping) and not spec.warm_start and are_open
 
 
 def choose(spec: BoostingSpec, data: TrainingParts) -> Choice:
     """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
-    training, is_chosen = data.training, len(spec.starts) > 1 or data.validation is None
-    if not spec.early_stopping or spec.warm_start or not is_chosen:
+    if not is_compared(spec, data):
         return _default_choice(spec)
-    sampled = training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
-    sizes = training.n_positions, data.validation is not None
-    return sampled.partitions.reduce(_choose, spec, data.joined(None), sampled.described, *sizes)
+    sampled = data.training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
+    return sampled.partitions.reduce(_choose, spec, *_arguments(data, sampled))
+
+
+def choices(spec: BoostingSpec, data: TrainingParts) -> Generator[Choice, None, None]:
+    """Choose as `choose` does, from data in memory; also yield what is known meanwhile.
+
+    That is a guess while starts are compared, and then the start that was chosen with ever more
+    iterations. Another thread trains on the data at the same time.
+    """
+    sampled = data.training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
+    parts = sampled.partitions.map(identity)
+    yield from _choices(parts, spec, *_arguments(data, sampled), is_alone=False)
+
+
+def _arguments(data: TrainingParts, sampled: LabeledParts) -> tuple:
+    sizes = data.training.n_positions, data.validation is not None
+    return data.joined(None), sampled.described, *sizes
+
+
+def _choose(*arguments: Any) -> Choice:
+    *_, choice = _choices(*arguments)
+    return choice
 
 
 def _default_choice(spec: BoostingSpec) -> Choice:
@@ -74,15 +100,16 @@ def _default_choice(spec: BoostingSpec) -> Choice:
     return Choice(spec.starts[0] if len(spec.starts) == 1 else None, spec.max_iter, [])
 
 
-def _choose(
+def _choices(
     parts: list[LabeledSequences],
     spec: BoostingSpec,
     data: TrainingInput,
     described: Description,
     n_positions: int,
     has_held_out: bool,
-) -> Choice:
-    """Choose as `choose` does, on all training sequences or a sample of them.
+    is_alone: bool = True,
+) -> Iterator[Choice]:
+    """Choose on all training sequences or a sample of them.
 
     On a sample, more iterations are chosen in proportion to its size: trees that are grown on more
     positions fit less noise. ``n_positions`` counts the positions of all training sequences. With
@@ -96,16 +123,22 @@ def _choose(
         blocks = in_blocks(data.training, MAX_POSITIONS, N_FOLDS, rules)
         sampled = LabeledParts.of(blocks).at_random(MAX_POSITIONS, SEED)
         data = replace(data, training=joined(sampled.partitions.map(identity), sampled.described))
-    best = _best_candidate(spec, folds(data, rules), has_held_out)
-    if best is None:
-        return _default_choice(spec)
-    if has_held_out:
-        return Choice(best.init, spec.max_iter, [])
-    scores, ratio = best.scores, n_positions / len(data.training.codes)
-    n_iter = int(np.argmax(scores))
-    if n_positions <= MAX_POSITIONS:
-        return Choice(best.init, n_iter, scores[: n_iter + 1])
-    return Choice(best.init, min(round(ratio * n_iter), spec.max_iter), [])
+    choice, parts_of_folds = None, folds(data, rules)
+    if len(spec.starts) > 1 and parts_of_folds:
+        yield Choice(spec.starts[-1], COMPARED_ITERATIONS, [], is_guess=True)
+    ratio = n_positions / len(data.training.codes)
+    for best in _best_candidates(spec, parts_of_folds, has_held_out, is_alone):
+        if best.best == -np.inf:
+            continue
+        n_iter, scores = int(np.argmax(best.scores)), best.scores
+        choice = Choice(best.init, n_iter, scores[: n_iter + 1])
+        if has_held_out:
+            choice = Choice(best.init, spec.max_iter, [])
+        elif n_positions > MAX_POSITIONS:
+            choice = Choice(best.init, min(round(ratio * n_iter), spec.max_iter), [])
+        yield choice
+    if choice is None:
+        yield _default_choice(spec)
 
 
 class FoldRun:
@@ -113,7 +146,9 @@ class FoldRun:
 
     def __init__(self, spec: BoostingSpec, fold: TrainingInput, init: Any, threads: Threads):
         self.n_held_out = len(fold.held_out.codes)
-        engine = make_engine(spec, TrainingParts.of(fold), init, spec.max_iter, threads)
+        data = TrainingParts.of(fold)
+        start = init if isinstance(init, LinearStart) else start_of(spec, data, init)
+        engine = make_engine(spec, data, start, threads)
         self._booster, self._held_out = engine.booster, engine.evaluations.validation
         self._scores = [self._held_out.value(self._booster.forest)]
 
@@ -175,8 +210,8 @@ class Race:
 
     def _shares(self, part: TrainingInput) -> list:
         """Fit a linear model to a fold; return the share of it that each start stands for."""
-        fitted = fitted_linear(self.spec.starts[0], part, self.spec.linear, self.spec.n_jobs)
-        return [fitted._rounded(start.share) for start in self.spec.starts]
+        linear = fit_linear(self.spec, TrainingParts.of(part), self.spec.starts[0])
+        return [LinearStart(linear._rounded(start.share)) for start in self.spec.starts]
 
     def _run(self, job: tuple[Any, TrainingInput]) -> FoldRun:
         init, part = job
@@ -208,13 +243,13 @@ class Race:
             self.advance([part], [n_iter])
         return part
 
-    def finish(self, best: Candidate, report: Callable[[int, dict], None]) -> None:
-        """Train the best candidate until early stopping ends it."""
+    def finish(self, best: Candidate) -> Iterator[int]:
+        """Train the best candidate until early stopping ends it; yield numbers of iterations."""
         n_iter, max_iter = max(len(best.scores) - 1, 0), self.spec.max_iter
         while True:
             self.advance([best], [n_iter])
             best.scores = best.scores[: _n_until_over(best.scores, self.stopping)]
-            report(len(best.scores) - 1, {"validation": best.scores[-1]})
+            yield len(best.scores) - 1
             if n_iter == max_iter or self.stopping.is_reached(best.scores):
                 return
             n_iter = min(n_iter + STRIDE, max_iter)
@@ -226,25 +261,28 @@ def _n_until_over(scores: list[float], stopping: Stopping) -> int:
     return next(over, len(scores))
 
 
-def _best_candidate(
-    spec: BoostingSpec, parts: list[TrainingInput], has_held_out: bool
-) -> Candidate | None:
-    """Return the best start, trained on all folds if the number of iterations matters.
+def _best_candidates(
+    spec: BoostingSpec, parts: list[TrainingInput], has_held_out: bool, is_alone: bool
+) -> Iterator[Candidate]:
+    """Yield the best start, and again whenever it was trained further on all folds.
 
-    The result is None if there are no folds, or no finite scores.
+    It is trained further if the number of iterations matters. Without folds there is none.
     """
     if not parts:
-        return None
+        return
     name = f"{spec.name}, cross-validation"
     with Threads(spec.n_jobs) as threads:
-        n_inner = max(1, threads.n_threads // len(parts))
+        n_inner = max(1, threads.n_threads // (len(parts) + (not is_alone)))
         with Threads(n_inner) as inner, Progress(spec.verbose, 0, spec.max_iter, name) as bar:
             race = Race(spec, parts, threads, inner)
             candidates = race.begin()
             best = race.compare(*candidates) if len(candidates) > 1 else candidates[0]
-            if not has_held_out:
-                race.finish(best, bar.update)
-    return best if best.best > -np.inf else None
+            if has_held_out:
+                yield best
+                return
+            for n_iter in race.finish(best):
+                bar.update(n_iter, {"validation": best.scores[-1]})
+                yield best
 
 
 def folds(data: TrainingInput, rules: Transitions | None = None) -> list[TrainingInput]:

@@ -330,8 +330,13 @@ class Trained:
         """Return the best iteration if there is early stopping, else the last."""
         if stopping is None or not self.history.validation:
             return self
-        n_kept = self.history.best()
-        return replace(self, forest=self.forest.copy(n_kept), history=self.history.until(n_kept))
+        return self.until(self.history.best())
+
+    def until(self, n_iter: int) -> Trained:
+        """Return the first iterations."""
+        if self.forest.n_iter <= n_iter:
+            return self
+        return replace(self, forest=self.forest.copy(n_iter), history=self.history.until(n_iter))
 
 
 @dataclass(frozen=True)

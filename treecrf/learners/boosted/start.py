@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Description, Sequences
+from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import TrainingInput
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.learners.boosted.spec import BoostingSpec
 
 # Penalties hold up to a number of positions, and grow with its square root beyond it.
 POSITIONS_OF_PENALTY = 10_000
@@ -46,29 +50,6 @@ class LinearStart:
     # LinearCRF whose weights are multiples of ``LEAF_UNIT``, so that sums with the values of leaves
     # are exact in any order.
     estimator: Any
-
-    @classmethod
-    def fit(
-        cls, given: Any, data: TrainingInput, settings: dict[str, Any], n_jobs: int | None
-    ) -> LinearStart:
-        """Fit a linear model to the training data.
-
-        A fitted LinearCRF is used as it is; ValueError if its labels or attributes differ, or its
-        scores depend on the attributes and the previous label jointly. Other ones are cloned and
-        fitted. For an `OwnStart`, ``settings`` are the parameters of the linear model.
-        """
-        if isinstance(given, OwnStart):
-            return cls(fitted_linear(given, data, settings, n_jobs)._rounded(given.share))
-        if given.transition_features:
-            raise ValueError("init: transition_features=True; expected a LinearCRF without them")
-        if not hasattr(given, "classes_"):
-            given = given._fitted_to(data, n_jobs)
-        elif not np.array_equal(given.classes_, data.classes):
-            raise ValueError(
-                f"init was fitted to the labels {given.classes_.tolist()}; expected "
-                f"{data.classes.tolist()}"
-            )
-        return cls(given._rounded())
 
     @classmethod
     def mean(cls, starts: list[LinearStart]) -> LinearStart:
@@ -151,14 +132,57 @@ def started(
     return parts
 
 
-def fitted_linear(
-    start: OwnStart, data: TrainingInput, settings: dict[str, Any], n_jobs: int | None
+def require_start(given: LinearCRF, classes: np.ndarray) -> None:
+    """Raise ValueError unless trees can start from the scores of a linear model.
+
+    Its scores must not depend on the attributes and the previous label jointly, and if it is fitted
+    its labels must be the same. Whether its attributes are is checked with the data.
+    """
+    if given.transition_features:
+        raise ValueError("init: transition_features=True; expected a LinearCRF without them")
+    if hasattr(given, "classes_") and not np.array_equal(given.classes_, classes):
+        raise ValueError(
+            f"init was fitted to the labels {given.classes_.tolist()}; expected {classes.tolist()}"
+        )
+
+
+def start_of(
+    spec: BoostingSpec, data: TrainingParts, init: Any, linear: LinearCRF | None = None
+) -> LinearStart | None:
+    """Return the model whose scores the trees start from, fitted to the training data if need be.
+
+    ``init`` is an `OwnStart`, of which ``linear`` may be the model, or a LinearCRF of the user,
+    which is used as it is if it is fitted.
+    """
+    if init is None:
+        return None
+    if isinstance(init, OwnStart):
+        return LinearStart((linear or fit_linear(spec, data, init))._rounded(init.share))
+    require_start(init, data.classes)
+    linear = init if hasattr(init, "classes_") else fit_linear(spec, data, init)
+    return LinearStart(linear._rounded())
+
+
+def fit_linear(spec: BoostingSpec, data: TrainingParts, init: OwnStart | LinearCRF) -> LinearCRF:
+    """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
+    sample = data.training.at_random(MAX_POSITIONS, data.seed)
+    return sample.partitions.reduce(_fit_joined, spec, data.joined(None), sample.described, init)
+
+
+def _fit_joined(
+    parts: list[LabeledSequences],
+    spec: BoostingSpec,
+    data: TrainingInput,
+    described: Description,
+    init: OwnStart | LinearCRF,
 ) -> LinearCRF:
-    """Fit the linear model of a start; ``settings`` are parameters of it."""
+    data = replace(data, training=joined(parts, described))
+    if not isinstance(init, OwnStart):
+        return init._fitted_to(data, spec.n_jobs)
     growth = max(1.0, len(data.training.codes) / POSITIONS_OF_PENALTY) ** 0.5
-    linear = LinearCRF(**settings, l2_regularization=start.penalty * growth, tol=TOLERANCE)
+    linear = LinearCRF(**spec.linear, l2_regularization=init.penalty * growth, tol=TOLERANCE)
     linear._is_start = True
-    return linear._fitted_to(data, n_jobs)
+    return linear._fitted_to(data, spec.n_jobs)
 
 
 def is_linear(init: Any) -> bool:

@@ -20,14 +20,15 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.loop import boost
-from treecrf.learners.boosted.selection import Choice, choose
+from treecrf.learners.boosted.selection import Choice, choices, choose, is_compared
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, IterationInfo
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.progress import Progress
 from treecrf.utils.scratch import Allocate
-from treecrf.utils.threads import Threads, check_memory
+from treecrf.utils.threads import Background, Threads, check_memory
 from treecrf.utils.warn import warn
 
 
@@ -48,10 +49,55 @@ def train(
     n_labels = len(data.classes)
     largest = max(int(lengths.sum()) for lengths in data.training.lengths)
     spec.kind.check_size(n_labels, largest, in_partitions=not data.in_memory)
-    choice = choose(spec, data)
+    n_threads = Threads(spec.n_jobs).n_threads
+    # Callbacks and progress show the final number of iterations.
+    is_plain = data.in_memory and not callbacks and not spec.verbose
+    if n_threads > 1 and is_plain and is_compared(spec, data):
+        with Background(choices(spec, data)) as later:
+            halved = replace(spec, n_jobs=n_threads // 2)
+            return _trained(halved, data, Target(next(later), later), allocate)
+    return _trained(spec, data, Target(choose(spec, data)), allocate, callbacks, model)
+
+
+class Target:
+    """The start and the number of iterations to train, which may be compared at the same time."""
+
+    def __init__(self, choice: Choice, later: Background | None = None):
+        self.choice = choice
+        self._later = later
+
+    def is_beyond(self, n_iter: int) -> bool:
+        """Return whether iterations follow this number, from the same start."""
+        init = self.choice.init
+        while self._later is not None and (n_iter >= self.choice.n_iter or self._later.is_ready):
+            more = next(self._later, None)
+            self.choice, self._later = more or self.choice, more and self._later
+        return self.choice.init is init and n_iter < self.choice.n_iter
+
+
+def _trained(
+    spec: BoostingSpec,
+    data: TrainingParts,
+    target: Target,
+    allocate: Allocate | None,
+    callbacks: Callbacks = NO_CALLBACKS,
+    model: Callable[[Trained], Any] | None = None,
+) -> Trained:
+    """Train from the start that is chosen, or first from one that is a guess."""
+    linear = None
     with Threads(spec.n_jobs) as threads:
-        engine = make_engine(spec, data, choice.init, choice.n_iter, threads, allocate)
-        trained = _boosted(engine, data, choice, callbacks, model).kept(spec.stopping())
+        while True:
+            choice = target.choice
+            if choice.is_guess:
+                # Another start is another share of the same model.
+                linear = fit_linear(spec, data, choice.init)
+            start = None if data.earlier else start_of(spec, data, choice.init, linear)
+            read = data.shared() if choice.is_guess else data
+            engine = make_engine(spec, read, start, threads, allocate)
+            trained = _boosted(engine, data, target, callbacks, model)
+            if target.choice.init is choice.init:
+                break
+    trained = trained.kept(spec.stopping())
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
     return trained
@@ -70,13 +116,13 @@ def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
 def _boosted(
     engine: Engine,
     data: TrainingParts,
-    choice: Choice,
+    target: Target,
     callbacks: Callbacks,
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Run the iterations of an engine."""
     booster, evaluations, spec = engine.booster, engine.evaluations, engine.setup.spec
-    forest, n_iter = booster.forest, choice.n_iter
+    forest, n_iter = booster.forest, target.choice.n_iter
     shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
     with shown as progress:
         validation = evaluations.validation
@@ -104,7 +150,7 @@ def _boosted(
 
         if callbacks.callbacks:
             callbacks.start(info(forest.n_iter))
-        history = boost(booster, n_iter, validation, spec.stopping(), report, history)
+        history = boost(booster, target.is_beyond, validation, spec.stopping(), report, history)
     is_last = len(history.train) > spec.max_iter
     if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
         warn(
@@ -112,8 +158,8 @@ def _boosted(
             f"still improving at max_iter={spec.max_iter}; raise max_iter",
             ConvergenceWarning,
         )
-    history = replace(history, validation=choice.scores or history.validation)
-    return engine.trained(forest, history)
+    history = replace(history, validation=target.choice.scores or history.validation)
+    return engine.trained(forest, history).until(target.choice.n_iter)
 
 
 # In one place

@@ -114,7 +114,7 @@ class AlternatingTraining:
         forest, stopping = state.forest.copy(), self.stopping if n_iter is None else None
         booster, validation = self._begin(state.encoder, forest)
         max_iter = forest.n_iter + (self.spec.max_iter if n_iter is None else n_iter)
-        latest_history = boost(booster, max_iter, validation, stopping, self.report)
+        latest_history = boost(booster, max_iter.__gt__, validation, stopping, self.report)
         n_new = latest_history.kept(stopping)
         history = state.history.continued_by(latest_history.until(n_new))
         forest = forest.copy(state.forest.n_iter + n_new)
