@@ -38,7 +38,7 @@ MODELS = {
 # Settings of `scorer` that make it use one method for all positions.
 WAYS = {
     "walking the trees": {"MIN_POSITIONS": 10**9},
-    "sets of positions": {"MIN_TREES": 10**9},
+    "sets of positions": {"MIN_TREES": 10**9, "MANY_POSITIONS": 10**9},
     "lookup in memory": {"MIN_POSITIONS": 0, "has_permutes": lambda: False},
     "lookup": {"MIN_POSITIONS": 0},
 }

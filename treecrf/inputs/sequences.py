@@ -229,7 +229,10 @@ class ListedSequences(Sequences):
         if self.form == "symbols" and isinstance(items[0], str):
             return characters("".join(items))
         if isinstance(items[0], (list, tuple)):
-            return np.array(list(chain.from_iterable(items)), dtype=np.str_)
+            symbols = list(chain.from_iterable(items))
+            joined = "".join(symbols)
+            are_characters = len(joined) == len(symbols) and all(symbols)
+            return characters(joined) if are_characters else np.array(symbols, dtype=np.str_)
         return items[0] if len(items) == 1 else np.concatenate(items)
 
     def _taken(self, indices: np.ndarray) -> dict[str, Any]:

@@ -29,12 +29,13 @@ from treecrf.inputs.values import column_names, is_frame
 from treecrf.inputs.weights import as_init_scores
 from treecrf.learners.parameters import cost_table
 from treecrf.utils import checks, model_file
-from treecrf.utils.threads import PARTS_PER_THREAD, Threads
+from treecrf.utils.threads import Threads
 
 # Lattices with larger scores are computed run by run, with scores of about the second size.
 MAX_BYTES, RUN_BYTES = 1 << 26, 3 << 23
-# Minimum number of positions of a run for a thread.
-MIN_RUN = 1 << 11
+# Minimum number of positions of a run for a thread, and runs for each. Each run takes a millisecond
+# longer than its positions.
+MIN_RUN, RUNS_PER_THREAD = 1 << 11, 2
 # Maximum number of positions for which reading takes longer than the work on their values.
 MAX_SHORT = 64
 
@@ -70,8 +71,7 @@ def runs_for_threads(offsets: np.ndarray, n_bytes: int, threads: Threads) -> lis
     if size * n_bytes > MAX_BYTES:
         size = RUN_BYTES // n_bytes
     if threads.n_threads > 1 and n_bytes:
-        n_parts = PARTS_PER_THREAD * threads.n_threads
-        size = min(size, max(MIN_RUN, int(offsets[-1]) // n_parts))
+        size = min(size, max(MIN_RUN, int(offsets[-1]) // (RUNS_PER_THREAD * threads.n_threads)))
     return list(runs(offsets, max(1, size)))
 
 

@@ -14,6 +14,12 @@
 
 #include "utils/compiler.h"
 
+#if defined(_MSC_VER)
+#define TREECRF_TEMPLATE static __forceinline
+#else
+#define TREECRF_TEMPLATE static inline __attribute__((always_inline))
+#endif
+
 /* exp(x) for x between -700 and 700. The error is at most one unit in the last place:
  * x = n ln 2 + r with |r| <= ln 2 / 2, and exp(r) is a polynomial 1 + r + r^2 q(r), where q
  * interpolates at Chebyshev nodes. Even and odd powers are summed separately, because two short
@@ -48,7 +54,7 @@ static inline double exp_of(double x) { return x > -708.0 ? exp_in_range(x) : 0.
 /* log(x) for x >= 1e-300, -inf for 0. The error is at most one unit in the last place:
  * x = 2^n (1 + f) with 1 + f between the square roots of 1/2 and 2, and log(1 + f) is a series in
  * s = f / (2 + f). */
-static inline double log_of(double x)
+TREECRF_TEMPLATE double log_of(double x)
 {
     const uint64_t half_root = 0x3FE6A09E667F3BCD, one = 0x3FF0000000000000;
     const double shift = 6755399441055744.0;
@@ -118,11 +124,6 @@ TREECRF_WIDEST static double largest(const double *values, ptrdiff_t n)
 /* Loops over few labels are common, and faster if their number is known at compile time. A function
  * f(..., n) defined as TREECRF_TEMPLATE is compiled once for each number in one of the lists below.
  * Use a longer list only if a benchmark shows a gain, since every case takes time to compile. */
-#if defined(_MSC_VER)
-#define TREECRF_TEMPLATE static __forceinline
-#else
-#define TREECRF_TEMPLATE static inline __attribute__((always_inline))
-#endif
 #define TREECRF_CASE(n, RETURN, f, ...) case n: RETURN f(__VA_ARGS__, n); break;
 #define TREECRF_UP_TO_4(n, RETURN, f, ...)                                                        \
     switch (n) {                                                                                  \

@@ -4,9 +4,9 @@ All evaluators give the same scores to the last bit: leaf values are multiples o
 sums are exact in any order. This module chooses among three that fill tables of scores:
 
 - `_evaluate.Evaluator` splits bit sets of positions down each tree, for all contexts at once. It
-  handles everything and has no setup cost. Used for forests of fewer than ``MIN_TREES`` trees, for
-  more than ``MAX_CONTEXTS`` contexts, for positions with missing values, and for all positions if
-  more than ``MAX_MISSING`` of them have missing values.
+  handles everything and has no setup cost. Used for fewer than ``MIN_TREES`` trees at fewer than
+  ``MANY_POSITIONS`` positions, for more than ``MAX_CONTEXTS`` contexts, for positions with missing
+  values, and for all positions if more than ``MAX_MISSING`` of them have missing values.
 - `_lookup.LookupEvaluator` computes the leaf numbers of thousands of positions, bit by bit, and
   looks up the values of the leaves. Used for at least ``MIN_POSITIONS`` positions of the same
   depth, with trees that `_lookup.can_run` accepts, as nearly all are.
@@ -47,8 +47,8 @@ from treecrf.utils.threads import Threads
 
 # Column of the tests of previous labels.
 LABEL = -2
-# Minimum number of trees for evaluators with a setup cost.
-MIN_TREES = 50
+# Minimum number of trees, or of positions, for evaluators with a setup cost.
+MIN_TREES, MANY_POSITIONS = 50, 1 << 13
 # `Walker` represents contexts as the bits of a word; `LookupEvaluator` stores sums for each.
 MAX_CONTEXTS = 64
 # Minimum number of positions for `LookupEvaluator`.
@@ -228,19 +228,20 @@ class Scorer:
     def add_scores(self, scoring: Scoring) -> None:
         """Add the trees' values to the scores."""
         n_contexts = self.packed.n_labels**self.order
-        has_many_trees = len(self.packed.classes) >= MIN_TREES
-        if not has_many_trees or n_contexts > MAX_CONTEXTS or not self.has_program:
+        n_trees, n_positions = len(self.packed.classes), len(scoring.depth)
+        has_much = n_trees >= MIN_TREES or n_positions >= MANY_POSITIONS
+        if not has_much or n_contexts > MAX_CONTEXTS or not self.has_program:
             scoring.run(self.sets)
             return
         missing = self.with_missing(scoring.encoded)
-        if len(missing) > MAX_MISSING * len(scoring.depth):
+        if len(missing) > MAX_MISSING * n_positions:
             scoring.run(self.sets)
-        elif len(missing) == 0 and len(scoring.depth) < MIN_POSITIONS:
+        elif len(missing) == 0 and n_positions < MIN_POSITIONS:
             scoring.run(self.walker, None)
         else:
             if len(missing):
                 self.add_with_missing(scoring, missing)
-            is_complete = np.ones(len(scoring.depth), dtype=bool)
+            is_complete = np.ones(n_positions, dtype=bool)
             is_complete[missing] = False
             few = []
             for depth in range(self.order + 1):
