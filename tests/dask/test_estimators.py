@@ -23,7 +23,7 @@ from support.dask_data import cut, frame, sequences
 from support.family import assert_equal_arrays
 
 import treecrf
-from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, workers
+from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, cluster
 from treecrf.dask.prediction import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import RawData
@@ -334,9 +334,9 @@ def test_sizes_of_long_lists_are_estimated(monkeypatch):
     raw = RawData(X, [["a"] * 20 for _ in X], Segmentation())
     estimate = sizeof(raw)
     measured = []
-    monkeypatch.setattr(workers, "sizeof", lambda value: measured.append(value) or 100)
+    monkeypatch.setattr(cluster, "sizeof", lambda value: measured.append(value) or 100)
     sizeof(raw)
     assert len(measured) < 10_000
     monkeypatch.undo()
-    monkeypatch.setattr(workers, "MAX_ITEMS", 100_000)
+    monkeypatch.setattr(cluster, "MAX_ITEMS", 100_000)
     assert estimate == pytest.approx(sizeof(raw), rel=0.1)

@@ -455,6 +455,6 @@ def test_most_labels_are_unknown(workers):
 
 
 def test_memory_is_predicted(workers, monkeypatch):
-    monkeypatch.setattr("treecrf.dask.memory.FIXED_BYTES", 1 << 30)
+    monkeypatch.setattr("treecrf.dask.partitions.FIXED_BYTES", 1 << 30)
     with pytest.raises(MemoryError, match=r"3\d\d positions needs about \d+ GB on worker tcp://.*"):
         DaskTreeCRF(**SAMPLED).fit(**delayed())

@@ -19,8 +19,7 @@ from support.dask_data import cancel_all
 from support.sweeps import sweep
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
-from treecrf.dask.partitions import DaskPartitions
-from treecrf.dask.shards import DaskShards
+from treecrf.dask.partitions import DaskPartitions, DaskShards
 
 N_PARTS, N_ITER = 7, 6
 PARTS = [toys.encoded(toys.source(i)) for i in range(N_PARTS)]
@@ -177,7 +176,7 @@ def test_copied_shards(workers, replicas, runs_on_copies):
 
 
 def test_shards_move_to_new_workers(workers, monkeypatch):
-    monkeypatch.setattr("treecrf.dask.shards.SECONDS_BETWEEN_MOVES", 0.0)
+    monkeypatch.setattr("treecrf.dask.partitions.SECONDS_BETWEEN_MOVES", 0.0)
 
     def act(i):
         if i == 1:
@@ -211,7 +210,7 @@ def test_too_many_losses(workers, cluster, tmp_path):
 
 
 def test_too_many_losses_in_an_iteration(workers, monkeypatch, tmp_path):
-    monkeypatch.setattr("treecrf.dask.shards.MAX_LOSSES", 0)
+    monkeypatch.setattr("treecrf.dask.partitions.MAX_LOSSES", 0)
     crashes = {1: (toys.make_files(tmp_path / "crash", 1), "grow")}
     with (
         pytest.warns(UserWarning, match="was lost"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from treecrf.encoding.categories import Vocabulary, one_hot
+from treecrf.encoding.columns import Vocabulary, one_hot
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

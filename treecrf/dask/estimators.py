@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.dask import prediction
 from treecrf.dask.cluster import Cluster
-from treecrf.dask.memory import require_memory
-from treecrf.dask.partitions import DaskPartitions, local_partitions
+from treecrf.dask.partitions import DaskPartitions, local_partitions, require_memory
 from treecrf.dask.sources import (
     EXPECTED,
     are_parts,

@@ -1,18 +1,40 @@
-"""Parts of the data on the workers of a Dask cluster."""
+"""Parts of the data, and shards of them in training, on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from distributed import Future
+from distributed import Future, get_worker
+from distributed.comm import get_address_host
+from distributed.sizeof import sizeof
 
-from treecrf.dask.cluster import Cluster, released
-from treecrf.dask.shards import DaskShards
-from treecrf.learners.boosted.shard import ShardSettings
-from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.utils.partitions import identity
+from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
+from treecrf.encoding.encoded import window_within
+from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.labeled import TrainingParts
+from treecrf.learners.boosted.shard import (
+    IterationRequest,
+    IterationResult,
+    Shard,
+    ShardSettings,
+    Stale,
+)
+from treecrf.learners.boosted.spec import BoostingSpec, ExactKind
+from treecrf.utils.partitions import PerPartition, identity
+from treecrf.utils.threads import Threads, keeping_freed_memory
+
+# Seconds between two checks of whether shards should move to new workers.
+SECONDS_BETWEEN_MOVES = 10.0
+# Fraction of its memory limit at which Dask ends a worker.
+USABLE = 0.95
+# Bytes of a position besides its features and scores: labels, offsets, keys, rows.
+FIXED_BYTES = 40
+# Bytes of an example besides the rows of features in its window: values, labels, numbers.
+EXAMPLE_BYTES = 64
 
 
 class DaskPartitions:
@@ -113,3 +135,272 @@ def _shows_progress(args: Any) -> bool:
     if isinstance(args, (tuple, list)):
         return any(map(_shows_progress, args))
     return isinstance(args, BoostingSpec) and bool(args.verbose)
+
+
+# Shards
+
+
+class DaskShards:
+    """Shards, one for each worker, that are results of tasks.
+
+    Dask assumes that results do not change, but a shard changes with each step. This is safe
+    because its state is a function of its parts and of the first iterations of the forest. A new
+    shard, made after a worker was lost, and an older copy answer `Stale`, and are sent the trees
+    that they lack.
+    """
+
+    def __init__(
+        self,
+        partitions: DaskPartitions,  # encoded parts, which the shards own from now on
+        setup: ShardSettings,
+        make: Callable[..., Any] = Shard,  # of the setup, parts by number, and a number of threads
+        growing: Any = None,
+    ):
+        self.cluster = partitions.cluster
+        self.setup = setup
+        self._n_jobs = getattr(getattr(setup, "spec", None), "n_jobs", None)
+        self.growing = growing or ListGrowing(setup)
+        self._partitions = partitions
+        self._make = make
+        self._shards: list[Future] = []
+        # Worker of each shard. Other workers may have copies that lack trees.
+        self.homes: list[str] = []
+        self.growing_future: Future | None = None
+        self._generation = -1
+        self._checked_at = time.monotonic()
+        self._threads_of_hosts: Counter[str] = Counter()
+
+    def iterate(
+        self, step: IterationRequest, again: Callable[[int], IterationRequest]
+    ) -> IterationResult:
+        """Carry out a step on all shards, and grow trees on a worker.
+
+        ``again`` returns the step with the trees from an iteration on.
+        """
+        cluster, generation = self.cluster, -1
+        answers: dict[int, Future] = {}  # of the shards that have carried out the step
+        steps: dict[int, IterationRequest] = {}  # with more trees, for shards that lack them
+
+        def submit() -> Future:
+            """Submit the tasks that are not done yet."""
+            nonlocal generation
+            self._move_shards()
+            shards = self.futures()
+            if generation != cluster.generation:
+                answers.clear()
+                generation = cluster.generation
+            left = [i for i in range(len(shards)) if i not in answers]
+            late = [i for i in left if i in steps]
+            # The trees of a usual step are sent once to each worker.
+            usual = [i for i in left if i not in steps]
+            requests = (usual, step), (late, PerPartition([steps[i] for i in late]))
+            for numbers, request in requests:
+                parts, workers = [(shards[i],) for i in numbers], [self.homes[i] for i in numbers]
+                drawn = cluster.submit_calls(draw, parts, (request,), workers)
+                answers.update(zip(numbers, drawn, strict=True))
+            given = [self.growing_future, *(answers[i] for i in range(len(shards)))]
+            without_trees, of_hosts = again(step.n_iter), dict(self._threads_of_hosts)
+            return cluster.submit_call(grow, given, without_trees, self._n_jobs, of_hosts)
+
+        for _ in range(2 + MAX_LOSSES):
+            result = cluster.run(submit, limit=MAX_LOSSES)
+            if not isinstance(result, StaleShards):
+                return result
+            cluster.check_workers()
+            for i, answer in result:
+                # Copies of a shard may have different numbers of iterations.
+                steps[i] = again(0 if i in steps else answer.n_iter)
+                answers.pop(i, None)
+        raise WorkersLostError(f"shards of the data were lost again and again; {ADVICE}")
+
+    def futures(self) -> list[Future]:
+        """Return the futures of the shards, which are submitted if necessary."""
+        if self._generation != self.cluster.generation:
+            self._shards = self._submit()
+            self._generation = self.cluster.generation
+        return self._shards
+
+    def release(self) -> None:
+        """Let workers forget the shards."""
+        released(self._shards)
+        self._generation = -1
+
+    def _submit(self) -> list[Future]:
+        """Submit a task for the shard of each worker."""
+        cluster = self.cluster
+        sizes = self._partitions.map(size_of)
+        parts = self._partitions.futures()
+        has = cluster.client.who_has(parts)
+        holders = [has.get(part.key, ()) for part in parts]
+        n_threads = cluster.wait_for_workers()
+        self._threads_of_hosts = _by_host(n_threads)
+        chosen = _shared_out(sizes, holders, n_threads)
+        self.homes = list(chosen)
+        setup = cluster.submit_value(self.setup, "setup")
+        self.growing_future = cluster.submit_value(self.growing, "growing")
+        shards = [
+            cluster.submit_call(
+                make_shard,
+                [setup, *(parts[i] for i in numbers)],
+                numbers,
+                self._make,
+                self._n_jobs,
+                worker=worker,
+            )
+            for worker, numbers in chosen.items()
+        ]
+        # Subsamples are chosen among the parts.
+        if not isinstance(self.setup, ShardSettings) or self.setup.growth.subsample >= 1:
+            # The scheduler keeps the tasks of the parts, which shards depend on.
+            self._partitions.release()
+        return shards
+
+    def _move_shards(self) -> None:
+        """Move shards from workers that have several to workers without one."""
+        now = time.monotonic()
+        if now - self._checked_at < SECONDS_BETWEEN_MOVES or not self._shards:
+            return
+        self._checked_at = now
+        client = self.cluster.client
+        n_threads = client.nthreads()
+        self._threads_of_hosts = _by_host(n_threads)
+        free = set(n_threads)
+        holders = client.who_has(self._shards)
+        crowded = []
+        for i, shard in enumerate(self._shards):
+            workers = set(holders.get(shard.key, ()))
+            if workers and self.homes[i] not in workers:
+                self.homes[i] = min(workers)
+            if workers and not workers & free:
+                crowded.append(i)
+            free -= workers
+        for i, worker in zip(crowded, sorted(free), strict=False):
+            self.homes[i] = worker
+            self._shards[i] = self.cluster.submit_call(move_shard, [self._shards[i]], worker=worker)
+
+
+class StaleShards(list):
+    """Pairs of the number of a shard and its answer `Stale`."""
+
+
+def make_shard(
+    given: list, numbers: list[int], make: Callable[..., Any], n_jobs: int | None
+) -> Any:
+    """Make a shard of a list of the setup and parts, which have these numbers among all parts."""
+    setup, *parts = given
+    return make(setup, dict(zip(numbers, parts, strict=True)), _n_threads(n_jobs))
+
+
+def move_shard(shards: list) -> Any:
+    """Return the shard; its task runs on another worker."""
+    return shards[0]
+
+
+@keeping_freed_memory()
+def draw(shard: Any, step: IterationRequest) -> Any:
+    """Carry out a step on a shard."""
+    return shard.run(step)
+
+
+@keeping_freed_memory()
+def grow(given: list, step: IterationRequest, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
+    """Grow trees on the examples of all shards, or return the shards that lack trees, if any.
+
+    The list has a `ListGrowing` and the answer of each shard, a `ShardAnswer` or `Stale`. The trees
+    of the step are not read.
+    """
+    growing, *drawn = given
+    stale = StaleShards((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Stale))
+    return stale or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads on this worker; by default, all that Dask gives it."""
+    return get_worker().state.nthreads if n_jobs is None else Threads(n_jobs).n_threads
+
+
+def _n_threads_to_grow(n_jobs: int | None, of_hosts: dict[str, int]) -> int:
+    """Return the number of threads for the trees; by default, of all workers on the host.
+
+    The other workers wait for the trees.
+    """
+    own = _n_threads(n_jobs)
+    if n_jobs is not None:
+        return own
+    n_threads = of_hosts.get(get_address_host(get_worker().address), own)
+    return max(own, min(n_threads, Threads(-1).n_threads))
+
+
+def _by_host(n_threads: dict[str, int]) -> Counter[str]:
+    """Add the numbers of threads of the workers, by address, on each host."""
+    of_hosts: Counter[str] = Counter()
+    for address, n in n_threads.items():
+        of_hosts[get_address_host(address)] += n
+    return of_hosts
+
+
+def size_of(part: Any) -> int:
+    """Return the size of a part in memory, in bytes."""
+    return sizeof(part)
+
+
+def _shared_out(
+    sizes: list[int], holders: list[Iterable[str]], n_threads: dict[str, int]
+) -> dict[str, list[int]]:
+    """Choose a worker for each part: equal bytes for each thread, and few parts that move.
+
+    The holders are the workers that have each part.
+    """
+    fair = 1.1 * sum(sizes) / max(1, sum(n_threads.values()))
+    used = dict.fromkeys(sorted(n_threads), 0)
+    chosen: dict[str, list[int]] = {worker: [] for worker in used}
+    left = []
+    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        own = [worker for worker in holders[i] if worker in used]
+        best = min(own, key=lambda w: used[w] / n_threads[w], default=None)
+        if best is not None and used[best] + sizes[i] <= fair * n_threads[best]:
+            chosen[best].append(i)
+            used[best] += sizes[i]
+        else:
+            left.append(i)
+    for i in left:
+        best = min(used, key=lambda w: (used[w] + sizes[i]) / n_threads[w])
+        chosen[best].append(i)
+        used[best] += sizes[i]
+    return {worker: sorted(numbers) for worker, numbers in chosen.items() if numbers}
+
+
+# Prediction of the memory that training takes on each worker
+
+
+def require_memory(cluster: Cluster, spec: BoostingSpec, data: TrainingParts) -> None:
+    """Raise MemoryError unless the shards of the data fit in the memory of the workers.
+
+    A worker's share of the positions is proportional to its number of threads.
+    """
+    described = [data.training.described]
+    if data.validation is not None:
+        described.append(data.validation.described)
+    n_positions = sum(each.n_positions for each in described)
+    n_labels, schema = len(data.classes), described[0].schema
+    # Features that every position stores: by position and by column, and while they are encoded,
+    # also as numbers.
+    n_features = schema.n_features if described[0].form == "dense" else 0
+    # A table of the scores, or the residuals, of all labels in all contexts.
+    table = (4 if isinstance(spec.kind, ExactKind) else 8) * spec.kind.n_scores(n_labels)
+    of_position = FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
+    width = sum(window_within(spec.window, data.training.described.longest)) + 1
+    exchanged = (spec.max_examples or 0) * (EXAMPLE_BYTES + width * n_features)
+    workers = cluster.workers()
+    n_threads = sum(worker["nthreads"] for worker in workers.values())
+    for address, worker in workers.items():
+        limit, share = worker.get("memory_limit"), worker["nthreads"] / n_threads
+        needed = n_positions * of_position * share + exchanged
+        if limit and needed > USABLE * limit:
+            raise MemoryError(
+                f"training on {n_positions} positions needs about {needed / 1e9:.3g} GB on worker "
+                f"{address}, which may use {limit / 1e9:.3g} GB: {of_position} bytes for each "
+                f"position, on {len(workers)} workers, and up to {exchanged / 1e6:.3g} MB of "
+                "examples in an iteration; expected more workers, more memory for each, or a lower "
+                "max_examples"
+            )

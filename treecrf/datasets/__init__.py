@@ -11,10 +11,9 @@ from treecrf.datasets.conll import (
 from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
 from treecrf.datasets.future_bags import make_future_bags
 from treecrf.datasets.hidden_markov import make_block_hmm, make_ring_hmm
-from treecrf.datasets.hyphenation import fetch_hyphenation
 from treecrf.datasets.nettalk import fetch_nettalk, iter_nettalk, read_nettalk
 from treecrf.datasets.occupancy import fetch_occupancy
-from treecrf.datasets.protein import fetch_protein, iter_protein, read_protein
+from treecrf.datasets.protein import fetch_hyphenation, fetch_protein, iter_protein, read_protein
 from treecrf.datasets.sparse_rows import iter_sparse, read_sparse
 
 __all__ = [

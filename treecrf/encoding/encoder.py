@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
-from treecrf.encoding.categories import Vocabulary
-from treecrf.encoding.columns import Columns, learn_columns
+from treecrf.encoding.columns import Columns, Vocabulary, learn_columns
 from treecrf.encoding.encoded import (
     EncodedSequences,
     RowLayout,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.categories import Vocabulary
-from treecrf.encoding.columns import columns_with_missing
+from treecrf.encoding.columns import Vocabulary, columns_with_missing
 from treecrf.inputs.schema import BOOLEAN, InputSchema
 from treecrf.inputs.sequences import ConvertedSequences, Description, Sequences
 from treecrf.utils.checks import check_indices, require

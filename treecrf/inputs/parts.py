@@ -11,6 +11,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -20,25 +22,30 @@ from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts
-from treecrf.inputs.frames import column_of
+from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
+from treecrf.inputs.offsets import offsets_of, runs
 from treecrf.inputs.reading import as_sequences, is_empty, is_empty_list
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
 from treecrf.inputs.sequences import Description, Sequences, codes_among
-from treecrf.inputs.values import short_repr
+from treecrf.inputs.tables import are_tables, open_tables, piece_rows
+from treecrf.inputs.values import column_names, is_frame, short_repr
 from treecrf.inputs.weights import read_weights
+from treecrf.utils.partitions import LocalPartitions, identity
+from treecrf.utils.scratch import Scratch
 
 NAMES_OF_FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
 # The schema of a part whose dicts, or lists of attributes, are all empty.
 EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
+# Size of a value that has been read.
+VALUE_BYTES = 8
 
 
-@dataclass(frozen=True)
-class PartDescription:
+@dataclass(frozen=True, kw_only=True)
+class PartDescription(Description):
     """Description of a part that has been read on its own."""
 
     place: str  # in error messages
-    described: Description
     has_values: np.ndarray  # which columns have a value that is not missing
     n_unlabeled: int  # number of positions where any label is possible
     labels: np.ndarray  # the distinct labels, known or possible, sorted
@@ -49,16 +56,6 @@ class PartDescription:
     is_weighted: bool  # whether there are weights other than 1
     has_weight: bool  # whether any weight is positive
     has_init_score: bool
-
-    @property
-    def schema(self) -> InputSchema:
-        """Schema of the part."""
-        return self.described.schema
-
-    @property
-    def form(self) -> str:
-        """Form of the part: "symbols" even if some symbols are missing."""
-        return "symbols" if self.schema.form == "symbols" else self.described.form
 
 
 @contextmanager
@@ -95,9 +92,9 @@ def describe_part(
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
         weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
         groups = _names_of_groups(raw, sequences.offsets)
-    return PartDescription(
+    return PartDescription.of(
+        sequences,
         place=raw.place,
-        described=Description.of(sequences),
         has_values=_find_values(sequences),
         n_unlabeled=labels.n_unlabeled,
         labels=_distinct(labels.present()),
@@ -172,7 +169,7 @@ def _find_values(sequences: Sequences) -> np.ndarray:
 def has_attributes(parts: Sequence[PartDescription]) -> bool:
     """Return whether lists of strings that look like rows of a table in parts are attributes."""
     widths = frozenset().union(*(part.widths for part in parts))
-    is_sparse = any(part.described.form == "sparse" for part in parts)
+    is_sparse = any(part.form == "sparse" for part in parts)
     return len(widths) > 1 or (bool(widths) and is_sparse)
 
 
@@ -186,29 +183,28 @@ def merged(
     present = [part for part in parts if part is not None]
     if not present:
         raise ValueError("X holds no sequences in any partition")
+    # Symbols of which some are missing have the form of a table.
+    forms = ["symbols" if part.schema.form == "symbols" else part.form for part in present]
     _refuse_different(
-        [(part.place, part.form) for part in present],
+        zip([part.place for part in present], forms, strict=True),
         lambda form, place: f"{place} holds {NAMES_OF_FORMS[form]}",
         "sequences of the same form",
         ValueError,
     )
-    described = [part.described for part in present]
-    is_symbols = present[0].form == "symbols"
-    if schema is None and is_symbols:
+    if schema is None and forms[0] == "symbols":
         values = _united("X", [(part.place, part.schema.categories[0]) for part in present])
         if not len(values):
             raise ValueError("all symbols of X are missing")
         schema = replace(present[0].schema, categories={0: values})
     elif schema is None:
         schema = _merged_tables(present)
-    with_missing = is_symbols and any(each.form == "dense" for each in described)
     return Description(
         schema,
-        "dense" if with_missing else described[0].form,
-        all(each.is_boolean for each in described),
-        sum(each.n_sequences for each in described),
-        sum(each.n_positions for each in described),
-        max(each.longest for each in described),
+        min(part.form for part in present),  # the form of a table, if one part has it
+        all(part.is_boolean for part in present),
+        sum(part.n_sequences for part in present),
+        sum(part.n_positions for part in present),
+        max(part.longest for part in present),
     )
 
 
@@ -387,3 +383,90 @@ def _kind_of_group(group: Any) -> str:
     """Return the kind of the name of a group; groups of different kinds are different."""
     kinds = {str: "strings", int: "numbers", float: "numbers"}
     return kinds.get(type(group), f"values of type {type(group).__name__}")
+
+
+# Partitions in one process
+
+
+def partitions_of(
+    raw: RawData, scratch: str | PathLike | None, categorical_features: Any
+) -> LocalPartitions | None:
+    """Return the parts of data that need not fit in memory; None for other data.
+
+    These are files and batches, and all data if ``scratch``, a folder of temporary files, is given.
+    """
+    files = None if scratch is None else Scratch(scratch)
+    if are_tables(raw):
+        pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
+        return LocalPartitions.reading([partial(pieces.read, i) for i in range(len(pieces))], files)
+    if files is None:
+        return None
+    parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))
+    return LocalPartitions.reading([partial(identity, part) for part in parts], files)
+
+
+def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
+    """Cut a list of sequences, or a data frame with groups, into runs of whole sequences.
+
+    Runs have at most ``n_rows`` positions, unless a single sequence has more. Other data, and data
+    that the arguments do not match, are one piece.
+    """
+    offsets = _known_offsets(raw)
+    arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
+    if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
+        return [raw]
+    for name, values in arguments.items():
+        if values is not None and not isinstance(values, (str, list, tuple, np.ndarray)):
+            dtype = None if hasattr(values, "dtype") else object
+            arguments[name] = np.asarray(values, dtype=dtype)
+    bounds = list(runs(offsets, n_rows))
+    if raw.segmentation.is_long:
+        tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
+    else:
+        tables = [raw.X[i:j] for i, j in bounds]
+    parts = []
+    for X, (i, j) in zip(tables, bounds, strict=True):
+        cut = {}
+        for name, values in arguments.items():
+            if values is None or isinstance(values, str):
+                continue
+            of_sequences = len(values) == len(offsets) - 1
+            cut[name] = values[i:j] if of_sequences else values[int(offsets[i]) : int(offsets[j])]
+        place = "" if len(bounds) == 1 else f"part from sequence {i} on"
+        parts.append(replace(raw, X=X, place=place, **cut))
+    return parts
+
+
+def n_values(raw: RawData) -> int:
+    """Return the number of values of a position; 1 if it is not certain."""
+    items = raw.X if isinstance(raw.X, (list, tuple)) else [raw.X]
+    shape = getattr(items[0], "shape", ()) if items else ()
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def _known_offsets(raw: RawData) -> np.ndarray | None:
+    """Return the starts of the sequences, and the end of the last one; None for other data."""
+    X, name = raw.X, raw.segmentation.column
+    if raw.segmentation.is_long:
+        is_cut = name is not None and is_frame(X) and name in column_names(X)
+        return raw.segmentation.offsets(len(X), column_of(X, name)) if is_cut else None
+    if not isinstance(X, (list, tuple)) or not X:
+        return None
+    lengths = []
+    for item in X:
+        shape = getattr(item, "shape", None) or (len(item) if hasattr(item, "__len__") else 0,)
+        lengths.append(int(shape[0]))
+    return None if min(lengths) == 0 else offsets_of(lengths)
+
+
+def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
+    """Return whether an argument has an item for each sequence or for each position."""
+    if argument is None:
+        return True
+    if isinstance(argument, str):
+        frames = [raw.X] if raw.segmentation.is_long else raw.X
+        return all(is_frame(frame) and argument in column_names(frame) for frame in frames)
+    if not hasattr(argument, "__len__"):
+        return False
+    expected = (len(offsets) - 1, *([int(offsets[-1])] if raw.segmentation.is_long else []))
+    return len(argument) in expected

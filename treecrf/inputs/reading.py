@@ -12,10 +12,10 @@ from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.arrays import FORMS, describe, read_arrays, read_plain, read_rows
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import as_groups, read_frames
-from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, Sequences
+from treecrf.inputs.table_sources import refuse_files
 from treecrf.inputs.values import is_frame
 
 # How to use the tools of scikit-learn that take the items of X as samples.

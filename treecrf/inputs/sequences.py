@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -188,11 +188,11 @@ class Description:
     longest: int
 
     @classmethod
-    def of(cls, sequences: Sequences) -> Description:
-        """Describe sequences."""
+    def of(cls, sequences: Sequences, **others: Any) -> Self:
+        """Describe sequences; subclasses have other fields."""
         is_boolean = sequences.kinds is None and sequences.dtype.kind == "b"
         sizes = sequences.n_sequences, sequences.n_positions, sequences.longest
-        return cls(sequences.schema, sequences.form, is_boolean, *sizes)
+        return cls(sequences.schema, sequences.form, is_boolean, *sizes, **others)
 
 
 def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict:

@@ -13,9 +13,9 @@ from treecrf.inputs.columns import selected_columns
 from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFinder, typed_text
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import runs
-from treecrf.inputs.paths import FORMAT_OF_ENDING, are_paths, find_files, is_path_string
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.table_sources import (
+    FORMAT_OF_ENDING,
     SEPARATORS,
     CsvFile,
     ParquetFile,
@@ -23,7 +23,10 @@ from treecrf.inputs.table_sources import (
     Table,
     TableFile,
     are_batches,
+    are_paths,
+    find_files,
     import_pyarrow,
+    is_path_string,
     table_of_batches,
 )
 from treecrf.inputs.values import (

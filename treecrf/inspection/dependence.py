@@ -21,13 +21,14 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (
     CheckedData,
+    ReplacedSequences,
     check_model,
+    column_values,
     feature_index,
     has_trees,
     integer_between,
     window_of,
 )
-from treecrf.inspection.replaced import ReplacedSequences, column_values
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel

@@ -16,12 +16,14 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (
     FittedTrees,
+    ReplacedSequences,
     check_model,
+    column_values,
     feature_index,
     has_trees,
+    shuffled_positions,
     warn_of_linear_start,
 )
-from treecrf.inspection.replaced import ReplacedSequences, column_values, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
 from treecrf.trees.forest import LABEL

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
-from treecrf.encoding.categories import Vocabulary
+from treecrf.encoding.columns import Vocabulary
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels, find_classes

@@ -18,7 +18,7 @@ from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels, find_classes
-from treecrf.inputs.partitions import partitions_of
+from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences

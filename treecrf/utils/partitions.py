@@ -192,13 +192,18 @@ class PartitionsView:
         *args: Any,
         chosen: Sequence[bool] | None = None,  # which parts to keep
     ):
-        self._partitions = partitions
-        self._seen = function, args
-        if any(isinstance(arg, PerPartition) for arg in args):
-            self._seen = PerPartition(
-                [(function, arguments_of(i, args)) for i in range(partitions.n_parts)]
-            )
-        self._chosen = [True] * partitions.n_parts if chosen is None else list(chosen)
+        # A view of a view calls both functions on the partitions that the other one is a view of.
+        self._partitions, self._sizes, self._calls = partitions, (), []
+        were_chosen = [True] * partitions.n_parts
+        if isinstance(partitions, PartitionsView):
+            self._partitions, self._sizes = partitions._partitions, partitions._sizes
+            self._calls, were_chosen = partitions._calls, partitions._chosen
+        # All functions, each followed by its arguments, and their number including the function.
+        self._sizes = (*self._sizes, 1 + len(args))
+        self._calls = [*self._calls, function, *(_spread(arg, were_chosen) for arg in args)]
+        self._chosen = were_chosen
+        if chosen is not None:
+            self._chosen = [bool(kept) for kept in _spread(PerPartition(chosen), were_chosen).items]
 
     @property
     def n_parts(self) -> int:
@@ -207,13 +212,12 @@ class PartitionsView:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        results = self._partitions.map(_of_seen, *self._calling(function, args))
+        results = self._apply(self._partitions.map, function, args)
         return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
 
     def derive(self, function: Callable[..., Any], *args: Any) -> PartitionsView:
         """Return the partitions ``function(part, *args)``."""
-        derived = self._partitions.derive(_of_seen, *self._calling(function, args))
-        return PartitionsView(derived, identity, chosen=self._chosen)
+        return PartitionsView(self.derive_all(function, *args), identity, chosen=self._chosen)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, without parts that are None.
@@ -229,24 +233,26 @@ class PartitionsView:
 
         The result is not a view.
         """
-        calling = self._calling(function, args)
-        if isinstance(self._partitions, PartitionsView):
-            return self._partitions.derive_all(_of_seen, *calling, otherwise=otherwise)
-        return self._partitions.derive(_unless_none, otherwise, *calling)
+        return self._apply(self._partitions.derive, function, args, otherwise)
 
     def release(self) -> None:
         """Free the memory of all partitions."""
         self._partitions.release()
 
-    def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
-        """Return the arguments of `_of_seen`; each `PerPartition` has an item for every part."""
-        return [PerPartition(self._chosen), self._seen, function, *map(self._spread, args)]
+    def _apply(
+        self, method: Callable[..., Any], function: Callable, args: tuple, otherwise: Any = None
+    ) -> Any:
+        """Call a method of the partitions with a function of the parts as this view shows them."""
+        shown, chosen = PartitionsView(self, function, *args), PerPartition(self._chosen)
+        return method(_shown, chosen, otherwise, shown._sizes, *shown._calls)
 
-    def _spread(self, arg: Any) -> Any:
-        if not isinstance(arg, PerPartition):
-            return arg
-        items = iter(arg.items)
-        return PerPartition([next(items) if kept else None for kept in self._chosen])
+
+def _spread(arg: Any, chosen: Sequence[bool]) -> Any:
+    """Return an argument of the chosen parts as one of all parts."""
+    if not isinstance(arg, PerPartition):
+        return arg
+    items = iter(arg.items)
+    return PerPartition([next(items) if kept else None for kept in chosen])
 
 
 def identity(part: Any) -> Any:
@@ -254,17 +260,14 @@ def identity(part: Any) -> Any:
     return part
 
 
-def _of_seen(part: Any, is_chosen: bool, seen: tuple, function: Callable, *args: Any) -> Any:
-    """Call a function with a part as a view shows it; None for parts that it leaves out."""
+def _shown(part: Any, is_chosen: bool, otherwise: Any, sizes: Sequence[int], *calls: Any) -> Any:
+    """Call the functions of a view, see `PartitionsView`; ``otherwise`` for parts left out."""
     if not is_chosen:
-        return None
-    view, of_view = seen
-    return function(view(part, *of_view), *args)
-
-
-def _unless_none(part: Any, otherwise: Any, *calling: Any) -> Any:
-    result = _of_seen(part, *calling)
-    return otherwise if result is None else result
+        return otherwise
+    for size in sizes:
+        function, *args = calls[:size]
+        part, calls = function(part, *args), calls[size:]
+    return part
 
 
 def _of_present(parts: list, function: Callable, args: Sequence[Any]) -> Any:

@@ -16,8 +16,7 @@ from treecrf.cli.files.lines import (
 )
 from treecrf.cli.files.tables import read_table
 from treecrf.datasets.conll import CONLLU_NAMES, splitter
-from treecrf.inputs.paths import FORMAT_OF_ENDING
-from treecrf.inputs.table_sources import HEAD_BYTES, SEPARATORS, Source
+from treecrf.inputs.table_sources import FORMAT_OF_ENDING, HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.tables import table_file
 
 PARQUET_MAGIC = b"PAR1"

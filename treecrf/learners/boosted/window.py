@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
-from treecrf.encoding.categories import Vocabulary, one_hot
+from treecrf.encoding.columns import Vocabulary, one_hot
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.offsets import positions_in_sequences

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.categories import Vocabulary, one_hot
-from treecrf.encoding.columns import columns_with_missing
+from treecrf.encoding.columns import Vocabulary, columns_with_missing, one_hot
 from treecrf.encoding.encoded import check_windows, widest, window_within
 from treecrf.encoding.imputation import (
     FILLED,
