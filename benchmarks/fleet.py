@@ -36,7 +36,7 @@ from words import plain_sentences
 from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted.encoded import EncodedPart
 from treecrf.learners.boosted.growing import ListGrowing
 from treecrf.learners.boosted.labeled import read_partitions

@@ -22,7 +22,7 @@ from measure import markdown, peak_memory, reset_peak_memory
 from treecrf.cli.files import Reading, Source, read_file
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.sequences import Sequences
 
 LENGTH = 50
@@ -87,7 +87,7 @@ def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
     """Read the whole file with pandas."""
     import pandas as pd
 
-    from treecrf.inputs.segmentation import Segmentation
+    from treecrf.inputs.offsets import Segmentation
 
     frame = pd.read_csv(path, dtype={"late": str})
     labels = frame.pop("y").to_numpy(dtype=str)

@@ -7,7 +7,7 @@ import numpy as np
 from treecrf import _inference, _tree
 from treecrf.chains import _decode
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 

@@ -31,7 +31,7 @@ from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamLattice, BeamObjective, BeamScores
 from treecrf.learners.boosted.loop import boost
 from treecrf.trees.context_scores import ScoreCache

@@ -27,7 +27,7 @@ from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM,
 from treecrf.dask.prediction import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.training_data import LabeledSequences
 
 CLASSES = [DaskTreeCRF, DaskTreeMEMM, DaskSlidingWindowClassifier]

@@ -16,7 +16,7 @@ from treecrf import TreeCRF
 from treecrf.encoding.columns import MIN_BINS
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE, bundle
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.threads import Threads
 

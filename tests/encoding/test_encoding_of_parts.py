@@ -8,7 +8,7 @@ from support.family import assert_equal_arrays
 from treecrf.encoding import columns, imputation
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.sequences import Description
 from treecrf.utils.partitions import LocalPartitions, PartitionsView
 

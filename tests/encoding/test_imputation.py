@@ -14,7 +14,7 @@ import treecrf
 from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.encoding.encoder import METHODS
 from treecrf.encoding.imputation import means_of
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.utils.partitions import LocalPartitions
 
 NAN = np.nan

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import input_hashes, keys_of, sequence_keys
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 
 LENGTHS = [1, 3, 2, 5, 5, 1, 4, 2, 5]
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from support.family import assert_equal_arrays
 from support.inputs import small
 
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 NAN = np.nan

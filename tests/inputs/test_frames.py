@@ -13,7 +13,7 @@ from support.family import assert_equal_arrays
 from support.inputs import small
 
 from treecrf import TreeCRF
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 pandas = pytest.importorskip("pandas")

@@ -13,8 +13,8 @@ from support.family import assert_equal_arrays
 from support.fuzz import check_call
 from support.inputs import small
 
-from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.dataset import as_sequences
+from treecrf.inputs.offsets import Segmentation
 
 LENGTHS = [3, 1, 4, 2]
 GROUPS = np.repeat(["b", "a", "d", "c"], LENGTHS)

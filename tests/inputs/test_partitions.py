@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import n_values, partitioned
-from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 10, 2, 2]
 N = sum(LENGTHS)

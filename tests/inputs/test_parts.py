@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from treecrf.encoding.sequence_keys import input_hashes
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import RawData, as_sequences
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import (
     describe_part,
     find_shared_group,
@@ -19,8 +20,6 @@ from treecrf.inputs.parts import (
     merged_labels,
     read_part,
 )
-from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Description
 
 NAN = np.nan

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from treecrf.cli.files.tables import RowFile
 from treecrf.inputs import table_sources, tables
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.tables import TableOptions, are_tables, open_tables
 
 pa = pytest.importorskip("pyarrow")

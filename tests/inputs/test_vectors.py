@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import treecrf
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import RawData, as_sequences
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import describe_part, merged, read_part
-from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Segmentation
 
 
 def sentences(n: int = 12, width: int = 11) -> tuple[list, list]:

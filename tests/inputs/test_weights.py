@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.weights import as_weights
 
 OFFSETS = np.array([0, 2, 3, 6])

@@ -27,7 +27,7 @@ from treecrf.chains.objectives import ChainLabels, make_objective
 from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.linear.likelihood import ScoreLikelihood, StateLikelihood
 from treecrf.utils.threads import Threads
 

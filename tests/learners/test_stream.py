@@ -12,7 +12,7 @@ from support.family import PREDICTING, assert_equal_arrays, every, variant
 
 from treecrf import FlatModel, FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.future.features import FutureEncoder
 from treecrf.utils.threads import Threads
 

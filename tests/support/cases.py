@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.columns import BOOLEAN, CATEGORY, NUMBER
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.sequences import ListedSequences, Sequences
 
 # Each kind of input, and the storages (codes 0, bits 1, lists 2) that it is there to reach.

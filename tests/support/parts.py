@@ -10,7 +10,7 @@ import numpy as np
 from support.family import assert_equal_arrays
 
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted import engine, training
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.iterations import Callbacks

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.labels import scheme_named
-from treecrf.inputs.offsets import position_name
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation, position_name
 
 # The first letter of a tag gives its position in a chunk; O is outside of chunks.
 BEGIN, INSIDE, OUTSIDE = "B", "I", "O"

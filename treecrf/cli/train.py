@@ -33,7 +33,7 @@ from treecrf.inputs.csv_types import MAX_WHOLE
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.labels import as_labels
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.tables import TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier

@@ -28,7 +28,7 @@ from treecrf.dask.sources import (
 )
 from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
 from treecrf.inputs.dataset import ColumnNames, RawData
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import column_names
 from treecrf.inputs.values import is_frame as is_local_frame
 from treecrf.learners.boosted.base import BoostedSequenceClassifier

@@ -19,14 +19,12 @@ from treecrf.inputs.columns import (
     ColumnSpecs,
     ColumnValues,
     check_width,
-    ranked,
     selected_columns,
     sparse_table_of,
     table_of,
 )
-from treecrf.inputs.offsets import offsets_of, position_name
+from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
 from treecrf.inputs.values import (
     FLOATS,
@@ -37,6 +35,7 @@ from treecrf.inputs.values import (
     floats_of_codes,
     is_number,
     plain_array,
+    ranked,
     refuse_final_nul,
     refuse_infinite,
     short_repr,

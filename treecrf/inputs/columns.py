@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import repeat
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +16,7 @@ from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema,
 from treecrf.inputs.sequences import ColumnTable, LongSequences
 from treecrf.inputs.values import (
     IGNORE_OVERFLOW,
-    UNSEEN,
+    CategoryEncoder,
     find_missing,
     is_number,
     refuse_final_nul,
@@ -31,52 +29,6 @@ from treecrf.inputs.values import (
 CHUNK = 1 << 16
 DATES = (datetime.date, datetime.time, np.datetime64)
 DURATIONS = (datetime.timedelta, np.timedelta64)
-
-
-class CategoryEncoder:
-    """Codes of values, from 1 in the order of their first occurrence; 0 is the code of None.
-
-    If only some values are ``known``, all others have the code `UNSEEN`.
-    """
-
-    def __init__(self, known: Iterable | None = None):
-        self.is_fixed = known is not None
-        self.index: dict[Any, int] = {None: 0}
-        if known is None:
-            self.index = defaultdict(None, self.index)
-            self.index.default_factory = self.index.__len__
-        else:
-            self.index |= {value: code for code, value in enumerate(known, 1)}
-
-    def lookup(self, values: Iterable) -> Iterator[int]:
-        """Yield the codes of values; raises TypeError if one cannot be hashed."""
-        if self.is_fixed:
-            return map(self.index.get, values, repeat(UNSEEN))
-        return map(self.index.__getitem__, values)
-
-    def codes(self, values: Iterable, n: int) -> np.ndarray:
-        """Return the int32 codes of ``n`` values; raises TypeError if one cannot be hashed."""
-        return np.fromiter(self.lookup(values), np.int32, n)
-
-    @property
-    def values(self) -> list:
-        """All values that have codes, in the order of the codes."""
-        return list(self.index)[1:]
-
-    def ranks(self) -> tuple[list, np.ndarray]:
-        """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
-        values = self.values
-        if values and not isinstance(values[0], str):
-            values = list(map(int, values))
-        return ranked(values)
-
-
-def ranked(values: list) -> tuple[list, np.ndarray]:
-    """Return the sorted values, and 0, followed by the rank of each value, from 1."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = np.zeros(len(values) + 1, dtype=np.int32)
-    ranks[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(values) + 1)
-    return [values[i] for i in order], ranks
 
 
 @dataclass(frozen=True)

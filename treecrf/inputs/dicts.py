@@ -11,14 +11,17 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
-from treecrf.inputs.columns import ColumnSpecs, ranked, sparse_table_of
-from treecrf.inputs.offsets import offsets_of, position_name
+from treecrf.inputs.columns import (
+    ColumnSpecs,
+    sparse_table_of,
+)
+from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import (
     floats_of_codes,
     is_number,
+    ranked,
     refuse_infinite,
     short_repr,
     stands_for_missing,

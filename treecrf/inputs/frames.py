@@ -18,8 +18,8 @@ from treecrf.inputs.columns import (
     table_of,
 )
 from treecrf.inputs.data_warnings import warn_of_time
+from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation, refuse_missing_groups
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.table_sources import refuse_files
 from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, require_same_names

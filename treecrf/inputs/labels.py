@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
 from treecrf.inputs.values import (
     as_list,
     characters,

@@ -1,12 +1,15 @@
-"""Offsets of sequences: positions of many sequences, one after another, as index arrays."""
+"""Boundaries of sequences: positions of many sequences, one after another, as index arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from treecrf.inputs.values import CategoryEncoder, as_list, find_missing, short_repr
 
 
 def offsets_of(lengths: Any) -> np.ndarray:
@@ -56,3 +59,156 @@ def position_name(position: int, offsets: np.ndarray) -> str:
     """Name a sequence and a position in error messages, given the position among all."""
     i = int(np.searchsorted(offsets, position, side="right")) - 1
     return f"sequence {i}, position {position - int(offsets[i])}"
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Sequences of a long table, defined by their lengths or by groups, or no long table."""
+
+    lengths: Any = None
+    groups: Any = None  # for each position, or the name of a column
+    may_be_empty: bool = False
+    present: np.ndarray | None = None  # which sequences of a list are read, if not all
+    names: tuple[str, ...] = ()  # of columns and levels of the index with the values of ``groups``
+
+    @property
+    def is_long(self) -> bool:
+        """Whether X is one table of all sequences instead of a list of them."""
+        return self.lengths is not None or self.groups is not None
+
+    @property
+    def column(self) -> str | None:
+        """Name of the column that holds the groups."""
+        return self.groups if isinstance(self.groups, str) else None
+
+    @property
+    def group_names(self) -> str | tuple[str, ...] | None:
+        """The names of the groups, if they have names."""
+        return self.column or (self.names[0] if len(self.names) == 1 else self.names or None)
+
+    @property
+    def group_columns(self) -> set[str]:
+        """The names of columns that hold groups, and are not features."""
+        return {*self.names, *([] if self.column is None else [self.column])}
+
+    def item_names(self, n: int) -> list[str]:
+        """Name the ``n`` items of X in error messages."""
+        if self.is_long:
+            return ["X"]
+        places = range(n) if self.present is None else np.flatnonzero(self.present)
+        return [f"sequence {i}" for i in places]
+
+    def in_places(self, items: list) -> list:
+        """Return the items, and among them an empty one for each sequence that is not read."""
+        if self.present is None:
+            return items
+        read = iter(items)
+        return [next(read) if is_present else items[0][:0] for is_present in self.present.tolist()]
+
+    def item_offsets(self, lengths: list[int], groups: Any = None) -> np.ndarray:
+        """Return the starts of the sequences, given the lengths of the long table or of each."""
+        if self.is_long:
+            return self.offsets(lengths[0], groups)
+        if self.present is None:
+            if not lengths:
+                raise ValueError("X holds no sequences")
+            if 0 in lengths:
+                i = lengths.index(0)
+                raise ValueError(
+                    f"sequence {i} is empty; expected at least one position per sequence"
+                )
+            return offsets_of(lengths)
+        every = np.zeros(len(self.present), dtype=np.int64)
+        every[self.present] = lengths
+        return offsets_of(every)
+
+    def offsets(self, n: int, groups: Any = None, name: str = "X") -> np.ndarray:
+        """Return the offsets of the sequences among ``n`` positions of X, or as ``name`` says."""
+        if self.lengths is not None and self.groups is not None:
+            raise ValueError("pass either lengths or groups, not both")
+        if n == 0 and not self.may_be_empty:
+            raise ValueError(f"{name} holds no positions")
+        if self.lengths is not None:
+            return _offsets_of_lengths(self.lengths, n, name, 0 if self.may_be_empty else 1)
+        if self.column is not None and groups is None:
+            raise ValueError(
+                f"groups={self.column!r} names a column, but {name} is not a data frame; expected "
+                "an array with the group of each position"
+            )
+        return _offsets_of_groups(self.groups if groups is None else groups, n, name)
+
+    def split(self, items: Any, offsets: np.ndarray, name: str) -> list:
+        """Split a long array or list into one for each sequence; ValueError if lengths differ."""
+        if len(items) != offsets[-1]:
+            raise ValueError(f"X has {offsets[-1]} positions, {name} has {len(items)}")
+        return split_sequences(items, offsets)
+
+    def items(self, argument: Any, offsets: np.ndarray, name: str, expected: str) -> list:
+        """Return one item per sequence, from a list of them or a long list of all positions."""
+        items = as_list(argument, name, expected)
+        if self.is_long:
+            return self.split(items, offsets, name)
+        if len(items) != len(offsets) - 1:
+            raise ValueError(f"X has {len(offsets) - 1} sequences, {name} has {len(items)}")
+        return items
+
+    def join(self, items: list[np.ndarray], *empty: np.ndarray) -> Any:
+        """Return results in the form of X: a list, or an array, of ``empty`` if there are none."""
+        return np.concatenate([*empty, *items]) if self.is_long else items
+
+
+def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.ndarray:
+    array = np.asarray(lengths, dtype=None if hasattr(lengths, "dtype") else object)
+    kinds = set(map(type, array.ravel().tolist()))
+    if array.ndim != 1 or array.dtype.kind not in "iuO" or kinds - {int}:
+        raise TypeError(
+            f"lengths={short_repr(lengths)}; expected a list of integers, the number of positions "
+            "of each sequence"
+        )
+    if (array < at_least).any():
+        i = int(np.argmax(array < at_least))
+        raise ValueError(f"sequence {i} has length {array[i]}; expected at least {at_least}")
+    total = sum(array.tolist())
+    if total != n:
+        raise ValueError(f"lengths add up to {total}, but {name} has {n} positions")
+    return offsets_of(array.astype(np.int64))
+
+
+def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
+    array = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    if array.ndim != 1:
+        raise TypeError(
+            f"groups has {array.ndim} dimensions; expected a 1-D array with the group of each "
+            "position"
+        )
+    values = array.tolist()
+    if len(values) != n:
+        raise ValueError(f"{name} has {n} positions, groups has {len(values)}")
+    refuse_missing_groups(values)
+    try:
+        codes = CategoryEncoder().codes(values, n)
+    except TypeError:
+        raise TypeError(
+            "groups holds values that cannot be hashed, such as lists; expected strings or integers"
+        ) from None
+    starts = np.flatnonzero(np.append(n > 0, codes[1:] != codes[:-1]))
+    # Codes count groups by first occurrence, so a group that reappears has a smaller code.
+    again = codes[starts] <= np.arange(len(starts))
+    if again.any():
+        k = int(np.argmax(again))
+        first = int(np.flatnonzero(codes[starts] == codes[starts[k]])[0])
+        raise ValueError(
+            f"group {short_repr(values[starts[k]])} is at positions {starts[first]} to "
+            f"{starts[first + 1] - 1} and again at {starts[k]}: the positions of a group must be "
+            "contiguous; sort the table by group, keeping the order within each group"
+        )
+    return np.append(starts, n).astype(np.int64)
+
+
+def refuse_missing_groups(values: list) -> None:
+    """Raise ValueError if the group of a position is missing."""
+    missing = find_missing(values)
+    if missing is not None:
+        t = int(np.argmax(missing))
+        value = "NaN" if isinstance(values[t], float) else short_repr(values[t])
+        raise ValueError(f"groups is missing ({value}) at position {t}")

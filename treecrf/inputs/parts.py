@@ -20,12 +20,11 @@ from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import RawData, as_sequences, is_empty, is_empty_list
 from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
 from treecrf.inputs.offsets import offsets_of, runs
-from treecrf.inputs.reading import as_sequences, is_empty, is_empty_list
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
 from treecrf.inputs.sequences import Description, Sequences, codes_among
 from treecrf.inputs.tables import are_tables, open_tables, piece_rows

@@ -12,8 +12,7 @@ import numpy as np
 from treecrf.inputs.columns import selected_columns
 from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFinder, typed_text
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.offsets import runs
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation, runs
 from treecrf.inputs.table_sources import (
     FORMAT_OF_ENDING,
     SEPARATORS,

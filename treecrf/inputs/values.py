@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import repeat
 from numbers import Integral
 from typing import Any
 
@@ -220,3 +222,52 @@ def _refuse(invalid: np.ndarray, problem: str, array: np.ndarray, where: str, na
     if invalid.any():
         t = int(np.argmax(invalid))
         raise ValueError(f"{where}, position {t}: {name} {short_repr(array[t])} {problem}")
+
+
+# Codes of values
+
+
+class CategoryEncoder:
+    """Codes of values, from 1 in the order of their first occurrence; 0 is the code of None.
+
+    If only some values are ``known``, all others have the code `UNSEEN`.
+    """
+
+    def __init__(self, known: Iterable | None = None):
+        self.is_fixed = known is not None
+        self.index: dict[Any, int] = {None: 0}
+        if known is None:
+            self.index = defaultdict(None, self.index)
+            self.index.default_factory = self.index.__len__
+        else:
+            self.index |= {value: code for code, value in enumerate(known, 1)}
+
+    def lookup(self, values: Iterable) -> Iterator[int]:
+        """Yield the codes of values; raises TypeError if one cannot be hashed."""
+        if self.is_fixed:
+            return map(self.index.get, values, repeat(UNSEEN))
+        return map(self.index.__getitem__, values)
+
+    def codes(self, values: Iterable, n: int) -> np.ndarray:
+        """Return the int32 codes of ``n`` values; raises TypeError if one cannot be hashed."""
+        return np.fromiter(self.lookup(values), np.int32, n)
+
+    @property
+    def values(self) -> list:
+        """All values that have codes, in the order of the codes."""
+        return list(self.index)[1:]
+
+    def ranks(self) -> tuple[list, np.ndarray]:
+        """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
+        values = self.values
+        if values and not isinstance(values[0], str):
+            values = list(map(int, values))
+        return ranked(values)
+
+
+def ranked(values: list) -> tuple[list, np.ndarray]:
+    """Return the sorted values, and 0, followed by the rank of each value, from 1."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = np.zeros(len(values) + 1, dtype=np.int32)
+    ranks[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(values) + 1)
+    return [values[i] for i in order], ranks

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.offsets import position_name
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation, position_name
 from treecrf.inputs.values import as_list, find_missing, is_number, short_repr, stands_for_missing
 from treecrf.utils.exact import rounded_leaves
 

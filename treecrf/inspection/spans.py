@@ -12,8 +12,7 @@ import numpy as np
 
 from treecrf.chains.lattice import MAX_BYTES, Lattice
 from treecrf.inputs.frames import as_groups, column_of, without_columns
-from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation, positions_in_sequences
 from treecrf.inputs.values import closest_name, column_names, is_frame
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.scores import lattices_of

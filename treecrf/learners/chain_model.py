@@ -17,13 +17,11 @@ from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, 
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData, as_sequences
 from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels
-from treecrf.inputs.offsets import reversed_positions, runs, split_sequences
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import column_names, is_frame
 from treecrf.inputs.weights import as_init_scores

@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
 from treecrf.encoding.columns import Vocabulary
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels, find_classes
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.schema import CATEGORY, InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.parameters import warn_without_effect

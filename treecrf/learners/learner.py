@@ -18,9 +18,9 @@ from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels, find_classes
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.tables import are_tables, in_memory
 from treecrf.inputs.values import is_frame

@@ -14,7 +14,7 @@ from scipy import sparse
 from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.data_warnings import warn_of_names
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import ChainModel
 from treecrf.utils.threads import Threads

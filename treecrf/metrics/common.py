@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from treecrf.inputs.labels import label_array, label_kind
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import as_list, is_frame
 from treecrf.utils.typing import LabelsLike
 from treecrf.utils.validation import documented

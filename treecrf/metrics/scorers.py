@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import _MetadataRequester
 
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import count_labeled
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import is_frame
 from treecrf.metrics.spans import span_f1_score, span_precision_score, span_recall_score
 from treecrf.metrics.tokens import (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from treecrf.inputs.labels import SCHEME_NAMES, label_kind, scheme_named
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.metrics.common import check_average, sequences, span_score
 from treecrf.utils.typing import LabelsLike
 

@@ -17,7 +17,7 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.metrics.common import check_average, positions, sequences, token_score
 from treecrf.utils.typing import LabelsLike
 

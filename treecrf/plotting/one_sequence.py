@@ -11,7 +11,7 @@ import numpy as np
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import label_column, rows_of
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import (
     as_list,
     closest_name,

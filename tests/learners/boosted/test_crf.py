@@ -17,7 +17,7 @@ from support.settings import PLAIN
 import treecrf
 from treecrf import TreeCRF
 from treecrf.chains.objectives import LogLikelihood
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.learners import chain_model
 from treecrf.learners.boosted.loop import Booster
 

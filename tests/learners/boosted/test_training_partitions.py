@@ -28,7 +28,7 @@ from treecrf import (
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted import selection, start
 from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.training import train

@@ -12,7 +12,7 @@ from support.sweeps import sweep
 
 import treecrf
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.offsets import Segmentation
 from treecrf.trees.forest import LABEL
 from treecrf.utils.threads import Threads
 

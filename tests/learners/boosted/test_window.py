@@ -20,7 +20,7 @@ import treecrf.learners.boosted.window
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 from treecrf.chains.contexts import previous_labels
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.boosted.window import WindowTable
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from treecrf import LinearCRF
-from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.dataset import as_sequences
+from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.linear.attributes import WindowAttributes
 
 NAN = float("nan")

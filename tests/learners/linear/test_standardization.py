@@ -7,7 +7,7 @@ from scipy import sparse
 import treecrf
 from treecrf import TreeCRF
 from treecrf.encoding.imputation import means_of
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.linear.attributes import Standardization
 from treecrf.utils.partitions import LocalPartitions
 

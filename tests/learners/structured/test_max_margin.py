@@ -19,7 +19,7 @@ from support.sweeps import sweep
 import treecrf
 from treecrf import StructuredSVM
 from treecrf.datasets import fetch_hyphenation
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.scores import AttributeMatrix
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, gamma_of

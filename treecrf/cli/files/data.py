@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.schema import CATEGORY, InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.tables import TableOptions
 

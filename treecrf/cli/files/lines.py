@@ -22,12 +22,16 @@ from treecrf.datasets.conll import (
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
-from treecrf.inputs.columns import CategoryEncoder, ColumnValues, sparse_table_of, table_of
+from treecrf.inputs.columns import (
+    ColumnValues,
+    sparse_table_of,
+    table_of,
+)
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.sequences import ListedSequences
 from treecrf.inputs.table_sources import Source
-from treecrf.inputs.values import refuse_infinite, string_array
+from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 
 # Columns of CoNLL-U: the only one in texts without annotations, and the label by default.
 WORD, UPOS = "form", "upos"

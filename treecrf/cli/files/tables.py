@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from treecrf.cli.files.data import NO_SEQUENCES, FileData, ModelInput, Reading
-from treecrf.inputs.columns import CategoryEncoder, ColumnValues
+from treecrf.inputs.columns import (
+    ColumnValues,
+)
 from treecrf.inputs.csv_types import (
     AS_BOOLEAN,
     AS_NUMBER,
@@ -27,7 +29,7 @@ from treecrf.inputs.schema import CATEGORY, KINDS
 from treecrf.inputs.sequences import ColumnTable, LongSequences
 from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
 from treecrf.inputs.tables import GroupBoundaries
-from treecrf.inputs.values import refuse_infinite, short_list, string_array
+from treecrf.inputs.values import CategoryEncoder, refuse_infinite, short_list, string_array
 
 # Maximum number of columns that an error message lists.
 MAX_COLUMNS = 30
