@@ -17,8 +17,8 @@ from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF
 from treecrf.datasets import make_future_bags
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inspection import permutation_importance
-from treecrf.inspection.fitted import ReplacedSequences, column_values, shuffled_positions
-from treecrf.inspection.importance import features_in_use
+from treecrf.inspection.fitted import ReplacedSequences, column_values
+from treecrf.inspection.importance import features_in_use, shuffled_positions
 from treecrf.metrics import log_likelihood, token_accuracy
 
 RNG = np.random.default_rng(7)

@@ -397,39 +397,27 @@ class ArrowTable(Table):
         return _with_rows(batches)
 
 
-class CopiedBatches(Table):
-    """A copy of a ``pyarrow.RecordBatchReader`` in a temporary file in a folder."""
-
-    name = "X"
-
-    def __init__(self, reader: Any, folder: str | None = None):
-        self._take_schema(reader.schema)
-        pa = self._pa = import_pyarrow()
-        folder = folder or tempfile.gettempdir()
-        full, n_bytes = None, 0
-        try:
-            with tempfile.TemporaryFile(dir=folder) as file:
-                try:
-                    with pa.ipc.new_stream(pa.PythonFile(file, "w"), reader.schema) as writer:
-                        for batch in reader:
-                            n_bytes = batch.nbytes
-                            writer.write_batch(batch)
-                    file.flush()
-                except OSError as error:
-                    # The free space is measured before the file is gone.
-                    full = described(error, folder, n_bytes)
-                    raise
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except OSError as error:
-            # Closing a file writes the rest of its buffer again, with an error without numbers.
-            raise full or described(error, folder, 0) from None
-        self._content = pa.py_buffer(mapped)
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns; see `Table.batches`."""
-        with self._pa.ipc.open_stream(self._content) as reader:
-            for batch in _with_rows(reader):
-                yield batch.select(list(names))
+def _copied(reader: Any, folder: str) -> Any:
+    """Copy a ``pyarrow.RecordBatchReader`` to a table in a temporary file."""
+    pa, full, n_bytes = import_pyarrow(), None, 0
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            try:
+                with pa.ipc.new_stream(pa.PythonFile(file, "w"), reader.schema) as writer:
+                    for batch in reader:
+                        n_bytes = batch.nbytes
+                        writer.write_batch(batch)
+                file.flush()
+            except OSError as error:
+                # The free space is measured before the file is gone.
+                full = described(error, folder, n_bytes)
+                raise
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        # Closing a file writes the rest of its buffer again, with an error without numbers.
+        raise full or described(error, folder, 0) from None
+    # The columns of the table are mapped, not read.
+    return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
 def are_batches(X: Any) -> bool:
@@ -454,7 +442,7 @@ def table_of_batches(X: Any, folder: str | None = None) -> Table:
     if _is_dataset(X):
         return ArrowTable(X)
     if hasattr(type(X), "read_next_batch"):
-        return CopiedBatches(X, folder)
+        return ArrowTable(_copied(X, folder or tempfile.gettempdir()))
     batches = [pa.record_batch(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
     for i, batch in enumerate(batches):
         if not batch.schema.equals(batches[0].schema):

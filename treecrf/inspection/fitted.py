@@ -256,14 +256,3 @@ def column_values(sequences: Sequences, j: int) -> np.ndarray:
         column = piece if piece.ndim == 1 else piece[:, [j]]
         parts.append((column.toarray() if sparse.issparse(column) else column).ravel())
     return np.concatenate(parts)
-
-
-def shuffled_positions(
-    offsets: np.ndarray, rng: np.random.Generator, within_sequences: bool
-) -> np.ndarray:
-    """Shuffle all positions, or the positions of each sequence separately."""
-    n = int(offsets[-1])
-    if not within_sequences:
-        return rng.permutation(n)
-    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return np.lexsort((rng.random(n), owners))

@@ -21,7 +21,6 @@ from treecrf.inspection.fitted import (
     column_values,
     feature_index,
     has_trees,
-    shuffled_positions,
     warn_of_linear_start,
 )
 from treecrf.learners.classifier import SequenceClassifier
@@ -274,6 +273,17 @@ def permutation_importance(
         score=score,
         feature_names=names[chosen],
     )
+
+
+def shuffled_positions(
+    offsets: np.ndarray, rng: np.random.Generator, within_sequences: bool
+) -> np.ndarray:
+    """Shuffle all positions, or the positions of each sequence separately."""
+    n = int(offsets[-1])
+    if not within_sequences:
+        return rng.permutation(n)
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.lexsort((rng.random(n), owners))
 
 
 def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], float]:

@@ -355,13 +355,10 @@ def read_partitions(
     training, held_out = LabeledParts.read(raws, parts, labeling, masks), None
     if validation is not None:
         of_training = schema or training.described.schema
-        try:
+        with named("validation data"):
             parts = describe(validation, None, of_training)
             labeling = Labeling(*settings, merged(parts, of_training), _are_weighted(parts))
             held_out = LabeledParts.read(validation, parts, labeling)
-        except (ValueError, TypeError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"validation data: {error}") from error
     elif estimator.early_stopping not in (False, "auto"):
         n_sequences = training.described.n_sequences
         marks = training.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
