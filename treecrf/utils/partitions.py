@@ -193,17 +193,18 @@ class PartitionsView:
         chosen: Sequence[bool] | None = None,  # which parts to keep
     ):
         # A view of a view calls both functions on the partitions that the other one is a view of.
-        self._partitions, self._sizes, self._calls = partitions, (), []
-        were_chosen = [True] * partitions.n_parts
         if isinstance(partitions, PartitionsView):
-            self._partitions, self._sizes = partitions._partitions, partitions._sizes
-            self._calls, were_chosen = partitions._calls, partitions._chosen
-        # All functions, each followed by its arguments, and their number including the function.
-        self._sizes = (*self._sizes, 1 + len(args))
-        self._calls = [*self._calls, function, *(_spread(arg, were_chosen) for arg in args)]
+            self._partitions, were_chosen = partitions._partitions, partitions._chosen
+            _, sizes, *calls = partitions._calling
+        else:
+            self._partitions, were_chosen = partitions, [True] * partitions.n_parts
+            sizes, calls = (), []
         self._chosen = were_chosen
         if chosen is not None:
             self._chosen = [bool(kept) for kept in _spread(PerPartition(chosen), were_chosen).items]
+        # Arguments of `_shown`: last, the functions, each followed by its own arguments.
+        calls += [function, *(_spread(arg, were_chosen) for arg in args)]
+        self._calling = [PerPartition(self._chosen), (*sizes, 1 + len(args)), *calls]
 
     @property
     def n_parts(self) -> int:
@@ -212,7 +213,8 @@ class PartitionsView:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        results = self._apply(self._partitions.map, function, args)
+        shown = PartitionsView(self, function, *args)
+        results = self._partitions.map(_shown, None, *shown._calling)
         return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
 
     def derive(self, function: Callable[..., Any], *args: Any) -> PartitionsView:
@@ -233,18 +235,12 @@ class PartitionsView:
 
         The result is not a view.
         """
-        return self._apply(self._partitions.derive, function, args, otherwise)
+        shown = PartitionsView(self, function, *args)
+        return self._partitions.derive(_shown, otherwise, *shown._calling)
 
     def release(self) -> None:
         """Free the memory of all partitions."""
         self._partitions.release()
-
-    def _apply(
-        self, method: Callable[..., Any], function: Callable, args: tuple, otherwise: Any = None
-    ) -> Any:
-        """Call a method of the partitions with a function of the parts as this view shows them."""
-        shown, chosen = PartitionsView(self, function, *args), PerPartition(self._chosen)
-        return method(_shown, chosen, otherwise, shown._sizes, *shown._calls)
 
 
 def _spread(arg: Any, chosen: Sequence[bool]) -> Any:
@@ -260,8 +256,11 @@ def identity(part: Any) -> Any:
     return part
 
 
-def _shown(part: Any, is_chosen: bool, otherwise: Any, sizes: Sequence[int], *calls: Any) -> Any:
-    """Call the functions of a view, see `PartitionsView`; ``otherwise`` for parts left out."""
+def _shown(part: Any, otherwise: Any, is_chosen: bool, sizes: tuple[int, ...], *calls: Any) -> Any:
+    """Call functions, each among ``calls`` before its arguments; ``otherwise`` for parts left out.
+
+    ``sizes`` are the numbers of the items of each call.
+    """
     if not is_chosen:
         return otherwise
     for size in sizes:
