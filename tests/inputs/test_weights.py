@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from treecrf.inputs.dataset import as_weights
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.weights import as_weights
 
 OFFSETS = np.array([0, 2, 3, 6])
 LIST, LONG = Segmentation(), Segmentation(lengths=[2, 1, 3])

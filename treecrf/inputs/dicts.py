@@ -51,14 +51,6 @@ def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema
     return len(widths) > 1 or isinstance(first, (set, frozenset))
 
 
-def are_empty_rows(items: list) -> bool:
-    """Return whether all positions are empty dicts, or empty lists of attributes."""
-    is_listed = bool(items) and all(isinstance(item, (list, tuple)) for item in items)
-    return is_listed and all(
-        isinstance(row, (Mapping, *ROWS)) and not row for row in chain.from_iterable(items)
-    )
-
-
 def read_attribute_lists(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:

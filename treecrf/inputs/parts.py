@@ -8,10 +8,11 @@ of a column have the same codes in all parts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -20,8 +21,8 @@ from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
-from treecrf.inputs.dataset import RawData, as_sequences, is_empty, is_empty_list
-from treecrf.inputs.dicts import are_empty_rows, read_attribute_lists, read_dicts
+from treecrf.inputs.dataset import RawData, as_sequences, is_empty, is_empty_list, read_weights
+from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
 from treecrf.inputs.offsets import offsets_of, runs
@@ -29,7 +30,6 @@ from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema,
 from treecrf.inputs.sequences import Description, Sequences, codes_among
 from treecrf.inputs.tables import are_tables, open_tables, piece_rows
 from treecrf.inputs.values import column_names, is_frame, short_repr
-from treecrf.inputs.weights import read_weights
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.scratch import Scratch
 
@@ -128,12 +128,20 @@ def _read(
     raw: RawData, categorical: Any, schema: InputSchema | None, as_attributes: bool
 ) -> Sequences:
     items = _items_of(raw)
-    if are_empty_rows(items):
+    if _are_empty_rows(items):
         dicts = [[{} for _ in item] for item in items]
         return read_dicts(dicts, raw.segmentation, schema or EMPTY_ROWS, None)
     if as_attributes and widths_of_strings(items):
         return read_attribute_lists(items, raw.segmentation, schema, categorical)
     return as_sequences(raw.X, schema, raw.segmentation, categorical)
+
+
+def _are_empty_rows(items: list) -> bool:
+    """Return whether all positions are empty dicts, or empty lists of attributes."""
+    is_listed = bool(items) and all(isinstance(item, (list, tuple)) for item in items)
+    return is_listed and all(
+        isinstance(row, (Mapping, *ROWS)) and not row for row in chain.from_iterable(items)
+    )
 
 
 def _items_of(raw: RawData) -> list:

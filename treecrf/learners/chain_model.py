@@ -17,14 +17,13 @@ from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, 
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData, as_sequences
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData, as_init_scores, as_sequences
 from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import column_names, is_frame
-from treecrf.inputs.weights import as_init_scores
 from treecrf.learners.parameters import cost_table
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads

@@ -11,7 +11,7 @@ import numpy as np
 
 from treecrf.chains.partial_labels import known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import MAX_WEIGHT, RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import reversed_positions, split_sequences
@@ -19,7 +19,6 @@ from treecrf.inputs.parts import named
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, cut, joined
 from treecrf.inputs.tables import are_tables, joined_pieces
-from treecrf.inputs.weights import MAX_WEIGHT
 from treecrf.learners.iterations import Callbacks
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest

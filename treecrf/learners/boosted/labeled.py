@@ -18,7 +18,7 @@ from treecrf.chains.constraints import as_allowed
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.sequence_keys import keys_of
 from treecrf.inputs.data_warnings import warn_of_columns
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import ONLY_ZEROS, RawData, read_weights
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.parts import (
@@ -34,7 +34,6 @@ from treecrf.inputs.parts import (
 )
 from treecrf.inputs.schema import NUMBER, InputSchema
 from treecrf.inputs.sequences import Description, LongSequences, Sequences
-from treecrf.inputs.weights import ONLY_ZEROS, read_weights
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,
     LabeledSequences,
