@@ -94,16 +94,15 @@ class LinearSequenceClassifier(SequenceLearner):
                 f"eval_set: {type(self).__name__} scores one set of validation sequences; pass it "
                 "as X_val and y_val"
             )
-        prepared = self._prepare(arguments)
-        fitted = self._trained(prepared, arguments.callbacks)
-        return fitted | {"_n_unlabeled": prepared.n_unlabeled}
+        # Nothing else holds the sequences, which training drops.
+        return self._trained(self._prepare(arguments), arguments.callbacks)
 
     def _trained(self, prepared: TrainingInput, callbacks: Callbacks = NO_CALLBACKS) -> dict:
         """Train and return the fitted attributes."""
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
         check_order(len(classes), self.order, "give fewer labels")
         attributes = self._fitted_attributes(earlier, training.sequences)
-        name = type(self).__name__
+        name, n_unlabeled = type(self).__name__, prepared.n_unlabeled
 
         def fitted(weights: Weights, results: dict) -> dict:
             if not are_weights(weights.vector):
@@ -112,6 +111,7 @@ class LinearSequenceClassifier(SequenceLearner):
             return self._feature_names(schema.names) | results | {
                 "classes_": classes,
                 "n_features_in_": schema.n_features,
+                "_n_unlabeled": n_unlabeled,
                 "_attributes": attributes,
                 "_weights": weights,
             }  # fmt: skip

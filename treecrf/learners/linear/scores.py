@@ -118,7 +118,7 @@ def _with_boundary_rows(rows: sparse.csr_array, layout: RowLayout) -> SparseArra
     of_positions = np.repeat(~is_boundary, counts)
     attributes = np.full(starts[-1], rows.shape[1], dtype=np.int32)
     attributes[of_positions] = rows.indices
-    values = np.ones(starts[-1])
+    values = np.ones(starts[-1], dtype=rows.dtype)
     values[of_positions] = rows.data
     return _entries(starts, attributes, values)
 
