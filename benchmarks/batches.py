@@ -42,7 +42,7 @@ def measured(X: list, y: list, X_new: list, window: Any, repeats: int) -> list[s
         found[name] = value
 
     stages = [
-        lambda: keep("read", crf._read(X_new)[0]),
+        lambda: keep("read", crf._predictor().read(X_new)[0]),
         lambda: keep("encoded", encoder.encode(found["read"], threads)),
         lambda: crf.predict(X_new),
     ]

@@ -76,7 +76,7 @@ def discoveries(kind: str, n_seeds: int) -> Iterator[list[str]]:
 
 def fractions_correct(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
     """Fraction of the instances, and of the bags, that the features classify correctly."""
-    encoder, encoded = model._encoder, model._encoder.base.encode(model._read(X)[0])
+    encoder, encoded = model._encoder, model._encoder.base.encode(model._predictor().read(X)[0])
     positive = np.concatenate(X)[:, :6].sum(axis=1) <= 1
     in_bags = Bags(encoded.offsets, 6).sum_members(positive.astype(float)) > 0
     scores = [feature.scores(encoder.base, encoded) > 0 for feature in encoder.features]

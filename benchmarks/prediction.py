@@ -92,7 +92,7 @@ def rows_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list, repeats: int)
 def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str, Callable]:
     """Timed functions by name, after checking that all methods give the same scores."""
     threads, encoder, forest = Threads(1), crf._encoder, crf._forest
-    encoded = encoder.encode(crf._read(X)[0])
+    encoded = encoder.encode(crf._predictor().read(X)[0])
     conjunctions = flat._model._forest
 
     def by_trees(way: str) -> np.ndarray:
@@ -137,7 +137,7 @@ def short_rows(crf: TreeCRF, X: list, repeats: int) -> list[list[str]]:
     rows = []
     for n in (1, 4, 8, 16, 32, 64):
         x = ["".join(X)[:n]]
-        encoded = crf._encoder.encode(crf._read(x)[0])
+        encoded = crf._encoder.encode(crf._predictor().read(x)[0])
         times: list[list[float]] = [[], [], []]
         for _ in range(repeats):
             for k, way in enumerate(("walking the trees", "lookup")):

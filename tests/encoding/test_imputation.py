@@ -89,7 +89,7 @@ def test_missing_symbols_become_the_most_common_one_and_unseen_ones_do_not():
 def test_unseen_categories_are_not_marked_as_missing():
     X = [[["a"], [None], ["b"]], [["b"], [None], ["a"], ["a"]]]
     crf = TreeCRF(missing="indicator", **SETTINGS).fit(X, ["xzy", "yzxx"])
-    rows = crf._encoder.prepared(crf._read([[["?"], [None], ["b"]]])[0]).rows(0, 1)
+    rows = crf._encoder.prepared(crf._predictor().read([[["?"], [None], ["b"]]])[0]).rows(0, 1)
     assert rows.tolist() == [[0, 0], [0, 1], [2, 0]]
 
 

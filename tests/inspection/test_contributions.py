@@ -51,18 +51,20 @@ def scores_of(model, X, y=None):
     """Scores of all labels after the given or predicted labels, one array per sequence."""
     data = CheckedData.of(model, X, y, None, None)
     sequences, codes = data.chain_sequences(), data.chain_codes()
-    offsets, order = sequences.offsets, model._trained_order
+    offsets, order = sequences.offsets, model._predictor().chain.order
     with Threads(None) as threads:
         if getattr(model, "beam_width", None) or model.__class__.__name__ == "FlatModel":
             model = getattr(model, "_model", model)
-        if isinstance(model, TreeCRF) and model._has_transitions:
-            lattice = model._lattice_of(sequences, model._constraints(offsets), threads)
+        if isinstance(model, TreeCRF) and model._forest.transitions is not None:
+            lattice = model._predictor().chain.lattice(
+                sequences, model._predictor().chain.constraints(offsets), threads
+            )
             scores = lattice.scores.table()
         else:
-            scores = model._scores_of(sequences, threads)
+            scores = model._predictor().chain.scores(sequences, threads)
     _, contexts = true_contexts(offsets, codes, len(model.classes_), order)
     scores = np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0]
-    return model._as_read(split_sequences(scores.T, offsets))
+    return model._predictor().as_read(split_sequences(scores.T, offsets))
 
 
 def check_sums(model, X, y=None, tolerance=1e-10):

@@ -40,13 +40,12 @@ def with_value(x, t, feature, value):
 
 def expected(model, X, feature, offset, values, response="probability"):
     """Change the value at the offset of one position after another."""
-    predictor = model._predictor() if hasattr(model, "_predictor") else model
     codes = [encode_labels([labels], model.classes_) for labels in model.predict(X)]
     averages = []
     with Threads(None) as threads:
         for value in values:
             found = [
-                _rows(predictor, x, (feature, offset, value), labels, response, threads)
+                _rows(model, x, (feature, offset, value), labels, response, threads)
                 for x, labels in zip(X, codes, strict=True)
             ]
             averages.append(np.concatenate(found).mean(axis=0))
@@ -57,16 +56,18 @@ def _rows(model, x, change, codes, response, threads):
     feature, offset, value = change
     n = x.shape[0] if hasattr(x, "shape") else len(x)
     inside = np.array([0 <= t + offset < n for t in range(n)])
-    order, backward = model._trained_order, model._trained_backward
-    scores = np.array(model._scores_of(model._read([x])[0], threads))
+    order, backward = model._predictor().chain.order, model._predictor().chain.is_backward
+    scores = np.array(model._predictor().chain.scores(model._predictor().read([x])[0], threads))
     for t in np.flatnonzero(inside):
         here = n - 1 - t if backward else t
-        changed = model._read([with_value(x, t + offset, feature, value)])[0]
-        scores[:, here] = model._scores_of(changed, threads)[:, here]
+        changed = model._predictor().read([with_value(x, t + offset, feature, value)])[0]
+        scores[:, here] = model._predictor().chain.scores(changed, threads)[:, here]
     offsets = offsets_of([n])
     if response == "probability":
-        constraints = model._constraints(offsets)
-        rows = model._constrained(scores, offsets, constraints, threads).marginals()
+        constraints = model._predictor().chain.constraints(offsets)
+        rows = (
+            model._predictor().chain.constrained(scores, offsets, constraints, threads).marginals()
+        )
     else:
         labels = codes[::-1] if backward else codes
         _, contexts = true_contexts(offsets, labels, len(model.classes_), order)

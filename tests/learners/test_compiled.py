@@ -102,7 +102,7 @@ INPUTS = {
 def long_way(model):
     """Return a copy that reads all sequences like long ones."""
     copied = pickle.loads(pickle.dumps(model))
-    copied._compiled = None
+    copied._predictor().compiled = None
     return copied
 
 
@@ -244,8 +244,8 @@ def test_a_frame_of_one_group_is_a_sequence():
         one = rows[rows.g == i]
         assert model.predict(one).tolist() == other.predict(one).tolist()
         np.testing.assert_array_equal(model.predict_proba(one), other.predict_proba(one))
-        assert model._quick_results(one, model._labels_in) is not None
-    assert model._quick_results(rows[rows.g < 2], model._labels_in) is None
+        assert model._predictor().quick_results(one, model._predictor().labels_in) is not None
+    assert model._predictor().quick_results(rows[rows.g < 2], model._predictor().labels_in) is None
 
 
 def test_settings_after_fit_have_an_effect():
@@ -278,7 +278,7 @@ def test_what_prediction_makes_is_not_saved():
     model = fitted(MODELS["CRF"], X)
     size = len(pickle.dumps(model))
     expected = model.predict_proba([X[0]])[0]
-    assert model._compiled
+    assert model._predictor().compiled
     assert len(pickle.dumps(model)) == size
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(model)).predict_proba([X[0]])[0], expected

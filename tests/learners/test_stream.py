@@ -35,7 +35,9 @@ def run(stream, x) -> tuple[list, list]:
 def cut_off(model, x, n: int) -> np.ndarray:
     """Marginals of the chain of the first n positions, whose scores are those of all of x."""
     threads = Threads(1)
-    scores = model._scores_of(model._sequences([x], Segmentation()), threads)
+    scores = model._predictor().chain.scores(
+        model._predictor().sequences([x], Segmentation()), threads
+    )
     scores = np.ascontiguousarray(scores[:, :n])
     rules = getattr(model, "transitions", None)
     if rules is not None:
@@ -43,8 +45,8 @@ def cut_off(model, x, n: int) -> np.ndarray:
         latest = np.arange(scores.shape[2]) % len(scores)
         scores[~np.repeat(rules[latest].T[:, None], n, axis=1)] = -np.inf
         scores[:, 0, 0] = np.where(rules[-1], first, -np.inf)
-    scores = model._normalized(scores, threads)
-    return Lattice(scores, np.array([0, n]), model._trained_order, threads).marginals()
+    scores = model._predictor().chain.normalized(scores, threads)
+    return Lattice(scores, np.array([0, n]), model._predictor().chain.order, threads).marginals()
 
 
 def assert_follows(model, x, lag: int) -> None:
@@ -64,7 +66,7 @@ def assert_follows(model, x, lag: int) -> None:
 @every(PREDICTING)
 def test_streams_agree_with_predictions(name, fitted):
     model = fitted(name)
-    if model._trained_backward or getattr(model, "beam_width", None) == 10**6:
+    if model._predictor().chain.is_backward or getattr(model, "beam_width", None) == 10**6:
         with pytest.raises(ValueError, match=REFUSED):
             model.stream()
         return
@@ -146,8 +148,9 @@ def test_any_scores(n_labels, order, scale):
     def scores_of(sequences, threads):
         return np.ascontiguousarray(table[:, sequences.rows(0, 1)])
 
-    model._scores_of = scores_of
-    model._scores_at = lambda sequences, t, threads: scores_of(sequences, threads)[:, t]
+    chain = model._predictor().chain
+    chain.scores = scores_of
+    chain.scores_at = lambda sequences, t, threads: scores_of(sequences, threads)[:, t]
     for lag in (0, 2, 20):
         assert_follows(model, np.arange(12), lag)
 

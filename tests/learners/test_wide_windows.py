@@ -295,5 +295,5 @@ def test_models_of_earlier_versions_have_one_window(model, tmp_path):
     del values["encoder" if "encoder" in values else "attributes"]["max_window"]
     path.write_bytes(sealed(values, arrays))
     loaded = treecrf.load(path)
-    assert loaded._reach() == (4, 4)
+    assert loaded._predictor().chain.reach() == (4, 4)
     loaded.set_params(warm_start=True, window=4).fit(X, y)

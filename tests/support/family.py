@@ -170,7 +170,7 @@ def assert_predicts_the_same(a, b, X) -> None:
 def scores_of(model, X, n_threads=1) -> np.ndarray:
     """The scores of all labels in all contexts, before constraints."""
     with Threads(n_threads) as threads:
-        return model._scores_of(model._read(X)[0], threads)
+        return model._predictor().chain.scores(model._predictor().read(X)[0], threads)
 
 
 def variant(model, **parameters):

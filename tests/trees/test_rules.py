@@ -69,7 +69,7 @@ def test_the_values_of_conditions_that_hold_are_the_score(kind, order):
     model, X = fitted(kind, order=order)
     rules = leaf_values(model._forest, model._encoder)
     with Threads(None) as threads:
-        scores = model._scores_of(model._read(X)[0], threads)
+        scores = model._predictor().chain.scores(model._predictor().read(X)[0], threads)
     tables = [x.toarray() if sparse.issparse(x) else x for x in X]
     positions = [(table, t) for table in tables for t in range(len(table))]
     for position, (table, t) in enumerate(positions):

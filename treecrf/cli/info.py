@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the model and print its description."""
     model = loaded_model(options)
+    schema = model._predictor().chain.schema
     for name, value in _summary(model):
         print(f"{name:<14} {value}")
     print("parameters")
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         print("feature importances")
         order = np.argsort(-model.feature_importances_, kind="stable")
         for j in order[: options.features]:
-            print(f"  {model.feature_importances_[j]:.4f}  {model._schema.column(j)}")
+            print(f"  {model.feature_importances_[j]:.4f}  {schema.column(j)}")
     if has_iterations and has_trees(model) and options.rules > 0:
         print("strongest rules")
         with warnings.catch_warnings(action="ignore"):  # the weights of a linear start follow
@@ -75,12 +76,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
-    labels, kinds = model.classes_.tolist(), model._schema.kinds
+    labels, kinds = model.classes_.tolist(), model._predictor().chain.schema.kinds
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__
     yield "labels", f"{len(labels)}: {short_list(list(map(str, labels)), MAX_LABELS)}"
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
-    yield "trained on", model._schema.form
+    yield "trained on", model._predictor().chain.schema.form
     if model._n_unlabeled:
         yield "unlabeled", f"{model._n_unlabeled:,} of the training positions"
     for name, column in asdict(model._columns).items():

@@ -135,7 +135,7 @@ def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClas
 
 def input_of(model: SequenceClassifier) -> ModelInput:
     """Return the requirements of a model on a file."""
-    return ModelInput(model._schema, model.classes_, model._columns)
+    return ModelInput(model._predictor().chain.schema, model.classes_, model._columns)
 
 
 def _count(text: str) -> int:

@@ -114,7 +114,7 @@ def _copied_columns(
 
 def predictions(model: SequenceClassifier, sequences: Sequences, proba: bool = False) -> Results:
     """Label sequences in batches of limited size."""
-    shape = len(model.classes_), model._trained_order
+    shape = len(model.classes_), model._predictor().chain.order
     for first, last in runs_of_tables(sequences.offsets, *shape, BATCH_BYTES):
         batch = sequences.take(np.arange(first, last))
         labels = model.predict(batch)

@@ -32,7 +32,6 @@ from treecrf.cli.outputs import check_model_output, save_model
 from treecrf.inputs.csv_types import MAX_WHOLE
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
-from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.tables import TableReader, open_tables
@@ -165,16 +164,11 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
 
 def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:
     """Raise ValueError if a label is missing, and the learner needs all of them."""
-    if data.missing_label is None:
+    if data.missing_label is None or not isinstance(learner, SequenceLearner):
         return
-    labels = as_labels(data.labels, data.sequences.offsets, Segmentation())
-    try:
-        learner._check_unknown(labels)
-    except ValueError as error:
-        reason = str(error).partition("; ")[2]
-        raise ValueError(
-            f"{source.name}: {data.missing_label}: the label is missing; {reason}"
-        ) from None
+    reason = learner._labeling().unknown_error
+    if reason is not None:
+        raise ValueError(f"{source.name}: {data.missing_label}: the label is missing; {reason}")
 
 
 def _window(text: str) -> Any:

@@ -190,7 +190,7 @@ class DaskMixin:
         is_series = is_frame(X) and X.ndim == 1
         if is_series or (not is_distributed(X) and not is_path(X)):
             raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
-        if not local._supports_parts():
+        if not local._takes_parts:
             raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
 
     def _client(self) -> Client:
@@ -381,8 +381,8 @@ def _train(
     callbacks: Callbacks,
 ) -> dict:
     """Train a local estimator, and return its fitted attributes."""
-    local._check_training()
-    data, spec = read_partitions(local, raws, validation), local._spec()
+    spec = local._spec()
+    data = read_partitions(local, raws, validation)
     if trains_on_partitions(spec, data):
         require_memory(cluster, spec, data)
     fitted = local._attributes_of(train(spec, data, callbacks, local._copy_of))

@@ -105,8 +105,9 @@ def of_frame(frame: Any, model: Any, method: str, options: dict) -> Any:
     result = getattr(model, method)(frame, **options)
     lengths = None
     if method == "decode":
-        segmentation = model._segmentation(frame, options.get("lengths"), options.get("groups"))
-        lengths = np.diff(model._as_sequences(frame, segmentation).offsets)
+        predictor, cuts = model._predictor(), (options.get("lengths"), options.get("groups"))
+        segmentation = predictor.segmentation(frame, *cuts, may_be_empty=False)
+        lengths = np.diff(predictor.checked(frame, segmentation).offsets)
     return _as_frame(model, method, frame.index, result, lengths)
 
 
@@ -141,16 +142,16 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
     """Return the weights of correct and of known labels, and the numbers of unlabeled and all."""
     if not len(raw.X):
         return 0.0, 0.0, 0, 0
-    segmentation = raw.segmentation
+    predictor, segmentation = model._predictor(), raw.segmentation
     if not segmentation.is_long:
-        segmentation = model._segmentation(raw.X, None, None)
+        segmentation = predictor.segmentation(raw.X, None, None)
     raw = replace(raw, segmentation=replace(segmentation, may_be_empty=True))
     with named(raw.place):
-        sequences, labels = model._read_labeled(raw)
+        sequences, labels = predictor.read_labeled(raw)
     known, sizes = labels.known, (labels.n_unlabeled, sequences.n_positions)
     if not known.any():
         return 0.0, 0.0, *sizes
     weights = raw.weights(sequences.offsets)
     weights = known if weights is None else weights * known
-    predicted = np.concatenate(model._labels(*model._read(sequences.without_empty())))
+    predicted = np.concatenate(predictor.labels(*predictor.read(sequences.without_empty())))
     return float((weights * (predicted == labels.values)).sum()), float(weights.sum()), *sizes

@@ -147,8 +147,9 @@ def partial_dependence(
     sequences = data.chain_sequences()
     codes = data.chain_codes() if response == "score" else None
     if isinstance(model, FlatModel):
-        model = model._predictor()
-    schema, at = model._schema, ""
+        model = model._updated()
+    chain = model._predictor().chain
+    schema, at = chain.schema, ""
     sequences = sequences.for_model(schema)
     names = feature_names(schema)
     j = feature_index(feature, names, "feature=")
@@ -157,7 +158,7 @@ def partial_dependence(
         what = ", the window of the model, or None"
         offset = integer_between("offset", offset, -left, right, what)
         at = bracketed(offset) if left or right else ""
-        offset = -offset if model._trained_backward else offset
+        offset = -offset if chain.is_backward else offset
     if values is not None:
         items = as_list(values, "values", "values of the feature")
         values = [_checked_value(schema, j, names[j], value) for value in items]
@@ -267,7 +268,8 @@ def _columns_of(encoder: Encoder, feature: int) -> list[tuple[int, bool]]:
 
 def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, value: Any) -> Scores:
     """Return the scores if the feature has a value at an offset in the window, or everywhere."""
-    schema = model._schema
+    chain = model._predictor().chain
+    schema = chain.schema
     if schema.form == "symbols":
         code, row = value, np.array([value])
     else:
@@ -283,7 +285,7 @@ def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, va
             column = column.astype(np.float64)
         replaced = ReplacedSequences.of(part, feature, column)
         dtype = np.result_type(part.dtype, column)
-        return model._scores_of(replace(replaced, dtype=dtype), threads)
+        return chain.scores(replace(replaced, dtype=dtype), threads)
 
     if offset is None:
         return everywhere
@@ -298,15 +300,17 @@ def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, va
             start = model._start.estimator
             changed.init_, labels, pairs = without_feature(start, feature, offset, row)
 
+    changed_chain = changed._predictor().chain
+
     def at_offset(part: Sequences, threads: Threads) -> np.ndarray:
-        result = changed._scores_of(part, threads)
+        result = changed_chain.scores(part, threads)
         inside, is_first = _inside(part.offsets, offset), positions_in_sequences(part.offsets) == 0
         if pairs is not None:
             result[:, inside] += labels[:, None, None]
             if pairs.any():
                 result[:, inside & ~is_first] += pairs.T[:, None]
         if not inside.all():
-            result[:, ~inside] = model._scores_of(part, threads)[:, ~inside]
+            result[:, ~inside] = chain.scores(part, threads)[:, ~inside]
         return result
 
     return at_offset
@@ -349,7 +353,8 @@ def _means(
 ) -> np.ndarray:
     """Compute the mean probabilities, or scores given labels, of each point and label."""
     sequences, codes = data
-    n_labels, order = len(model.classes_), model._trained_order
+    chain = model._predictor().chain
+    n_labels, order = len(model.classes_), chain.order
     totals, n = np.zeros((len(scores), n_labels)), 0
     with Threads(model.n_jobs) as threads:
         for first, last in runs_of_tables(sequences.offsets, n_labels, order, MAX_BYTES):
@@ -360,8 +365,8 @@ def _means(
             for total, scores_of in zip(totals, scores, strict=True):
                 table = scores_of(part, threads)
                 if codes is None:
-                    constraints = model._constraints(part.offsets)
-                    lattice = model._constrained(table, part.offsets, constraints, threads)
+                    constraints = chain.constraints(part.offsets)
+                    lattice = chain.constrained(table, part.offsets, constraints, threads)
                     rows = lattice.marginals()
                 else:
                     # Scores after the labels before each position.

@@ -182,7 +182,7 @@ def explain(
       +1.399  score of 'v' at position 1
     """
     explainer = ScoreExplainer.of(model, label)
-    if not model._segmentation(x, lengths, groups).is_long:
+    if not model._predictor().segmentation(x, lengths, groups, may_be_empty=False).is_long:
         if is_frame(x) and isinstance(y, str):
             x, y = label_column(x, y, is_long=True)
         x, y = [x], None if y is None else [y]
@@ -192,7 +192,7 @@ def explain(
     row = integer_between("position", position, -n, n - 1, what) % n
     i = int(np.searchsorted(data.sequences.offsets, row, side="right")) - 1
     first, last = data.sequences.offsets[i : i + 2].tolist()
-    t = last - 1 - row if model._trained_backward else row - first
+    t = last - 1 - row if model._predictor().chain.is_backward else row - first
     data = data.sequence(i)
     sequences, codes = data.chain_sequences(), data.chain_codes()
     previous = explainer.labels_before(sequences, codes)

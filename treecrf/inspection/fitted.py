@@ -90,7 +90,7 @@ def window_of(model: SequenceClassifier) -> tuple[int, int]:
     if model._start is not None:
         more = model._start.estimator._attributes.window
         left, right = max(left, more[0]), max(right, more[1])
-    return (right, left) if model._trained_backward else (left, right)
+    return (right, left) if model._predictor().chain.is_backward else (left, right)
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,11 @@ class CheckedData:
         may_be_empty: bool = False,
     ) -> CheckedData:
         """Read the data as the model's ``predict`` or ``score`` does."""
-        segmentation = model._segmentation(X, lengths, groups, may_be_empty)
+        predictor = model._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups, may_be_empty)
         if y is None:
-            return cls(model, model._sequences(X, segmentation), None, segmentation)
-        sequences, labels = model._read_labeled(RawData(X, y, segmentation))
+            return cls(model, predictor.sequences(X, segmentation), None, segmentation)
+        sequences, labels = predictor.read_labeled(RawData(X, y, segmentation))
         return cls(model, sequences, labels.complete(), segmentation)
 
     def sequence(self, i: int) -> CheckedData:
@@ -126,13 +127,14 @@ class CheckedData:
 
     def chain_sequences(self) -> Sequences:
         """Return the sequences in the direction of the chain."""
-        return self.sequences.reversed() if self.model._trained_backward else self.sequences
+        is_backward = self.model._predictor().chain.is_backward
+        return self.sequences.reversed() if is_backward else self.sequences
 
     def chain_codes(self) -> np.ndarray:
         """Return the codes of the labels, which are predicted if not given, in this direction."""
         labels = self.model.predict(self.sequences) if self.labels is None else self.labels
         codes = encode_labels(labels, self.model.classes_)
-        if self.model._trained_backward:
+        if self.model._predictor().chain.is_backward:
             codes = codes[reversed_positions(self.sequences.offsets)]
         return codes
 
@@ -163,7 +165,8 @@ class FittedTrees:
                 f"{what} has no boosted trees; expected a model such as TreeCRF or TreeMEMM. "
                 f"{others}"
             )
-        return cls(model._forest, model._encoder, model.classes_, model._trained_backward)
+        chain = model._predictor().chain
+        return cls(chain.forest, chain.encoder, model.classes_, chain.is_backward)
 
     @property
     def offsets(self) -> np.ndarray:

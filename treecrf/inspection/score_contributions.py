@@ -163,7 +163,7 @@ def contributions(
     data = CheckedData.of(model, X, y, lengths, groups)
     sequences = data.chain_sequences()
     values = explainer.values(sequences, explainer.labels_before(sequences, data.chain_codes()))
-    by_sequence = model._as_read(split_sequences(values, sequences.offsets))
+    by_sequence = model._predictor().as_read(split_sequences(values, sequences.offsets))
     return Contributions(
         base_values=explainer.base_values,
         values=data.segmentation.join(by_sequence),
@@ -207,7 +207,7 @@ class ScoreExplainer:
         """The players of the trees, of the linear model, and of constant transitions."""
         parts = [part.players for part in (self.trees, self.linear) if part is not None]
         if self.transitions is not None:
-            order = self.model._trained_order
+            order = self.model._predictor().chain.order
             parts.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
         return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
 
@@ -216,7 +216,7 @@ class ScoreExplainer:
         """Expected scores (n_codes,)."""
         parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
         if self.transitions is not None:
-            none = np.zeros((self.model._trained_order, 0), dtype=np.uint8)
+            none = np.zeros((self.model._predictor().chain.order, 0), dtype=np.uint8)
             parts.append(context_contributions(self.transitions, none)[0][self.codes])
         return np.sum(parts, axis=0)
 
@@ -227,7 +227,8 @@ class ScoreExplainer:
 
     def name_of(self, feature: int, offset: int) -> str:
         """Name a player as in the names of tests."""
-        schema, sign = self.model._schema, -1 if self.model._trained_backward else 1
+        chain = self.model._predictor().chain
+        schema, sign = chain.schema, -1 if chain.is_backward else 1
         if feature == LABEL:
             return f"label{bracketed(-sign * offset)}"
         if feature >= schema.n_features:
@@ -237,8 +238,8 @@ class ScoreExplainer:
 
     def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
         """Return the label at each lag before each position; uint8 array (order, n_positions)."""
-        model = self.model
-        return previous_labels(codes, sequences.offsets, len(model.classes_), model._trained_order)
+        chain = self.model._predictor().chain
+        return previous_labels(codes, sequences.offsets, len(chain.classes), chain.order)
 
     def values(
         self, sequences: Sequences, previous: np.ndarray, position: int | None = None

@@ -77,7 +77,8 @@ def transition_scores(
     """
     check_model(model)
     sequences = CheckedData.of(model, X, None, lengths, groups).chain_sequences()
-    n_labels, order = len(model.classes_), model._trained_order
+    chain = model._predictor().chain
+    n_labels, order = len(model.classes_), chain.order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for lattice in lattices_of(model, sequences):
         indices = positions_in_sequences(lattice.offsets)
@@ -93,7 +94,7 @@ def transition_scores(
         # The label of lag 1 is the lowest digit of a context, hence the last axis before the label.
         scores=total.value().T.reshape((n_labels,) * (order + 1)),
         start=start.value()[:, 0] if order else np.full(n_labels, np.nan),
-        backward=model._trained_backward,
+        backward=chain.is_backward,
         labels=model.classes_,
     )
 
@@ -118,13 +119,14 @@ class _Mean:
 
 def lattices_of(model: SequenceClassifier, sequences: Sequences) -> Iterator[Lattice]:
     """Yield lattices of all contexts of runs of sequences, in the direction of the chain."""
-    shape = len(model.classes_), model._trained_order
+    chain = model._predictor().chain
+    shape = len(model.classes_), chain.order
     with Threads(model.n_jobs) as threads:
         for first, last in runs_of_tables(sequences.offsets, *shape, MAX_BYTES):
             part = sequences.take(np.arange(first, last))
-            scores = model._scores_of(part, threads)
-            constraints = model._constraints(part.offsets)
-            yield model._constrained(scores, part.offsets, constraints, threads)
+            scores = chain.scores(part, threads)
+            constraints = chain.constraints(part.offsets)
+            yield chain.constrained(scores, part.offsets, constraints, threads)
 
 
 def likelihood_curve(
@@ -198,6 +200,7 @@ def likelihood_curve(
 def _objective_on(data: CheckedData) -> np.ndarray:
     """Compute the objective per position before and after each iteration."""
     model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
+    chain = model._predictor().chain
     objective, values = model._trained_objective, []
     if objective == CUSTOM:
         objective = model.objective
@@ -207,12 +210,12 @@ def _objective_on(data: CheckedData) -> np.ndarray:
                 "the parameter objective"
             )
     with Threads(model.n_jobs) as threads:
-        constraints, ends = model._constraints(sequences.offsets), range(model.n_iter_ + 1)
-        for lattice in model._staged_lattices(sequences, constraints, threads, ends):
+        constraints, ends = chain.constraints(sequences.offsets), range(model.n_iter_ + 1)
+        for lattice in chain.staged_lattices(sequences, constraints, threads, ends):
             if objective == "log":
                 values.append(lattice.log_likelihoods(codes).sum() / len(codes))
                 continue
-            free = model._constraints(lattice.offsets)  # the scores are already constrained
+            free = chain.constraints(lattice.offsets)  # the scores are already constrained
             labels = ChainLabels(lattice.offsets, codes, lattice.n_labels, lattice.order, free)
             values.append(make_objective(objective, labels, threads).value(lattice.scores))
     return np.array(values)

@@ -120,7 +120,8 @@ def find_spans(
     """
     check_model(model)
     rows = X = as_groups(X, "X")
-    segmentation = model._segmentation(X, lengths, groups, may_be_empty=True)
+    predictor = model._predictor()
+    segmentation = predictor.segmentation(X, lengths, groups)
     if isinstance(times, str):
         X, times = _without_times(model, X, times)
     data = CheckedData.of(model, X, labels, lengths, groups, may_be_empty=True)
@@ -130,7 +131,7 @@ def find_spans(
         of_rows = group_values(rows, segmentation)
         names = [of_rows[start] for start in offsets[:-1]]
     places = _places(rows, times, segmentation, offsets)
-    rules = SpanRules.of(model.classes_, prefixes, model._trained_backward)
+    rules = SpanRules.of(model.classes_, prefixes, predictor.chain.is_backward)
     spans = []
     for i, lattice, codes in _chains(data):
         starts, ends = rules.bounds(codes)
@@ -139,7 +140,7 @@ def find_spans(
         of_labels = lattice.marginals()[np.arange(len(codes)), codes]
         means = [of_labels[a:b].mean() for a, b in zip(starts, ends, strict=True)]
         labels_here = [rules.name_of[code] for code in codes[starts]]
-        if model._trained_backward:
+        if predictor.chain.is_backward:
             starts, ends = len(codes) - ends, len(codes) - starts
         rows_here = places[offsets[i] : offsets[i + 1]]
         found = [
@@ -276,7 +277,7 @@ def _without_times(model: SequenceClassifier, X: Any, name: str) -> tuple[Any, l
                 f"times={name!r} is not a column of {where}{closest_name(name, names)}"
             )
         values.append(column_of(table, name))
-    features = model._schema.names
+    features = model._predictor().chain.schema.names
     if features is None or name not in features:
         X = without_columns(X, {name})
     return X, values[0] if is_frame(X) else values

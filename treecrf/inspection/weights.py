@@ -170,7 +170,7 @@ def transition_weights(model: Any) -> Bunch:
     order, n_labels = len(tables) - 1, len(model.classes_)
     # A sequence whose last position has all previous labels.
     scores, offsets = np.ascontiguousarray(tables.swapaxes(0, 1)), np.array([0, order + 1])
-    model._constraints(offsets).forbid(scores, offsets)
+    model._predictor().chain.constraints(offsets).forbid(scores, offsets)
     return Bunch(
         scores=scores[:, -1].T.reshape((n_labels,) * (order + 1)),
         start=scores[:, 0, 0].copy(),

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import numbers
-import sys
-from typing import Any, ClassVar, overload
+from abc import abstractmethod
+from os import PathLike
+from typing import Any, ClassVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.inputs.data_warnings import warn_of_unlabeled
-from treecrf.inputs.dataset import RawData
-from treecrf.inputs.labels import SCHEME_NAMES, check_kind
-from treecrf.inputs.offsets import reversed_positions
-from treecrf.inputs.sequences import Sequences
-from treecrf.learners.chain_model import ChainModel, of_each
+from treecrf.inputs.dataset import NO_NAMES, RawData
+from treecrf.inputs.labels import SCHEME_NAMES
+from treecrf.learners import saved_model
+from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.parameters import OF_ALL, Needs
+from treecrf.learners.predictor import Predictor, of_each
 from treecrf.learners.stream import Stream
-from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     FloatArray,
     GroupsLike,
@@ -28,17 +28,23 @@ from treecrf.utils.typing import (
     LabelsLike,
     LengthsLike,
     MasksLike,
+    OfList,
+    OfTable,
     ScoresLike,
     SequencesLike,
     WeightsLike,
 )
 from treecrf.utils.validation import DocumentationLink, Interval, StrOptions
 
+# Parameters of prediction, which can be set after training.
+PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
-class SequenceClassifier(DocumentationLink, ChainModel):
-    """Base class of all sequence classifiers.
 
-    Subclasses implement `fit`, and the scores of a `ChainModel`.
+class SequenceClassifier(DocumentationLink, BaseEstimator):
+    """Base class of all sequence classifiers: parameters, documentation and public methods.
+
+    Subclasses implement `fit`, and choose the kind of a fitted chain. All predictions follow from
+    its scores.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -53,6 +59,18 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         ],
         "verbose": ["verbose"],
     }
+
+    # Where the constructor does not take it.
+    beam_width: int | None = None
+
+    # Names of the columns of the labels and the groups in training, set by `fit`.
+    _columns = NO_NAMES
+    # The number of training positions without a label, set by `fit`.
+    _n_unlabeled = 0
+    # The objective that training maximized; see `treecrf.chains.objectives`.
+    _trained_objective = "log"
+    # The latest predictor, and the parameters that it was made of.
+    _kept_predictor: tuple[Any, ...] | None = None
 
     # Not a classifier to scikit-learn, whose classifiers label rows independently. For them, an
     # integer as ``cv`` stratifies the rows, which would cut the sequences of a long table, and
@@ -77,42 +95,56 @@ class SequenceClassifier(DocumentationLink, ChainModel):
     # What some parameters need to have an effect; a warning names those that have none.
     _needed: ClassVar[dict[str, Needs]] = OF_ALL
 
-    @overload
-    def predict(
-        self,
-        X: HasColumns,
-        *,
-        allowed: MasksLike = ...,
-        known: MasksLike = ...,
-        init_score: ScoresLike = ...,
-        lengths: LengthsLike = ...,
-        groups: GroupsLike = ...,
-    ) -> LabelArray: ...
+    # What an estimator is made of
+
+    @abstractmethod
+    def _chain(self) -> FittedChain:
+        """Return what the fitted model knows of label sequences."""
+
+    def _predictor(self) -> Predictor:
+        """Return the fitted model with its parameters of prediction."""
+        if self._kept_predictor is not None:
+            predictor, decoding, beam_width, cost_matrix, transitions, n_jobs = self._kept_predictor
+            if (
+                decoding is self.decoding
+                and beam_width is self.beam_width
+                and cost_matrix is self.cost_matrix
+                and transitions is self.transitions
+                and n_jobs is self.n_jobs
+            ):
+                return predictor
+        check_is_fitted(self, "classes_")
+        predictor = Predictor(
+            self._chain(),
+            type(self).__name__,
+            self.decoding,
+            self.cost_matrix,
+            self.n_jobs,
+            self._columns,
+            self._init_score_error,
+        )
+        self._kept_predictor = predictor, *(getattr(self, name) for name in PREDICTION_PARAMETERS)
+        return predictor
+
+    @property
+    def _init_score_error(self) -> str | None:
+        """Message of the error for initial scores, which only some models support."""
+        return f"init_score: {type(self).__name__} does not support it; TreeCRF does"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what the first prediction makes."""
+        state = super().__getstate__()
+        state.pop("_kept_predictor", None)
+        return state
+
+    # Predictions
 
     @overload
-    def predict(
-        self,
-        X: SequencesLike,
-        *,
-        allowed: MasksLike = ...,
-        known: MasksLike = ...,
-        init_score: ScoresLike = ...,
-        lengths: None = ...,
-        groups: None = ...,
-    ) -> list[LabelArray]: ...
-
+    def predict(self, X: HasColumns, **options: Unpack[OfTable]) -> LabelArray: ...
     @overload
-    def predict(
-        self,
-        X: SequencesLike,
-        *,
-        allowed: MasksLike = ...,
-        known: MasksLike = ...,
-        init_score: ScoresLike = ...,
-        lengths: LengthsLike = ...,
-        groups: GroupsLike = ...,
-    ) -> LabelArray: ...
-
+    def predict(self, X: SequencesLike, **options: Unpack[OfList]) -> list[LabelArray]: ...
+    @overload
+    def predict(self, X: SequencesLike, **options: Unpack[OfTable]) -> LabelArray: ...
     def predict(
         self,
         X: SequencesLike,
@@ -173,53 +205,23 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
-        labels = self._quick_results(
-            X, self._labels_in, allowed, known, init_score, lengths, groups
-        )
-        if labels is not None:
-            return labels
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
+        predictor = self._predictor()
+        if allowed is known is init_score is lengths is groups is None:
+            labels = predictor.quick_results(X, predictor.labels_in)
+            if labels is not None:
+                return labels
+        segmentation = predictor.segmentation(X, lengths, groups)
+        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = self.classes_[:0]
-        labels = of_each(sequences, lambda some: self._labels(some, masks), empty)
+        labels = of_each(sequences, lambda some: predictor.labels(some, masks), empty)
         return segmentation.join(labels, empty)
 
     @overload
-    def predict_proba(
-        self,
-        X: HasColumns,
-        *,
-        allowed: MasksLike = ...,
-        known: MasksLike = ...,
-        init_score: ScoresLike = ...,
-        lengths: LengthsLike = ...,
-        groups: GroupsLike = ...,
-    ) -> FloatArray: ...
-
+    def predict_proba(self, X: HasColumns, **options: Unpack[OfTable]) -> FloatArray: ...
     @overload
-    def predict_proba(
-        self,
-        X: SequencesLike,
-        *,
-        allowed: MasksLike = ...,
-        known: MasksLike = ...,
-        init_score: ScoresLike = ...,
-        lengths: None = ...,
-        groups: None = ...,
-    ) -> list[FloatArray]: ...
-
+    def predict_proba(self, X: SequencesLike, **options: Unpack[OfList]) -> list[FloatArray]: ...
     @overload
-    def predict_proba(
-        self,
-        X: SequencesLike,
-        *,
-        allowed: MasksLike = ...,
-        known: MasksLike = ...,
-        init_score: ScoresLike = ...,
-        lengths: LengthsLike = ...,
-        groups: GroupsLike = ...,
-    ) -> FloatArray: ...
-
+    def predict_proba(self, X: SequencesLike, **options: Unpack[OfTable]) -> FloatArray: ...
     def predict_proba(
         self,
         X: SequencesLike,
@@ -260,13 +262,16 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
-        proba = self._quick_results(X, self._proba_in, allowed, known, init_score, lengths, groups)
-        if proba is not None:
-            return proba
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
+        predictor = self._predictor()
+        proba_in = predictor.proba_in
+        if allowed is known is init_score is lengths is groups is None:
+            proba = predictor.quick_results(X, proba_in)
+            if proba is not None:
+                return proba
+        segmentation = predictor.segmentation(X, lengths, groups)
+        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = np.zeros((0, len(self.classes_)))
-        proba = of_each(sequences, lambda some: self._in_runs(some, masks, self._proba_in), empty)
+        proba = of_each(sequences, lambda some: predictor.in_runs(some, masks, proba_in), empty)
         return segmentation.join(proba, empty)
 
     def predict_pairwise_proba(
@@ -311,10 +316,12 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
+        predictor = self._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups)
+        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = np.zeros((0, len(self.classes_), len(self.classes_)))
-        return of_each(sequences, lambda some: self._pairwise(some, masks), empty)
+        pairwise_in = predictor.pairwise_in
+        return of_each(sequences, lambda some: predictor.in_runs(some, masks, pairwise_in), empty)
 
     def predict_log_likelihood(
         self,
@@ -360,24 +367,9 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> bool(log_p[0] > log_p[1])
         True
         """
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        raw = RawData(X, y, segmentation, init_score=init_score)
-        sequences, labels = self._read_labeled(raw)
-        if not sequences.n_positions:
-            return np.zeros(sequences.n_sequences)
-        codes, candidates = labels.encoded(self.classes_)
-        if self._trained_backward:
-            positions = reversed_positions(sequences.offsets)
-            sequences, codes = sequences.reversed(), codes[positions]
-            candidates = None if candidates is None else candidates[positions]
-        with Threads(self.n_jobs) as threads:
-
-            def log_p(some: Sequences) -> np.ndarray:
-                if candidates is not None:
-                    return self._summed_log_likelihoods(some, candidates, threads)
-                return self._log_likelihoods(some, codes, threads)
-
-            return np.asarray(of_each(sequences, log_p, 0.0))
+        predictor = self._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups)
+        return predictor.log_likelihoods(RawData(X, y, segmentation, init_score=init_score))
 
     def decode(
         self,
@@ -434,22 +426,13 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         """
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
-        empty = self.classes_[:0]
-
-        def best(some: Sequences) -> list[tuple]:
-            if n_best == 1:
-                return list(zip(*self._decoded(some, masks), strict=True))
-            found = self._in_runs(some, masks, lambda lattice, _: lattice.n_best(int(n_best)))
-            return [(self._as_read([self.classes_[c] for c in paths]), p) for paths, p in found]
-
-        # The only label sequence of an empty sequence has probability 1.
-        found = of_each(sequences, best, (empty, 0.0) if n_best == 1 else ([empty], np.zeros(1)))
-        labels, log_p = ([pair[i] for pair in found] for i in range(2))
+        predictor = self._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups)
+        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
+        labels, log_p = predictor.n_best(sequences, masks, int(n_best))
         if n_best > 1:
             return labels, log_p
-        return segmentation.join(labels, empty), np.array(log_p)
+        return segmentation.join(labels, self.classes_[:0]), np.array(log_p)
 
     def stream(self, lag: int = 0) -> Stream:
         """Label a sequence online, while it is still arriving.
@@ -485,7 +468,6 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.classes_[[stream.push(symbol).argmax() for symbol in "nab"]].tolist()
         ['c', 'v', 'c']
         """
-        check_is_fitted(self, "classes_")
         return Stream(self, lag)
 
     def score(
@@ -528,32 +510,9 @@ class SequenceClassifier(DocumentationLink, ChainModel):
             If X does not match the training data, y does not match X, or the weights are invalid.
             The message names the sequence and the reason.
         """
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        raw = RawData(X, y, segmentation, sample_weight, init_score)
-        sequences, labels = self._read_labeled(raw)
-        known = slice(None) if labels.are_complete else labels.known
-        true = labels.values[known]
-        if not len(true):
-            raise ValueError("y holds no known labels")
-        check_kind(true, self.classes_)
-        warn_of_unlabeled(labels.n_unlabeled, sequences.n_positions, "the score counts")
-        weights = raw.weights(sequences.offsets)
-        if weights is not None:
-            weights = weights[known]
-            if not weights.any():
-                raise ValueError("sample_weight is 0 at all known labels")
-        predicted = np.concatenate(self._labels(*self._read(sequences.without_empty())))
-        return float(np.average(predicted[known] == true, weights=weights))
-
-    def _note_unlabeled(self, n_unlabeled: int, n_positions: int) -> None:
-        """Say how many training positions have no label, and warn if these are most of them."""
-        if n_unlabeled and getattr(self, "verbose", 0):
-            name = type(self).__name__
-            print(
-                f"{name}: {n_unlabeled:,} of {n_positions:,} positions have no label",
-                file=sys.stderr,
-            )
-        warn_of_unlabeled(n_unlabeled, n_positions, "training uses")
+        predictor = self._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups)
+        return predictor.accuracy(RawData(X, y, segmentation, sample_weight, init_score))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the features, in the order of ``feature_importances_``.
@@ -587,7 +546,44 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         check_is_fitted(self, "classes_")
         return _check_feature_names_in(self, input_features)
 
-    @staticmethod
-    def _feature_names(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
-        """Return the fitted attribute ``feature_names_in_``, if the features have names."""
-        return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
+    # Files
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted model to a file, to be loaded with `treecrf.load`.
+
+        The file contains only numbers and text, with a format version and a checksum. Loading it
+        does not execute any code. For the command line, it also contains the names of the columns
+        with the labels and the groups, if they had names in `fit`.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, conventionally with the extension ``.treecrf``. An existing file is
+            replaced only once the new one is complete, and keeps its permissions.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError
+            If `treecrf.load` would refuse the file, for example because a parameter was set to an
+            invalid value after `fit`.
+        TypeError
+            If the class of the model is not one of this package.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self, "classes_")
+        saved_model.save(self, path)
+
+    @abstractmethod
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model: values for JSON, and arrays."""
+
+    @abstractmethod
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceClassifier:
+        """Set the fitted attributes from a saved model and return self.
+
+        Raises ValueError, or another error of `model_file.as_model_file_error`, if the parts of the
+        model do not fit together.
+        """

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
 from treecrf.encoding.columns import Vocabulary
 from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.frames import segmentation_of
-from treecrf.inputs.labels import Labels, find_classes
+from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.parameters import warn_without_effect
-from treecrf.learners.training_data import LabeledSequences
+from treecrf.learners.predictor import Predictor
+from treecrf.learners.training_data import LabeledSequences, Labeling, note_unlabeled
 from treecrf.utils import checks
 from treecrf.utils.exact import unit_for
 from treecrf.utils.threads import Threads
@@ -37,6 +39,7 @@ from treecrf.utils.typing import (
 from treecrf.utils.validation import Interval
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HMMClassifier(SequenceClassifier):
     """Hidden Markov model of symbols and labels, trained by counting.
 
@@ -121,22 +124,12 @@ class HMMClassifier(SequenceClassifier):
         "laplace": [Interval(numbers.Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        *,
-        order: int = 1,
-        laplace: float = 1.0,
-        decoding: Decoding = "marginal",
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        n_jobs: int | None = None,
-    ):
-        self.order = order
-        self.laplace = laplace
-        self.decoding = decoding
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.n_jobs = n_jobs
+    order: int = 1
+    laplace: float = 1.0
+    decoding: Decoding = "marginal"
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -197,7 +190,7 @@ class HMMClassifier(SequenceClassifier):
         warn_without_effect(self, self._needed)
         raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight)
         sequences, labels = raw.read()
-        self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
+        note_unlabeled(self, labels.n_unlabeled, sequences.n_positions)
         if sequences.schema.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier expects sequences of symbols: strings, or 1-D "
@@ -205,10 +198,11 @@ class HMMClassifier(SequenceClassifier):
             )
         classes = find_classes(labels)
         check_order(len(classes), self.order)
-        codes, candidates = self._checked_codes(labels, classes, sequences.offsets)
         weights = raw.weights(sequences.offsets)
-        data = LabeledSequences(sequences, codes, None, candidates, weights)
-        data = data.useful()
+        labeling = Labeling(
+            order=self.order, transitions=self.transitions, cost_matrix=self.cost_matrix
+        )
+        data = labeling.checked(raw, sequences, labels, classes, None, weights).useful()
         vocabulary = Vocabulary.of(data.sequences)
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, data.sequences)
@@ -223,62 +217,33 @@ class HMMClassifier(SequenceClassifier):
         self._columns, self._n_unlabeled = raw.columns, labels.n_unlabeled
         return self
 
-    def _check_unknown(self, labels: Labels) -> None:
-        pass
+    def _predictor(self) -> Predictor:
+        # The tables are public, and may have been replaced.
+        if self._kept_predictor is not None:
+            chain = self._kept_predictor[0].chain
+            tables = self.transition_log_prob_, self.emission_log_prob_
+            if chain.label_log_p is not tables[0] or chain.symbol_log_p is not tables[1]:
+                self._kept_predictor = None
+        return super()._predictor()
 
-    @property
-    def _schema(self) -> InputSchema:
-        # Kept, because the schema keeps a set of the symbols.
-        schema = vars(self).get("_own_schema")
-        if schema is None or schema.categories[0] is not self.symbols_:
-            kinds = np.array([CATEGORY], dtype=np.uint8)
-            schema = self._own_schema = InputSchema("symbols", 1, None, kinds, {0: self.symbols_})
-        return schema
-
-    @property
-    def _trained_order(self) -> int:
-        return len(self.transition_log_prob_) - 1
-
-    def _as_sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
-        check_is_fitted(self, "classes_")
-        # An unseen symbol is not a missing one here.
-        sequences = as_sequences(X, None, segmentation)
-        if not sequences.n_positions:
-            return sequences
-        schema = self._schema
-        schema.check_form("symbols" if sequences.of_symbols else sequences.form)
-        if not sequences.of_symbols:
-            schema.check_symbols(sequences.dtype)
-        elif len(sequences.symbols()):
-            schema.check_symbols(sequences.symbols().dtype)
-        return sequences
-
-    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        symbols = _symbol_codes(Vocabulary(self.symbols_), sequences)
-        *first, last = [
-            table.reshape(-1, len(self.classes_)).T for table in self.transition_log_prob_
-        ]
-        scores = np.empty((len(last), len(symbols), last.shape[1]))
-        # A missing symbol is uninformative: it has log-probability 0 under every label.
-        log_p = np.pad(self.emission_log_prob_, [(0, 0), (0, 1)])
-
-        def fill(part: tuple[int, int]) -> None:
-            rows = slice(*sequences.offsets[list(part)])
-            emissions = log_p[:, symbols[rows], np.newaxis]
-            np.add(emissions, last[:, np.newaxis], out=scores[:, rows])
-
-        threads.map(fill, threads.parts(sequences.offsets))
-        for depth, table in enumerate(first):
-            rows = sequences.offsets[:-1][np.diff(sequences.offsets) > depth] + depth
-            emissions = log_p[:, symbols[rows], np.newaxis]
-            scores[:, rows, : table.shape[1]] = emissions + table[:, np.newaxis]
-        return scores
+    def _chain(self) -> HMMChain:
+        # An array of kinds, and the symbols as the only categories.
+        kinds = np.array([CATEGORY], dtype=np.uint8)
+        return HMMChain(
+            schema=InputSchema("symbols", 1, None, kinds, {0: self.symbols_}),
+            classes=self.classes_,
+            order=len(self.transition_log_prob_) - 1,
+            transitions=self.transitions,
+            vocabulary=Vocabulary(self.symbols_),
+            label_log_p=self.transition_log_prob_,
+            symbol_log_p=self.emission_log_prob_,
+        )
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         arrays = {"symbols": self.symbols_, "emissions": self.emission_log_prob_}
         tables = enumerate(self.transition_log_prob_)
         arrays |= {f"transitions.{depth}": table for depth, table in tables}
-        return {"order": self._trained_order}, arrays
+        return {"order": len(self.transition_log_prob_) - 1}, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> HMMClassifier:
         self._validate_params()
@@ -301,6 +266,47 @@ class HMMClassifier(SequenceClassifier):
         _check_log_probabilities(self.emission_log_prob_, (n_labels, len(symbols) + 1))
         for depth, table in enumerate(self.transition_log_prob_):
             _check_log_probabilities(table, (n_labels,) * (depth + 1))
+
+
+@dataclass(kw_only=True)
+class HMMChain(FittedChain):
+    """Logarithms of the joint probabilities of a label and a symbol."""
+
+    vocabulary: Vocabulary
+    label_log_p: list[np.ndarray]
+    symbol_log_p: np.ndarray
+
+    def read(self, X: Any, segmentation: Segmentation) -> Sequences:
+        """Check sequences against the training data; an unseen symbol is not a missing one."""
+        sequences = as_sequences(X, None, segmentation)
+        if not sequences.n_positions:
+            return sequences
+        self.schema.check_form("symbols" if sequences.of_symbols else sequences.form)
+        if not sequences.of_symbols:
+            self.schema.check_symbols(sequences.dtype)
+        elif len(sequences.symbols()):
+            self.schema.check_symbols(sequences.symbols().dtype)
+        return sequences
+
+    def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
+        symbols = _symbol_codes(self.vocabulary, sequences)
+        *first, last = [table.reshape(-1, len(self.classes)).T for table in self.label_log_p]
+        scores = np.empty((len(last), len(symbols), last.shape[1]))
+        # A missing symbol is uninformative: it has log-probability 0 under every label.
+        log_p = np.pad(self.symbol_log_p, [(0, 0), (0, 1)])
+
+        def fill(part: tuple[int, int]) -> None:
+            rows = slice(*sequences.offsets[list(part)])
+            emissions = log_p[:, symbols[rows], np.newaxis]
+            np.add(emissions, last[:, np.newaxis], out=scores[:, rows])
+
+        threads.map(fill, threads.parts(sequences.offsets))
+        for depth, table in enumerate(first):
+            rows = sequences.offsets[:-1][np.diff(sequences.offsets) > depth] + depth
+            emissions = log_p[:, symbols[rows], np.newaxis]
+            scores[:, rows, : table.shape[1]] = emissions + table[:, np.newaxis]
+        return scores
 
 
 def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:

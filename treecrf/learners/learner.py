@@ -11,17 +11,15 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
-from treecrf.inputs.labels import Labels, find_classes
+from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.tables import are_tables, in_memory
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
@@ -29,11 +27,13 @@ from treecrf.learners.iterations import Callbacks
 from treecrf.learners.parameters import OF_STOPPING, Needs, warn_without_effect
 from treecrf.learners.training_data import (
     FitArguments,
-    LabeledSequences,
+    Labeling,
     TrainingInput,
     hold_out,
+    note_unlabeled,
     read_eval_set,
     read_validation,
+    seed_of,
 )
 from treecrf.utils.typing import (
     GroupsLike,
@@ -70,8 +70,10 @@ class SequenceLearner(SequenceClassifier):
     # Attributes that fit sets in addition to those that end with an underscore. The first one
     # holds what training has learned.
     _fitted: ClassVar[tuple[str, ...]]
-    # Whether positions have weight 0 if their label, or a previous one that matters, is unknown.
-    _trains_on_known_examples = False
+    # Whether training needs all labels.
+    _needs_all_labels = False
+    # Whether parts of the data need not be joined for training.
+    _takes_parts = False
 
     # Not every estimator has all of these parameters; where the constructor does not take one of
     # them, this is its value.
@@ -208,7 +210,7 @@ class SequenceLearner(SequenceClassifier):
         arguments = FitArguments(
             raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions
         )
-        if partitions is not None and (eval_sets or not self._supports_parts()):
+        if partitions is not None and (eval_sets or not self._takes_parts):
             arguments = arguments.in_memory()
         fitted = self._train(arguments) | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
@@ -217,11 +219,8 @@ class SequenceLearner(SequenceClassifier):
 
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""
-        others = {
-            *self._fitted,
-            "_compiled",
-            "_n_unlabeled",
-        }  # results of `fit` without an underscore at the end
+        # Results of `fit` without an underscore at the end are among them.
+        others = {*self._fitted, "_kept_predictor", "_n_unlabeled"}
         copied = object.__new__(type(self))
         copied.__dict__ = {
             name: value
@@ -234,10 +233,6 @@ class SequenceLearner(SequenceClassifier):
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
 
-    def _supports_parts(self) -> bool:
-        """Return whether parts of the data need not be joined for training."""
-        return False
-
     # Reading the training data
 
     def _prepare(self, arguments: FitArguments) -> TrainingInput:
@@ -248,12 +243,12 @@ class SequenceLearner(SequenceClassifier):
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)
         if n_unlabeled := labels.n_unlabeled:
-            self._note_unlabeled(n_unlabeled, sequences.n_positions)
-        seed = self._seed_of(earlier)
+            note_unlabeled(self, n_unlabeled, sequences.n_positions)
+        seed = seed_of(self.random_state, earlier)
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
 
-        label = partial(self._label, classes)
+        label = partial(self._labeling().label, classes)
         training = label(raw, sequences, labels, masks)
         schema = schema or training.sequences.schema
         held_out = read_validation(validation, schema, label)
@@ -269,41 +264,20 @@ class SequenceLearner(SequenceClassifier):
             classes, training, held_out, seed, earlier, evaluated, labels.n_unlabeled
         )
 
-    def _seed_of(self, earlier: dict) -> int:
-        """Return the seed of all random choices; a warm start keeps the earlier seed."""
-        rng = check_random_state(self.random_state)
-        return earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
+    def _labeling(self) -> Labeling:
+        """Return what training expects of labeled sequences."""
+        error = f"{type(self).__name__} needs all labels in training"
+        return Labeling(
+            order=self.order,
+            transitions=self.transitions,
+            cost_matrix=self.cost_matrix,
+            unknown_error=error if self._needs_all_labels else None,
+            init_score_error=self._init_score_error,
+        )
 
     @abstractmethod
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         """Return the schema that the training sequences must match, if it is fixed in advance."""
-
-    def _label(
-        self,
-        classes: np.ndarray,
-        raw: RawData,
-        sequences: Sequences,
-        labels: Labels,
-        masks: np.ndarray | None = None,
-    ) -> LabeledSequences:
-        """Check labeled sequences against the parameters; return them in the chain's direction.
-
-        Sequences of weight 0 and those without information are left out.
-        """
-        weights = raw.weights(sequences.offsets)
-        sequences = self._with_init_score(sequences, raw.init_score, len(classes), raw.segmentation)
-        codes, candidates = self._checked_codes(labels, classes, sequences.offsets, masks)
-        labeled = LabeledSequences(sequences, codes, masks, candidates, weights)
-        if weights is not None or candidates is not None:
-            labeled = labeled.useful()
-        labeled = labeled.reversed() if self._is_backward() else labeled
-        if self._trains_on_known_examples:
-            labeled = labeled.of_known_examples(self.order)
-        return labeled
-
-    def _is_backward(self) -> bool:
-        """Return whether training begins at the end of the sequences."""
-        return False
 
     # Warm start and early stopping
 
@@ -317,20 +291,27 @@ class SequenceLearner(SequenceClassifier):
                 raise ValueError(
                     f"warm start: the model has {name}={trained!r}, which cannot change to {now!r}"
                 )
-        return vars(self)
+        return {name: value for name, value in vars(self).items() if name != "_kept_predictor"}
 
     def _fixed_settings(self) -> dict[str, Any]:
         """Return the parameters that a warm start cannot change, with their fitted values."""
         return {}
 
     def _window(self) -> tuple[int, int]:
+        """Return the number of positions before and after one, in the chain's direction."""
         window = self.window
         sides = (window, window) if isinstance(window, numbers.Integral) else tuple(window)
         if len(sides) != 2 or not all(
             isinstance(w, numbers.Integral) and 0 <= w <= MAX_WINDOW for w in sides
         ):
             raise ValueError(
-                f"window={self.window!r}; expected an integer or a pair (left, right) of integers "
+                f"window={window!r}; expected an integer or a pair (left, right) of integers "
                 f"from 0 to {MAX_WINDOW}"
             )
-        return int(sides[0]), int(sides[1])
+        left, right = map(int, sides)
+        return (right, left) if self._labeling().is_backward else (left, right)
+
+
+def names_in(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
+    """Return the fitted attribute ``feature_names_in_``, if the features have names."""
+    return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 import re
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -16,8 +15,10 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.data_warnings import warn_of_names
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.chain_model import ChainModel
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.learners.classifier import SequenceClassifier
 
 
 class Stream:
@@ -70,23 +71,24 @@ class Stream:
     1
     """
 
-    def __init__(self, model: ChainModel, lag: int = 0):
+    def __init__(self, model: SequenceClassifier, lag: int = 0):
         if isinstance(lag, bool) or not isinstance(lag, numbers.Integral) or lag < 0:
             raise ValueError(f"lag={lag!r}; expected a nonnegative integer")
-        if model._trained_backward:
+        predictor = model._predictor()
+        self._predictor, self._chain = predictor, predictor.chain
+        if self._chain.is_backward:
             raise ValueError(
                 "the model labels sequences from their end; expected direction='left-to-right'"
             )
-        left, self._right = model._reach()
-        # Later changes of the model have no effect.
-        self._model = copy.copy(model)
-        self._compiled = model._compiled_form()
+        left, self._right = self._chain.reach()
         self.lag = int(lag)
         self.delay = self._right + self.lag
-        self._order, self._n_labels = model._trained_order, len(model.classes_)
+        self._order, self._n_labels = self._chain.order, len(self._chain.classes)
         # Rows before a position that its scores depend on, or that define its contexts.
         self._n_before = max(left, self._order)
-        self._transitions = as_transitions(model.transitions, model.classes_, self._order)
+        self._transitions = as_transitions(
+            self._chain.transitions, self._chain.classes, self._order
+        )
         self._threads = Threads(1)
         self.reset()
 
@@ -156,7 +158,7 @@ class Stream:
         scores = list(self._scores)
         n_left = self.n_pushed - self._n_scored
         if n_left:
-            table = self._model._scores_of(self._read(list(self._rows)), self._threads)
+            table = self._chain.scores(self._read(list(self._rows)), self._threads)
             scores += [table[:, -i] for i in range(n_left, 0, -1)]
         found = self._last(scores) if scores else []
         self.reset()
@@ -166,25 +168,24 @@ class Stream:
 
     def _scores_of(self, rows: list, index: int, is_complete: bool) -> np.ndarray | None:
         """Check the latest rows; return the scores of one position, if its window is complete."""
-        if self._compiled is not None:
+        if self._predictor.compiled is not None:
             here = (index, index + 1) if is_complete else (0, 0)
-            scores = self._compiled.scores_at(_as_sequence(rows), *here)
+            scores = self._predictor.compiled.scores_at(_as_sequence(rows), *here)
             if scores is not None:
                 return scores[:, 0] if is_complete else None
         sequences = self._read(rows)
-        return self._model._scores_at(sequences, index, self._threads) if is_complete else None
+        return self._chain.scores_at(sequences, index, self._threads) if is_complete else None
 
     def _read(self, rows: list) -> Sequences:
         """Check the latest rows; those before have been checked."""
         try:
-            sequences = self._model._as_sequences([_as_sequence(rows)], Segmentation())
+            sequences = self._predictor.checked([_as_sequence(rows)], Segmentation())
         except (ValueError, TypeError) as error:
             where = f"position {self.n_pushed}"
             message = re.sub(r"^sequence 0(, position \d+)?", where, str(error))
             raise type(error)(message) from None
         if self.n_pushed == 0:
-            schema = self._model._schema
-            warn_of_names(sequences.names, schema.names, type(self._model).__name__)
+            warn_of_names(sequences.names, self._chain.schema.names, self._predictor.name)
         return sequences
 
     # Inference
@@ -232,7 +233,7 @@ class Stream:
             scores[:, 0][~follows[before].T] = -np.inf
             if may_be is not None:
                 scores[~may_be] = -np.inf
-        return self._model._normalized(scores, self._threads)[:, 0]
+        return self._chain.normalized(scores, self._threads)[:, 0]
 
     def _next_message(self, message: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the log-weights of the contexts after a position; the largest is 0."""

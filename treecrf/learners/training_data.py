@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from treecrf.chains.partial_labels import known_examples, unknown_labels
+from treecrf.chains.constraints import as_transitions, check_labels
+from treecrf.chains.partial_labels import completed, known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
-from treecrf.inputs.dataset import MAX_WEIGHT, RawData
+from treecrf.inputs.data_warnings import warn_of_unlabeled
+from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import reversed_positions, split_sequences
@@ -20,6 +24,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, cut, joined
 from treecrf.inputs.tables import are_tables, joined_pieces
 from treecrf.learners.iterations import Callbacks
+from treecrf.learners.parameters import cost_table
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.partitions import Partitions
@@ -195,6 +200,91 @@ def sums_of_labels(scores: np.ndarray) -> np.ndarray:
     return total
 
 
+# Labels, checked against the parameters of an estimator
+
+
+def with_init_score(
+    sequences: Sequences, raw: RawData, n_labels: int, error: str | None
+) -> Sequences:
+    """Add initial scores to the sequences; ValueError if there is a message for it."""
+    if error is not None:
+        raise ValueError(error)
+    scores = as_init_scores(raw.init_score, n_labels, sequences.offsets, raw.segmentation)
+    return replace(sequences, init_scores=scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labeling:
+    """What an estimator expects of labeled sequences, and how it uses them.
+
+    The messages are those of a ValueError, or None if the estimator supports it.
+    """
+
+    order: int
+    transitions: Any  # parameter of the estimator, as the next one
+    cost_matrix: Any
+    unknown_error: str | None = None  # message for unknown labels
+    init_score_error: str | None = None  # message for initial scores
+    is_backward: bool = False  # whether training begins at the end of the sequences
+    # Whether positions have weight 0 if their label, or a previous one that matters, is unknown.
+    uses_known_examples: bool = False
+
+    def checked(
+        self,
+        raw: RawData,
+        sequences: Sequences,
+        labels: Labels,
+        classes: np.ndarray,
+        masks: np.ndarray | None,
+        weights: np.ndarray | None,
+    ) -> LabeledSequences:
+        """Check what has been read, and return it in the direction of the input.
+
+        Unknown labels are completed to a possible sequence.
+        """
+        if raw.init_score is not None:
+            sequences = with_init_score(sequences, raw, len(classes), self.init_score_error)
+        codes, candidates = labels.encoded(classes)
+        cost_table(self.cost_matrix, classes)
+        if candidates is None:
+            check_labels(self.transitions, self.order, classes, codes, sequences.offsets, masks)
+        elif self.unknown_error is not None:
+            labels.refuse_unknown(self.unknown_error)
+        else:
+            rules = as_transitions(self.transitions, classes, self.order)
+            codes, candidates = completed(candidates, masks, rules, classes, sequences.offsets)
+        return LabeledSequences(sequences, codes, masks, candidates, weights)
+
+    def label(
+        self,
+        classes: np.ndarray,
+        raw: RawData,
+        sequences: Sequences,
+        labels: Labels,
+        masks: np.ndarray | None = None,
+    ) -> LabeledSequences:
+        """Check what has been read, and return what training uses in the chain's direction.
+
+        Sequences of weight 0 and those without information are left out.
+        """
+        weights = raw.weights(sequences.offsets)
+        labeled = self.checked(raw, sequences, labels, classes, masks, weights)
+        if weights is not None or labeled.candidates is not None:
+            labeled = labeled.useful()
+        labeled = labeled.reversed() if self.is_backward else labeled
+        return labeled.of_known_examples(self.order) if self.uses_known_examples else labeled
+
+
+def note_unlabeled(estimator: Any, n_unlabeled: int, n_positions: int) -> None:
+    """Say how many training positions have no label, and warn if these are most of them."""
+    if n_unlabeled and getattr(estimator, "verbose", 0):
+        name = type(estimator).__name__
+        print(
+            f"{name}: {n_unlabeled:,} of {n_positions:,} positions have no label", file=sys.stderr
+        )
+    warn_of_unlabeled(n_unlabeled, n_positions, "training uses")
+
+
 # Weights of labels and of positions, from ``class_weight`` and sample weights
 
 
@@ -313,6 +403,12 @@ class TrainingInput:
     earlier: dict  # fitted attributes that a warm start continues from; may be empty
     evaluated: tuple[LabeledSequences, ...] = ()  # further sequences that are scored
     n_unlabeled: int = 0  # training positions without a label
+
+
+def seed_of(random_state: Any, earlier: dict) -> int:
+    """Return the seed of all random choices; a warm start keeps the earlier seed."""
+    rng = check_random_state(random_state)
+    return earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
 
 
 def hold_out(

@@ -42,7 +42,7 @@ class OneSequence:
         if isinstance(y, str) and is_frame(x) and y in column_names(x):
             x, y = label_column(x, y, False)
         one = _with_times(cls(x, y), times)
-        segmentation = model._segmentation(one.x, None, groups)
+        segmentation = model._predictor().segmentation(one.x, None, groups, may_be_empty=False)
         if segmentation.is_long:
             return one._of_group(segmentation, group)
         if group is not None:
@@ -73,14 +73,14 @@ class OneSequence:
 
 def true_codes(model: Any, one: OneSequence) -> np.ndarray:
     """Return the codes of the true labels."""
-    _, labels = model._read_labeled(RawData([one.x], [one.y], Segmentation()))
+    _, labels = model._predictor().read_labeled(RawData([one.x], [one.y], Segmentation()))
     return encode_labels(labels.complete(), model.classes_)
 
 
 def symbols_of(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     """Return the text above each position, or nothing if there are no symbols."""
     if symbols is None:
-        items = list(x) if model._schema.form == "symbols" else []
+        items = list(x) if model._predictor().chain.schema.form == "symbols" else []
         missing = [item is None or (isinstance(item, Real) and item != item) for item in items]
         return ["" if skip else str(item) for item, skip in zip(items, missing, strict=True)]
     items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")

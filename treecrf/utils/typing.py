@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,3 +63,23 @@ Transitions = ArrayLike | None
 Window = int | tuple[int, int] | Sequence[int]
 Decoding = Literal["marginal", "viterbi", "minimum_risk"]
 LocalDecoding = Literal["marginal", "viterbi", "minimum_risk", "greedy", "beam"]
+
+
+class OfList(TypedDict, total=False):
+    """Options of predictions for a list of sequences."""
+
+    allowed: MasksLike
+    known: MasksLike
+    init_score: ScoresLike
+    lengths: None
+    groups: None
+
+
+class OfTable(TypedDict, total=False):
+    """Options of predictions for a long table."""
+
+    allowed: MasksLike
+    known: MasksLike
+    init_score: ScoresLike
+    lengths: LengthsLike
+    groups: GroupsLike

@@ -95,14 +95,17 @@ def test_scores_are_a_state_and_a_transition(settings):
 def test_inference_does_not_depend_on_how_scores_are_stored(settings, monkeypatch):
     X, y = labeled(2, missing=0.1 * ("missing" in settings))
     crf = model(**settings).fit(X, y)
-    sequences, _ = crf._read(X)
+    sequences, _ = crf._predictor().read(X)
     codes = np.searchsorted(crf.classes_, np.concatenate(y)).astype(np.int32)
     monkeypatch.setattr("treecrf.chains.lattice.MAX_BYTES", 2000)  # several runs of sequences
     with Threads(2) as threads:
-        constraints = crf._constraints(sequences.offsets)
-        parts = crf._lattice_of(sequences, constraints, threads)
-        table = crf._constrained(
-            crf._scores_of(sequences, threads), sequences.offsets, constraints, threads
+        constraints = crf._predictor().chain.constraints(sequences.offsets)
+        parts = crf._predictor().chain.lattice(sequences, constraints, threads)
+        table = crf._predictor().chain.constrained(
+            crf._predictor().chain.scores(sequences, threads),
+            sequences.offsets,
+            constraints,
+            threads,
         )
         for method in ("marginals", "pairwise"):
             one, other = getattr(parts, method)(), getattr(table, method)()

@@ -18,7 +18,7 @@ import treecrf
 from treecrf import TreeCRF
 from treecrf.chains.objectives import LogLikelihood
 from treecrf.inputs.dataset import as_sequences
-from treecrf.learners import chain_model
+from treecrf.learners import predictor
 from treecrf.learners.boosted.loop import Booster
 
 
@@ -60,15 +60,13 @@ def test_predictions_do_not_depend_on_runs(order, decoding, n_jobs, letters, mon
     whole = [call() for call in calls]
     crf.set_params(n_jobs=n_jobs)
     lattices = []
-    monkeypatch.setattr(chain_model, "MIN_RUN", 1)
-    monkeypatch.setattr(chain_model, "MAX_BYTES", 1)
-    monkeypatch.setattr(chain_model, "RUN_BYTES", 2000)
-    monkeypatch.setattr(TreeCRF, "_compile", lambda self: None)
-    crf._compiled = False
-    of_run = chain_model.ChainModel._lattice
-    monkeypatch.setattr(
-        TreeCRF, "_lattice", lambda self, *args: lattices.append(0) or of_run(self, *args)
-    )
+    monkeypatch.setattr(predictor, "MIN_RUN", 1)
+    monkeypatch.setattr(predictor, "MAX_BYTES", 1)
+    monkeypatch.setattr(predictor, "RUN_BYTES", 2000)
+    crf._predictor().compiled = None
+    chain = crf._predictor().chain
+    of_run = chain.lattice
+    monkeypatch.setattr(chain, "lattice", lambda *args: lattices.append(0) or of_run(*args))
     for call, expected in zip(calls, whole, strict=True):
         before = len(lattices)
         assert_equal_arrays(call(), expected)
@@ -586,7 +584,7 @@ def test_prediction_checks_memory_first(method, trained, letters, monkeypatch):
     def refuse(n_labels, order, n_positions):
         raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
 
-    monkeypatch.setattr(treecrf.learners.boosted.base, "require_memory", refuse)
+    monkeypatch.setattr(treecrf.learners.boosted.chains, "require_memory", refuse)
     with pytest.raises(MemoryError, match="3 labels, order 1, 100 positions"):
         list(getattr(trained, method)(["abc", "a" * 97]))
 

@@ -31,7 +31,7 @@ def small(**settings):
 
 
 def parts_of(model, X):
-    sequences, _ = model._read(X)
+    sequences, _ = model._predictor().read(X)
     with Threads(1) as threads:
         return sequences.offsets, *LinearStart(model.init_).score_parts(sequences, threads)
 

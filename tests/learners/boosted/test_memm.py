@@ -19,7 +19,7 @@ from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.objectives import ChainLabels, LocalObjective
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.boosted import memm as memm_module
+from treecrf.learners.boosted import chains
 from treecrf.utils.threads import Threads
 
 
@@ -207,8 +207,8 @@ def test_a_beam_of_all_contexts_is_viterbi(order, letters):
 
 def by_steps(memm, sequences, masks):
     """Decode by a loop over positions, in which trees score one context of each sequence."""
-    constraints = memm._constraints(sequences.offsets, masks)
-    conditionals = memm._conditionals(sequences, Threads(1))
+    constraints = memm._predictor().chain.constraints(sequences.offsets, masks)
+    conditionals = memm._predictor().chain.conditionals(sequences, Threads(1))
 
     def step(positions, previous):
         log_p = conditionals(positions, previous)
@@ -245,13 +245,13 @@ def test_search_by_table_and_by_context_is_that_by_steps(name, order, monkeypatc
     masks = [np.pad(rng.uniform(size=(len(x), 2)) < 0.7, [(0, 0), (1, 0)], constant_values=True)
              for x in X]  # fmt: skip
     for allowed in (None, masks if name != "constrained" else None):
-        sequences, mask = memm._read(X, allowed)
+        sequences, mask = memm._predictor().read(X, allowed=allowed)
         for decoding, width in (("greedy", 7), ("beam", 3), ("beam", 50)):
             memm.set_params(decoding=decoding, beam_width=width)
             codes, log_p = by_steps(memm, sequences, mask)
             for max_contexts, max_bytes, n_jobs in ((64, 1 << 26, 1), (81, 1000, 2), (0, 0, 2)):
-                monkeypatch.setattr(memm_module, "MAX_CONTEXTS", max_contexts)
-                monkeypatch.setattr(memm_module, "MAX_BYTES", max_bytes)
+                monkeypatch.setattr(chains, "MAX_CONTEXTS", max_contexts)
+                monkeypatch.setattr(chains, "MAX_BYTES", max_bytes)
                 labels, values = memm.set_params(n_jobs=n_jobs).decode(X, allowed=allowed)
                 np.testing.assert_array_equal(np.concatenate(labels), codes)
                 np.testing.assert_array_equal(values, log_p)

@@ -39,7 +39,7 @@ def tables(n_labels=2, seed=0, n=15, missing=0.0):
 
 def scores_of(model, X):
     """Scores of all labels in all contexts, from the trees alone."""
-    sequences, _ = model._read(X, segmentation=Segmentation())
+    sequences, _ = model._predictor().read(X, segmentation=Segmentation())
     encoded = model._encoder.encode(sequences)
     return model._forest.scores(model._encoder, encoded, Threads(1))
 

@@ -312,13 +312,13 @@ def _part_of(part: float, share: float) -> float:
 def test_rows_times_weights_are_scores(name, fitted, letters):
     X, _ = letters
     flat = fitted(f"flat {name}")
-    scores, offsets = scores_of(flat, X), flat._read(X)[0].offsets
+    scores, offsets = scores_of(flat, X), flat._predictor().read(X)[0].offsets
     products = flat.matrix(X) @ flat.weights().reshape(flat.n_conjunctions_, -1)
     sparsely = (flat.matrix(X) @ flat.sparse_weights()).toarray()
     np.testing.assert_array_equal(sparsely, products)
     products = products.reshape(-1, 4, 3)
     for t, row in enumerate(products):
-        if not flat._trained_order:
+        if not flat._predictor().chain.order:
             np.testing.assert_array_equal(row, np.tile(scores[:, t, 0], (4, 1)))
         elif t in offsets:
             np.testing.assert_array_equal(row[3], scores[:, t, 0])

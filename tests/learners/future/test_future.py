@@ -57,7 +57,7 @@ def test_the_pattern_is_found(bags):
     assert model.score(X[240:], y[240:]) > 0.999
     assert TreeMEMM(order=0, max_iter=20).fit(X, y).score(X, y) < 0.7
     (feature,) = model._encoder.features
-    encoded = model._encoder.base.encode(model._read(X[240:])[0])
+    encoded = model._encoder.base.encode(model._predictor().read(X[240:])[0])
     score = feature.scores(model._encoder.base, encoded)
     np.testing.assert_array_equal(score > 0, positive(X[240:]))
     in_bag = Bags(encoded.offsets, 6).sum_members(positive(X[240:]).astype(float)) > 0
@@ -201,7 +201,9 @@ def test_rules_add_up_to_the_score(bags):
     X, _, model = bags
     (feature,) = model.future_features_
     encoder = model._encoder.base
-    score = model._encoder.features[0].scores(encoder, encoder.encode(model._read(X[:3])[0]))
+    score = model._encoder.features[0].scores(
+        encoder, encoder.encode(model._predictor().read(X[:3])[0])
+    )
     for x, expected in zip(np.concatenate(X[:3])[:40], score[:40], strict=True):
         names = {f"x{j}": bool(value) for j, value in enumerate(x)}
         held = [value for value, tests in feature.rules if eval(tests, {}, names)]

@@ -249,9 +249,9 @@ def test_pieces_of_one_position_give_a_loss_of_positions(letters):
 def model_scores(model, word):
     from treecrf.utils.threads import Threads
 
-    sequences, _ = model._read([word])
+    sequences, _ = model._predictor().read([word])
     with Threads(1) as threads:
-        return model._scores_of(sequences, threads)
+        return model._predictor().chain.scores(sequences, threads)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)

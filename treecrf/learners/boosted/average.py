@@ -73,7 +73,7 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     has_transitions = first._forest.transitions is not None
     window = widest(*(model._encoder.window for model in models))
     encoder = first._encoder.with_window(window)
-    forest = Forest(len(first.classes_), first._trained_order, has_transitions)
+    forest = Forest(len(first.classes_), first._forest.order, has_transitions)
     for iteration in range(max(model._forest.n_iter for model in models)):
         for model in models:
             n_labels = model._forest.n_labels
@@ -111,8 +111,8 @@ def _check_model(i: int, model: Any, first: Any) -> None:
         )
     is_shared = {
         "labels": model.classes_.tolist() == first.classes_.tolist(),
-        "order": model._trained_order == first._trained_order,
-        "direction": model._trained_backward == first._trained_backward,
+        "order": model._forest.order == first._forest.order,
+        "direction": model._direction == first._direction,
         "objective": model._trained_objective == first._trained_objective,
         "columns": _have_equal_columns(model._encoder, first._encoder),
         "linear start": (model._start is None) == (first._start is None),

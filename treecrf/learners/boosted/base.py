@@ -5,36 +5,28 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_order
-from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.encoded import EncodedLabeled
 from treecrf.learners.boosted.labeled import TrainingParts, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
-from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
+from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
 from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS, scoring_of
 from treecrf.learners.iterations import MAX_LEARNING_RATE
-from treecrf.learners.learner import SequenceLearner
-from treecrf.learners.linear._compiled import CompiledModel
-from treecrf.learners.linear.compiled import compiled
+from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, has_validation
 from treecrf.trees.forest import Forest, check_forest
@@ -46,14 +38,17 @@ from treecrf.utils.validation import Interval, StrOptions
 
 
 def _has_iterations(model: BoostedSequenceClassifier) -> bool:
-    model._require_iterations()
+    """Return True; AttributeError if a fitted model has no boosting iterations."""
+    if hasattr(model, "estimator_"):
+        around = f"a {type(model).__name__} around {type(model.estimator_).__name__}"
+        raise AttributeError(f"{around} has no boosting iterations")
     return True
 
 
 class BoostedSequenceClassifier(SequenceLearner):
     """Base class of the sequence classifiers whose scores are sums of regression trees.
 
-    Subclasses define the kind of chains (`_kind`).
+    Subclasses define the kind of chains in training (`_kind`) and after it (`_chain`).
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -95,13 +90,18 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     # Model whose scores the trees start from.
     _start: LinearStart | None = None
+    # Direction of the chain in training.
+    _direction = "left-to-right"
+    # Class of the encoder in saved models.
+    _encoder_class: ClassVar[type[Encoder]] = Encoder
+    _takes_parts = True
 
     _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        self._check_training()
-        partitions, validation, allocate = arguments.partitions, arguments.validation, None
+        spec, allocate = self._spec(), None
+        partitions, validation = arguments.partitions, arguments.validation
         if partitions is None:
             data = TrainingParts.of(self._prepare(arguments))
         else:
@@ -111,14 +111,8 @@ class BoostedSequenceClassifier(SequenceLearner):
                 validation = LocalPartitions([validation]) if is_given else None
             data = read_partitions(self, partitions, validation, arguments.allowed)
             allocate = partitions.allocate
-        trained = train(self._spec(), data, arguments.callbacks, self._copy_of, allocate)
+        trained = train(spec, data, arguments.callbacks, self._copy_of, allocate)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
-
-    def _supports_parts(self) -> bool:
-        return True
-
-    def _check_training(self) -> None:
-        """Raise an error if parameters cannot be combined."""
 
     # Settings
 
@@ -132,7 +126,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "value_name": "log-likelihood" if objective == "log" else "objective",
             "kind": self._kind(),
             "window": self._window(),
-            "starts": self._starts(),
+            "starts": [None],
             "linear": {"window": self.window, "transitions": self.transitions},
             "scoring": scoring,
             "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),
@@ -144,10 +138,6 @@ class BoostedSequenceClassifier(SequenceLearner):
     @abstractmethod
     def _kind(self) -> ChainKind:
         """Return what training does with the sequences."""
-
-    def _starts(self) -> list:
-        """Return the starts to choose from; without data to judge them by, several are None."""
-        return [None]
 
     # Warm start
 
@@ -185,80 +175,30 @@ class BoostedSequenceClassifier(SequenceLearner):
             "evals_result_": history.evals_result(),
             "_seed": trained.seed,
         }
-        if encoder.names is not None:
-            fitted |= self._feature_names(encoder.names)
-        return fitted | history.scores() | self._model_attributes(trained)
-
-    def _trained_settings(self) -> dict[str, Any]:
-        """Return the fitted attributes that store parameters of training."""
-        return {}
+        fitted |= names_in(encoder.names) | history.scores()
+        return fitted | self._model_attributes(trained)
 
     def _model_attributes(self, trained: Trained) -> dict:
         """Return the fitted attributes that predictions depend on."""
-        model = {
+        return {
             "classes_": trained.classes, "_encoder": trained.encoder, "_forest": trained.forest
         }  # fmt: skip
-        return model | self._trained_settings()
 
-    # Scores
+    # Predictions
 
-    @property
-    def _schema(self) -> InputSchema:
-        return self._encoder.schema
-
-    @property
-    def _trained_order(self) -> int:
-        return self._forest.order
-
-    def _reach(self) -> tuple[int, int]:
-        reach = self._encoder.reach
-        if reach is None:
-            raise ValueError("the model has features of unlimited bags; expected bags of a size")
-        if self._start is None:
-            return reach
-        return tuple(map(max, reach, self._start.estimator._reach()))
-
-    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        self._require_memory(sequences)
-        encoded = self._encoder.encode(sequences, threads)
-        start = self._start_of(sequences, threads)
-        return self._forest.scores(self._encoder, encoded, threads, start=start)
-
-    def _compile(self) -> CompiledModel | None:
-        if self._trained_backward or not hasattr(self, "_forest"):
-            return None
-        start = None if self._start is None else self._start.estimator
-        return compiled(
-            self._schema,
-            len(self.classes_),
-            self._trained_order,
-            (self._forest, self._encoder),
-            None if start is None else (start._attributes, start._weights),
-            self._columns.names,
-        )
-
-    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
-        if not hasattr(self, "_forest"):
-            return super()._scores_at(sequences, position, threads)
-        encoded = self._encoder.encode(sequences, threads)
-        here = slice(position, position + 1)
-        start = self._start_of(sequences, threads)
-        start = None if start is None else np.ascontiguousarray(start[:, here])
-        depth = encoded.depth_of(self._trained_order)[here]
-        encoded = replace(encoded, row_of_position=encoded.row_of_position[here])
-        scores = self._forest.scores(self._encoder, encoded, threads, start=start, depth=depth)
-        return scores[:, 0]
-
-    def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
-        """Return the scores that the trees are added to; None stands for scores of 0."""
-        parts = starting_parts(self._start, sequences, threads)
-        return table_of_parts(*parts, sequences.offsets, self._trained_order)
-
-    def _require_memory(self, sequences: Sequences) -> None:
-        """Raise MemoryError if the scores of the sequences would not fit in memory."""
-        n_labels, order = len(self.classes_), self._trained_order
-        check_order(n_labels, order, self._alternative)
-        require_memory(n_labels, order, sequences.n_positions)
+    def _forest_settings(self) -> dict[str, Any]:
+        """Return the fields of a `ForestChain`."""
+        return {
+            "schema": self._encoder.schema,
+            "classes": self.classes_,
+            "order": self._forest.order,
+            "transitions": self.transitions,
+            "is_backward": self._direction == "right-to-left",
+            "forest": self._forest,
+            "encoder": self._encoder,
+            "start": self._start,
+            "alternative": self._alternative,
+        }
 
     @available_if(_has_iterations)
     def staged_predict_proba(
@@ -299,8 +239,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         >>> len(list(crf.staged_predict_proba(["nab"])))
         5
         """
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences, _ = self._read(X, segmentation=segmentation, init_score=init_score)
+        predictor = self._predictor()
+        segmentation, chain = predictor.segmentation(X, lengths, groups), predictor.chain
+        sequences, _ = predictor.read(X, segmentation, init_score=init_score)
         empty = np.zeros((0, len(self.classes_)))
         if not sequences.n_positions:
             for _ in range(self.n_iter_):
@@ -308,10 +249,9 @@ class BoostedSequenceClassifier(SequenceLearner):
             return
         with Threads(self.n_jobs) as threads:
             some = sequences.without_empty()
-            constraints, ends = self._constraints(some.offsets), range(1, self.n_iter_ + 1)
-            for lattice in self._staged_lattices(some, constraints, threads, ends):
-                found = self._as_read(split_sequences(lattice.marginals(), sequences.offsets))
-                yield segmentation.join(found, empty)
+            constraints, ends = chain.constraints(some.offsets), range(1, self.n_iter_ + 1)
+            for lattice in chain.staged_lattices(some, constraints, threads, ends):
+                yield segmentation.join(predictor.proba_in(lattice), empty)
 
     @available_if(_has_iterations)
     def truncated(self, n_iter: int) -> Self:
@@ -373,20 +313,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         )
         return shorter
 
-    def _require_iterations(self) -> None:
-        """Raise AttributeError unless the fitted model has boosting iterations."""
-
-    def _staged_lattices(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
-    ) -> Iterator[Lattice]:
-        """Yield a lattice of the scores after each of these numbers of iterations."""
-        self._require_memory(sequences)
-        encoded = self._encoder.encode(sequences, threads)
-        scores = self._start_of(sequences, threads)
-        for iterations in pairwise([0, *ends]):
-            scores = self._forest.scores(self._encoder, encoded, threads, iterations, scores)
-            yield self._constrained(scores.copy(), sequences.offsets, constraints, threads)
-
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -406,17 +332,13 @@ class BoostedSequenceClassifier(SequenceLearner):
         forest = model_file.as_section(self._forest.pack(), "forest")
         return values, arrays | encoder_arrays | forest
 
-    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        """Restore the encoder of a saved model; raises ValueError if its parts do not fit."""
-        return Encoder.from_state(values, arrays)
-
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
         self._validate_params()
         packed = model_file.Section(arrays, "forest")
         self.classes_ = arrays["classes"]
-        self._encoder = self._restored_encoder(values["encoder"], arrays)
+        self._encoder = self._encoder_class.from_state(values["encoder"], arrays)
         self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
         checks.check_counts(self.n_iter_, self._seed, order)
         checks.check_classes(self.classes_)
@@ -430,7 +352,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         self.n_features_in_ = self._encoder.n_features
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         checks.check_series(self.feature_importances_, self.n_features_in_)
-        vars(self).update(self._feature_names(self._encoder.names))
+        vars(self).update(names_in(self._encoder.names))
         return self
 
 
@@ -447,15 +369,15 @@ def predicted_by(
     """
     model = estimator._fitted_copy(estimator._model_attributes(trained))
     model.n_jobs = n_jobs
-    lattice = scores.lattice(model.order)
+    predictor, lattice = model._predictor(), scores.lattice(model.order)
     if scoring_of(model.scoring) == NEG_LOG_LOSS:
         if lattice is not None:
             return lattice.marginals()
-        found = model._in_runs(data.sequences, data.allowed, model._proba_in)
-        return np.concatenate(model._as_read(found))
+        found = predictor.in_runs(data.sequences, data.allowed, predictor.proba_in)
+        return np.concatenate(predictor.as_read(found))
     if lattice is not None:
-        return model._best_codes(lattice)
-    labels = model._as_read(model._labels(data.sequences, data.allowed))
+        return predictor.best_codes(lattice)
+    labels = predictor.as_read(predictor.labels(data.sequences, data.allowed))
     return np.searchsorted(trained.classes, np.concatenate(labels))
 
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
 
-from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_order
-from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import CUSTOM, OBJECTIVES
-from treecrf.inputs.labels import Labels
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.spec import BeamKind, ExactKind, Trained
-from treecrf.learners.boosted.start import PART, WHOLE, LinearStart, is_linear, starting_parts
-from treecrf.learners.boosted.transitions import factored_lattices
+from treecrf.learners.boosted.beam import Beam
+from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChain
+from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
+from treecrf.learners.boosted.start import PART, WHOLE, LinearStart, is_linear
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.evaluation import scoring_of
 from treecrf.learners.parameters import Needs
+from treecrf.learners.training_data import Labeling
 from treecrf.utils import checks, model_file
-from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -46,6 +41,7 @@ from treecrf.utils.validation import HasMethods, Interval, StrOptions
 N_PSEUDO_ITERATIONS = 3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeCRF(BoostedSequenceClassifier):
     """Conditional random field trained by gradient tree boosting.
 
@@ -290,145 +286,59 @@ class TreeCRF(BoostedSequenceClassifier):
         "beam": Needs("beam_width", unless=(None,)),
     }
 
-    def __init__(
-        self,
-        *,
-        order: int = 1,
-        window: Window = 0,
-        max_iter: int = 100,
-        max_leaf_nodes: int = 64,
-        max_depth: int | None = None,
-        l2_regularization: float = 20.0,
-        learning_rate: float = 0.3,
-        objective: ObjectiveLike = "log",
-        second_order: Literal["auto"] | bool = "auto",
-        curvature: Literal["auto", "bound", "diagonal"] = "auto",
-        min_gain: float = 0.0,
-        min_samples_leaf: int = 1,
-        max_features: float = 1.0,
-        max_features_per_tree: float = 1.0,
-        subsample: float = 1.0,
-        sampling: Literal["auto"] | float | None = "auto",
-        max_examples: int | None = 300_000,
-        max_bins: int = 255,
-        missing: Missing = "weighting",
-        categorical_features: CategoricalFeatures = "from_dtype",
-        monotonic_cst: MonotonicCst = None,
-        interaction_cst: InteractionCst = None,
-        init: Literal["auto", "zero", "linear", "pseudo_likelihood"] | SequenceClassifier = "auto",
-        beam_width: int | None = None,
-        beam: Literal["two-pass", "forward-only"] = "two-pass",
-        decoding: Decoding = "marginal",
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        constant_transitions: bool = False,
-        early_stopping: EarlyStopping = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        scoring: Scoring = "loss",
-        warm_start: bool = False,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.order = order
-        self.window = window
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.l2_regularization = l2_regularization
-        self.learning_rate = learning_rate
-        self.objective = objective
-        self.second_order = second_order
-        self.curvature = curvature
-        self.min_gain = min_gain
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.max_features_per_tree = max_features_per_tree
-        self.subsample = subsample
-        self.sampling = sampling
-        self.max_examples = max_examples
-        self.max_bins = max_bins
-        self.missing = missing
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.init = init
-        self.beam_width = beam_width
-        self.beam = beam
-        self.decoding = decoding
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.constant_transitions = constant_transitions
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.scoring = scoring
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _check_training(self) -> None:
-        """Raise an error that names both settings if two cannot be combined."""
-        has_beam, init = self.beam_width is not None, self.init
-        is_newton = self.second_order not in ("auto", False)
-        if is_newton and self.objective != "log":
-            raise ValueError(
-                f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
-                "for Newton steps"
-            )
-        if has_beam and self.objective != "log":
-            raise ValueError(
-                f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
-            )
-        if not isinstance(init, str) and not is_linear(init):
-            raise TypeError(
-                f"init is of type {type(init).__name__}; expected 'auto', 'zero', 'linear', "
-                "'pseudo_likelihood' or a LinearCRF"
-            )
-        if is_linear(init) and self.order == 0:
-            raise ValueError(
-                f"init={init!r} requires order=1 or higher; the linear model has weights for the "
-                "previous label"
-            )
-        if has_beam and init not in ("auto", "zero"):
-            raise ValueError(f"init={init!r} needs all contexts; a beam requires init='zero'")
-        is_warm = self.warm_start and getattr(self, "init_", None) is not None
-        if self.monotonic_cst is not None and (is_warm or is_linear(init)):
-            raise ValueError(
-                "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
-                "or 'pseudo_likelihood'"
-            )
-        for name, is_supported, expected in (
-            ("order", self.order > 0, "1 or higher"),
-            ("objective", self.objective == "log", "'log'"),
-            ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
-            ("beam_width", self.beam_width is None, "None"),
-            ("sampling", self.sampling is not None, "'auto' or a number"),
-        ):
-            if self.constant_transitions and not is_supported:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} with constant_transitions=True; expected "
-                    f"{expected}"
-                )
-
-    def _trained_settings(self) -> dict[str, Any]:
-        return {"_trained_objective": CUSTOM if callable(self.objective) else self.objective}
+    order: int = 1
+    window: Window = 0
+    max_iter: int = 100
+    max_leaf_nodes: int = 64
+    max_depth: int | None = None
+    l2_regularization: float = 20.0
+    learning_rate: float = 0.3
+    objective: ObjectiveLike = "log"
+    second_order: Literal["auto"] | bool = "auto"
+    curvature: Literal["auto", "bound", "diagonal"] = "auto"
+    min_gain: float = 0.0
+    min_samples_leaf: int = 1
+    max_features: float = 1.0
+    max_features_per_tree: float = 1.0
+    subsample: float = 1.0
+    sampling: Literal["auto"] | float | None = "auto"
+    max_examples: int | None = 300_000
+    max_bins: int = 255
+    missing: Missing = "weighting"
+    categorical_features: CategoricalFeatures = "from_dtype"
+    monotonic_cst: MonotonicCst = None
+    interaction_cst: InteractionCst = None
+    init: Literal["auto", "zero", "linear", "pseudo_likelihood"] | SequenceClassifier = "auto"
+    beam_width: int | None = None
+    beam: Literal["two-pass", "forward-only"] = "two-pass"
+    decoding: Decoding = "marginal"
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    constant_transitions: bool = False
+    early_stopping: EarlyStopping = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    scoring: Scoring = "loss"
+    warm_start: bool = False
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def _fixed_settings(self) -> dict[str, Any]:
         # Functions cannot be compared, and files have none.
         is_custom = self._trained_objective == CUSTOM and callable(self.objective)
         return super()._fixed_settings() | {
             "objective": self.objective if is_custom else self._trained_objective,
-            "constant_transitions": self._has_transitions,
+            "constant_transitions": self._forest.transitions is not None,
         }
 
     # Settings
+
+    def _spec(self) -> BoostingSpec:
+        check_combinations(self)
+        return replace(super()._spec(), starts=self._starts())
 
     def _kind(self) -> ExactKind | BeamKind:
         is_newton = self.objective == "log" and bool(self.second_order)
@@ -439,9 +349,8 @@ class TreeCRF(BoostedSequenceClassifier):
             "has_curvature": is_newton,
             "bound_share": shares[self.curvature] if is_newton else None,
         }
-        beam = self._beam()
-        if beam is not None:
-            return BeamKind(**settings, beam=beam)
+        if self.beam_width is not None:
+            return BeamKind(**settings, beam=self._beam())
         is_log = scoring_of(self.scoring) == "log_likelihood"
         return ExactKind(
             **settings,
@@ -453,6 +362,7 @@ class TreeCRF(BoostedSequenceClassifier):
         )
 
     def _starts(self) -> list:
+        """Return the starts to choose from; without data to judge them by, several are None."""
         if self.init == "linear":
             return [PART]
         if self.init != "auto":
@@ -478,98 +388,47 @@ class TreeCRF(BoostedSequenceClassifier):
             )
         return earlier
 
-    def _check_unknown(self, labels: Labels) -> None:
+    def _labeling(self) -> Labeling:
+        error = None
         for name, is_supported, expected in (
-            ("beam_width", self.beam_width is None, "None"),
             ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
+            ("beam_width", self.beam_width is None, "None"),
         ):
             if not is_supported:
-                labels.refuse_unknown(
-                    f"{name}={getattr(self, name)!r} needs all labels in training; expected "
-                    f"{expected}"
-                )
+                value = getattr(self, name)
+                error = f"{name}={value!r} needs all labels in training; expected {expected}"
+        return Labeling(
+            order=self.order,
+            transitions=self.transitions,
+            cost_matrix=self.cost_matrix,
+            unknown_error=error,
+            init_score_error=self._init_score_error,
+        )
 
-    # Beams
-
-    def _beam(self) -> Beam | None:
-        """Return the settings of the beam; None if all contexts are kept."""
+    @property
+    def _init_score_error(self) -> str | None:
         if self.beam_width is None:
             return None
-        return Beam(self.beam_width, self.beam == "forward-only")
-
-    def _check_init_score(self) -> None:
-        if self.beam_width is not None:
-            raise ValueError(
-                f"init_score needs all contexts; expected beam_width=None, not {self.beam_width}"
-            )
-
-    def _reach(self) -> tuple[int, int]:
-        if self.beam_width is not None:
-            raise ValueError(
-                f"beam_width={self.beam_width}: a stream needs all contexts; expected None"
-            )
-        return super()._reach()
-
-    def _summed_log_likelihoods(
-        self, sequences: Sequences, candidates: np.ndarray, threads: Threads
-    ) -> np.ndarray:
-        if self.beam_width is not None:
-            raise ValueError(
-                f"beam_width={self.beam_width}: labels in y are unknown, and sums over them need "
-                "all contexts; expected no beam"
-            )
-        return super()._summed_log_likelihoods(sequences, candidates, threads)
+        return f"init_score needs all contexts; expected beam_width=None, not {self.beam_width}"
 
     # Predictions
 
-    def _lattice_of(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice | PartsLattice | BeamLattice:
-        if self.beam_width is None and not self._has_transitions:
-            return super()._lattice_of(sequences, constraints, threads)
-        ends = [self._forest.n_iter]
-        return next(self._staged_lattices(sequences, constraints, threads, ends))
+    def _beam(self) -> Beam:
+        return Beam(self.beam_width, self.beam == "forward-only")
 
-    def _n_scores(self) -> int:
-        is_table = self.beam_width is None and not self._has_transitions
-        return super()._n_scores() if is_table else 0
-
-    def _quick_lattice(self, X: list) -> Lattice | None:
-        return super()._quick_lattice(X) if self.beam_width is None else None
-
-    def _staged_lattices(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
-    ) -> Iterator[Lattice | PartsLattice | BeamLattice]:
-        forest, encoder, beam = self._forest, self._encoder, self._beam()
-        if beam is None and not self._has_transitions:
-            yield from super()._staged_lattices(sequences, constraints, threads, ends)
-        elif beam is None:
-            check_order(forest.n_labels, forest.order, self._alternative)
-            require_memory(forest.n_labels, 0, sequences.n_positions)
-            start = starting_parts(self._start, sequences, threads)
-            encoded = encoder.encode(sequences, threads)
-            yield from factored_lattices(
-                forest, encoder, encoded, start, constraints, threads, ends
-            )
-        else:
-            needs = "constant transitions" if self._has_transitions else "a linear start"
-            if self._has_transitions or self.init_ is not None:
-                raise ValueError(f"a model with {needs} needs all contexts; expected no beam")
-            encoded = encoder.encode(sequences, threads)
-            for n_iter in ends:
-                trees = forest if n_iter == forest.n_iter else forest.copy(n_iter)
-                yield BeamLattice(trees, encoder, encoded, beam, threads, constraints)
-
-    @property
-    def _has_transitions(self) -> bool:
-        """Whether the fitted model has constant transitions."""
-        return self._forest.transitions is not None
+    def _chain(self) -> ForestChain:
+        if self.beam_width is not None:
+            return BeamChain(**self._forest_settings(), beam=self._beam())
+        kind = ForestChain if self._forest.transitions is None else FactoredChain
+        return kind(**self._forest_settings())
 
     # Fitted attributes and files
 
     def _model_attributes(self, trained: Trained) -> dict:
         init = None if trained.start is None else trained.start.estimator
-        return super()._model_attributes(trained) | {"init_": init}
+        objective = CUSTOM if callable(self.objective) else self.objective
+        settings = {"init_": init, "_trained_objective": objective}
+        return super()._model_attributes(trained) | settings
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
@@ -593,3 +452,47 @@ class TreeCRF(BoostedSequenceClassifier):
             # Files have no estimators among the parameters.
             self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)
+
+
+def check_combinations(crf: TreeCRF) -> None:
+    """Raise an error that names both settings if two cannot be combined."""
+    has_beam, init = crf.beam_width is not None, crf.init
+    is_newton = crf.second_order not in ("auto", False)
+    if is_newton and crf.objective != "log":
+        raise ValueError(
+            f"second_order=True requires objective='log'; {crf.objective!r} has no curvature "
+            "for Newton steps"
+        )
+    if has_beam and crf.objective != "log":
+        raise ValueError(
+            f"objective={crf.objective!r} needs all contexts; a beam requires objective='log'"
+        )
+    if not isinstance(init, str) and not is_linear(init):
+        raise TypeError(
+            f"init is of type {type(init).__name__}; expected 'auto', 'zero', 'linear', "
+            "'pseudo_likelihood' or a LinearCRF"
+        )
+    if is_linear(init) and crf.order == 0:
+        raise ValueError(
+            f"init={init!r} requires order=1 or higher; the linear model has weights for the "
+            "previous label"
+        )
+    if has_beam and init not in ("auto", "zero"):
+        raise ValueError(f"init={init!r} needs all contexts; a beam requires init='zero'")
+    is_warm = crf.warm_start and getattr(crf, "init_", None) is not None
+    if crf.monotonic_cst is not None and (is_warm or is_linear(init)):
+        raise ValueError(
+            "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
+            "or 'pseudo_likelihood'"
+        )
+    for name, is_supported, expected in (
+        ("order", crf.order > 0, "1 or higher"),
+        ("objective", crf.objective == "log", "'log'"),
+        ("init", crf.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
+        ("beam_width", crf.beam_width is None, "None"),
+        ("sampling", crf.sampling is not None, "'auto' or a number"),
+    ):
+        if crf.constant_transitions and not is_supported:
+            raise ValueError(
+                f"{name}={getattr(crf, name)!r} with constant_transitions=True; expected {expected}"
+            )

@@ -37,9 +37,12 @@ from treecrf.inputs.sequences import Description, LongSequences, Sequences
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,
     LabeledSequences,
+    Labeling,
     TrainingInput,
     count_held_out,
     no_known_examples,
+    note_unlabeled,
+    seed_of,
 )
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.partitions import (
@@ -88,36 +91,32 @@ def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -
 
 
 @dataclass(frozen=True)
-class Labeling:
+class PartReading:
     """How the parts of the data are read and labeled."""
 
-    estimator: Any  # BoostedSequenceClassifier
+    labeling: Labeling
     classes: np.ndarray
     described: Description
     is_weighted: bool  # whether any part has sample weights other than 1
 
 
 def label(
-    raw: RawData, is_empty: bool, allowed: Any, labeling: Labeling
+    raw: RawData, is_empty: bool, allowed: Any, reading: PartReading
 ) -> LabeledSequences | None:
     """Read a part with the schema of all parts, and check its labels; None if it is empty."""
     if is_empty:
         return None
     with named(raw.place):
-        estimator, classes = labeling.estimator, labeling.classes
-        sequences, raw = read_part(raw, labeling.described)
+        classes = reading.classes
+        sequences, raw = read_part(raw, reading.described)
         offsets, segmentation = sequences.offsets, raw.segmentation
         weights = None
-        if labeling.is_weighted:
+        if reading.is_weighted:
             weights = read_weights(raw.sample_weight, offsets, segmentation)
             weights = np.ones(offsets[-1]) if weights is None else weights
-        sequences = estimator._with_init_score(
-            sequences, raw.init_score, len(classes), segmentation
-        )
         labels = as_labels(raw.y, offsets, segmentation)
         masks = as_allowed(allowed, None, classes, offsets, segmentation)
-        codes, candidates = estimator._checked_codes(labels, classes, offsets, masks)
-    return LabeledSequences(sequences, codes, masks, candidates, weights)
+        return reading.labeling.checked(raw, sequences, labels, classes, masks, weights)
 
 
 class Unknown(NamedTuple):
@@ -130,25 +129,25 @@ class Unknown(NamedTuple):
 
 
 def select_useful(
-    data: LabeledSequences, labeling: Labeling, unknown: Unknown
+    data: LabeledSequences, reading: PartReading, unknown: Unknown
 ) -> LabeledSequences | None:
     """Return the sequences that training uses, in the direction of the chain; None without any.
 
     ``unknown`` describes all parts, so that all parts are treated alike.
     """
-    estimator = labeling.estimator
+    labeling = reading.labeling
     if unknown.n_partial and data.candidates is None:
-        known = np.eye(len(labeling.classes), dtype=bool)[data.codes]
+        known = np.eye(len(reading.classes), dtype=bool)[data.codes]
         data = replace(data, candidates=known)
     data = take_some(data, data.have_weight() & data.are_informative())
     if data is None:
         return None
     if unknown.n_uninformative and not unknown.n_left:
         data = replace(data, candidates=None)
-    if estimator._is_backward():
+    if labeling.is_backward:
         data = data.reversed()
-    if estimator._trains_on_known_examples:
-        data = data.with_known_examples(estimator.order)
+    if labeling.uses_known_examples:
+        data = data.with_known_examples(labeling.order)
     return take_some(data, data.have_weight())
 
 
@@ -196,13 +195,13 @@ class LabeledParts:
         cls,
         raws: Partitions,
         parts: list[PartDescription | None],
-        labeling: Labeling,
+        reading: PartReading,
         allowed: Sequence[Any] | None = None,
     ) -> LabeledParts:
         """Read described parts, and select the sequences that training uses."""
         is_empty = [part is None for part in parts]
         allowed = PerPartition(allowed or [None] * raws.n_parts)
-        labeled = raws.derive(label, PerPartition(is_empty), allowed, labeling).persisted()
+        labeled = raws.derive(label, PerPartition(is_empty), allowed, reading).persisted()
         present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(_examined), strict=True)
         unknown = Unknown(*np.sum(examined, axis=0))
@@ -210,13 +209,13 @@ class LabeledParts:
             raise ValueError(NO_KNOWN_LABELS)
         if unknown.n_partial:
             # Not all examples of these sequences may be used.
-            lengths = PartitionsView(present, select_useful, labeling, unknown).map(_lengths)
+            lengths = PartitionsView(present, select_useful, reading, unknown).map(_lengths)
         chosen = [len(of_part) > 0 for of_part in lengths]
         if not any(chosen):
-            raise ValueError(no_known_examples(labeling.estimator.order))
-        useful = PartitionsView(present, select_useful, labeling, unknown, chosen=chosen)
-        selected = cls(useful, labeling.described, [n for n in lengths if len(n)])
-        if selected.described.n_sequences == labeling.described.n_sequences:
+            raise ValueError(no_known_examples(reading.labeling.order))
+        useful = PartitionsView(present, select_useful, reading, unknown, chosen=chosen)
+        selected = cls(useful, reading.described, [n for n in lengths if len(n)])
+        if selected.described.n_sequences == reading.described.n_sequences:
             return selected
         return selected.with_used_categories()
 
@@ -343,21 +342,21 @@ def read_partitions(
     earlier = estimator._earlier_fit() if estimator.warm_start else {}
     schema = estimator._required_schema(earlier)
     parts = describe(raws, estimator.categorical_features, schema)
-    described, seed = merged(parts, schema), estimator._seed_of(earlier)
+    described, seed = merged(parts, schema), seed_of(estimator.random_state, earlier)
     if schema is None:
         warn_of_columns(described, estimator.categorical_features)
     n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
-    estimator._note_unlabeled(n_unlabeled, described.n_positions)
+    note_unlabeled(estimator, n_unlabeled, described.n_positions)
     classes = earlier["classes_"] if earlier else merged_labels(parts)
-    settings, masks = (estimator._fitted_copy({}), classes), None if allowed is None else [allowed]
-    labeling = Labeling(*settings, described, _are_weighted(parts))
-    training, held_out = LabeledParts.read(raws, parts, labeling, masks), None
+    settings, masks = (estimator._labeling(), classes), None if allowed is None else [allowed]
+    reading = PartReading(*settings, described, _are_weighted(parts))
+    training, held_out = LabeledParts.read(raws, parts, reading, masks), None
     if validation is not None:
         of_training = schema or training.described.schema
         with named("validation data"):
             parts = describe(validation, None, of_training)
-            labeling = Labeling(*settings, merged(parts, of_training), _are_weighted(parts))
-            held_out = LabeledParts.read(validation, parts, labeling)
+            reading = PartReading(*settings, merged(parts, of_training), _are_weighted(parts))
+            held_out = LabeledParts.read(validation, parts, reading)
     elif estimator.early_stopping not in (False, "auto"):
         n_sequences = training.described.n_sequences
         marks = training.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))

@@ -147,8 +147,9 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
         [(2, 2), (3, 2)]
         """
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences = self._sequences(X, segmentation)
+        predictor = self._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups)
+        sequences = predictor.sequences(X, segmentation)
         matrix = self._matrix(sequences.without_empty())
         if segmentation.is_long:
             return matrix
@@ -182,19 +183,20 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> flat.matrix(["ab", "bba"]).shape
         (5, 2)
         """
-        sequences = self._sequences(X, self._segmentation(X, lengths, groups, may_be_empty=True))
+        predictor = self._predictor()
+        sequences = predictor.sequences(X, predictor.segmentation(X, lengths, groups))
         return self._matrix(sequences.without_empty())
 
     def _matrix(self, sequences: Sequences) -> sparse.csr_array:
         """Return the rows of sequences that are not empty."""
         if not sequences.n_positions:
             return sparse.csr_array((0, self.n_conjunctions_))
-        model, offsets = self._model, sequences.offsets
-        if self._trained_backward:
+        chain, offsets = self._predictor().chain, sequences.offsets
+        if chain.is_backward:
             sequences = sequences.reversed()
         with Threads(self.n_jobs) as threads:
-            matrix = model._forest.matrix(model._encoder.encode(sequences, threads), threads)
-        return matrix[reversed_positions(offsets)] if self._trained_backward else matrix
+            matrix = chain.forest.matrix(chain.encoder.encode(sequences, threads), threads)
+        return matrix[reversed_positions(offsets)] if chain.is_backward else matrix
 
     def attributes(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
@@ -227,7 +229,7 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         """
         rows = self.transform(X, lengths=lengths, groups=groups)
         names = self.get_feature_names_out()
-        if self._segmentation(X, lengths, groups).is_long:
+        if self._predictor().segmentation(X, lengths, groups, False).is_long:
             return _named(rows, names)
         return [_named(rows_of_one, names) for rows_of_one in rows]
 
@@ -422,7 +424,8 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
         (5, 2)
         """
-        sequences = self._sequences(X, self._segmentation(X, lengths, groups, may_be_empty=True))
+        predictor = self._predictor()
+        sequences = predictor.sequences(X, predictor.segmentation(X, lengths, groups))
         matrix, flat = self._matrix(sequences.without_empty()), self._flat
         np.savez_compressed(
             file,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 import sys
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,26 +16,24 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.window import (
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
 )
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.classifier import PREDICTION_PARAMETERS, SequenceClassifier
 from treecrf.learners.flat.export import FlatExports, FlatTables
 from treecrf.learners.flat.forest import NOTHING, FlatForest, Pruned, prune
 from treecrf.learners.future.memm import FutureFeatureMEMM
+from treecrf.learners.learner import names_in
 from treecrf.learners.linear.attributes import SOURCES
-from treecrf.learners.stream import Stream
 from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions
 from treecrf.utils.validation import Interval, StrOptions
-
-# Parameters of prediction, which can be set after training.
-PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
 # Models that can be flattened, by the names in saved models.
 FLATTENABLE: dict[str, type[BoostedSequenceClassifier]] = {
@@ -49,11 +48,7 @@ FLATTENABLE: dict[str, type[BoostedSequenceClassifier]] = {
 }
 
 
-def _of_predictor(name: str) -> property:
-    """Make a method that calls the flattened model, whose class knows how to predict."""
-    return property(lambda self: getattr(self._predictor(), name))
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
     """A boosted model as weighted conjunctions of window tests.
 
@@ -140,20 +135,11 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        *,
-        decoding: Decoding = "marginal",
-        beam_width: int | None = None,
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        n_jobs: int | None = None,
-    ):
-        self.decoding = decoding
-        self.beam_width = beam_width
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.n_jobs = n_jobs
+    decoding: Decoding = "marginal"
+    beam_width: int | None = None
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    n_jobs: int | None = None
 
     def __sklearn_clone__(self) -> FlatModel:
         return copy.copy(self)
@@ -187,13 +173,13 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         self._model = copy.copy(model)
         self._model._forest = FlatForest(forest, model._encoder)
         self._tables = FlatTables(
-            self._flat, model._encoder, model.classes_, self._trained_backward
+            self._flat, model._encoder, model.classes_, model._direction == "right-to-left"
         )
         self._columns, self._n_unlabeled = model._columns, model._n_unlabeled
         self.pruned_ = pruned
         self.classes_, self.n_features_in_ = model.classes_, model.n_features_in_
         self.n_conjunctions_, self.n_weights_ = len(self._flat), len(self._flat.weights)
-        vars(self).update(self._feature_names(model._encoder.names))
+        vars(self).update(names_in(model._encoder.names))
         return self
 
     @property
@@ -202,31 +188,18 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
 
     # Prediction
 
-    def _predictor(self) -> BoostedSequenceClassifier:
+    def _chain(self) -> ForestChain:
+        return self._updated()._chain()
+
+    def _updated(self) -> BoostedSequenceClassifier:
         """Return the wrapped model, with the current parameters of this one.
 
         A shallow copy, because clones of a flat model share the wrapped model.
         """
-        predictor = copy.copy(self._model)
-        names = vars(predictor).keys() & PREDICTION_PARAMETERS
-        vars(predictor).update({name: getattr(self, name) for name in names})
-        return predictor
-
-    _schema = property(lambda self: self._model._schema)
-    _trained_order = property(lambda self: self._model._trained_order)
-    _trained_backward = property(lambda self: self._model._trained_backward)
-    _reach = _of_predictor("_reach")
-    _scores_of = _of_predictor("_scores_of")
-    _labels = _of_predictor("_labels")
-    _decoded = _of_predictor("_decoded")
-    _lattice_of = _of_predictor("_lattice_of")
-    _constrained = _of_predictor("_constrained")
-    _log_likelihoods = _of_predictor("_log_likelihoods")
-
-    def stream(self, lag: int = 0) -> Stream:
-        """Label a sequence online; see `TreeCRF.stream`."""
-        check_is_fitted(self, "classes_")
-        return self._predictor().stream(lag)
+        updated = copy.copy(self._model)
+        names = vars(updated).keys() & set(PREDICTION_PARAMETERS)
+        vars(updated).update({name: getattr(self, name) for name in names})
+        return updated
 
     def _as_attributes(self) -> FlatAttributes:
         """Return the source of attributes for linear learners."""
@@ -311,7 +284,7 @@ class FlatAttributes:
     @property
     def schema(self) -> InputSchema:
         """Description of the training data, which all other data must match."""
-        return self.flat._schema
+        return self.flat._model._encoder.schema
 
     @property
     def n_attributes(self) -> int:
@@ -328,7 +301,7 @@ class FlatAttributes:
 
     def reach(self) -> tuple[int, int]:
         """Return the number of positions to the left and to the right that attributes depend on."""
-        return self.flat._reach()
+        return self.flat._chain().reach()
 
     def names_at(self, offset: int) -> list[str]:
         """Return the names of the conjunctions; the only offset is 0."""
@@ -340,8 +313,8 @@ class FlatAttributes:
         They fit if the flat model has the same labels, reads from left to right, has order 0 or 1
         and no linear start.
         """
-        flat = self.flat
-        if flat._trained_order > 1 or flat._trained_backward or flat._model._start is not None:
+        flat, chain = self.flat, self.flat._predictor().chain
+        if chain.order > 1 or chain.is_backward or chain.start is not None:
             return None
         return flat.weights() if np.array_equal(flat.classes_, classes) else None
 
@@ -398,6 +371,6 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
         wrapped = type(model.estimator_).__name__
         raise TypeError(f"model is a {kind} around {wrapped}; expected a model of boosted trees")
     parameters = model.get_params(deep=False)
-    names = parameters.keys() & PREDICTION_PARAMETERS
+    names = parameters.keys() & set(PREDICTION_PARAMETERS)
     flat = FlatModel(**{name: parameters[name] for name in names})
     return flat._adopt(model, model._forest, NOTHING)

@@ -205,12 +205,10 @@ class FutureEncoder(Encoder):
         return values | {"n_future_bins": self.n_bins, "features": features}, arrays
 
     @classmethod
-    def from_state(
-        cls, values: dict, arrays: dict[str, np.ndarray], n_labels: int
-    ) -> FutureEncoder:
+    def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FutureEncoder:
         """Restore an object from its `state`; raises ValueError if the state is invalid."""
         base = Encoder.from_state(values, arrays)
-        n_bins = values["n_future_bins"]
+        n_bins, n_labels = values["n_future_bins"], len(arrays["classes"])
         checks.check_counts(n_bins)
         checks.require(2 <= n_bins <= MAX_CODES, "bins")
         features = [

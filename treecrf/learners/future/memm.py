@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.loop import report_to
 from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.spec import Trained
-from treecrf.learners.chain_model import of_each
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (
     DIRECTIONS,
@@ -25,6 +24,7 @@ from treecrf.learners.future.features import (
     future_features,
 )
 from treecrf.learners.future.training import AlternatingTraining
+from treecrf.learners.predictor import of_each
 from treecrf.learners.training_data import FitArguments
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
@@ -48,6 +48,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)
 
 
 @documented_as(TreeMEMM, without=["evals_result_"])
+@dataclass(kw_only=True, eq=False, repr=False)
 class FutureFeatureMEMM(LocalClassifier):
     """Maximum-entropy Markov model that discovers features of the positions ahead.
 
@@ -188,89 +189,47 @@ class FutureFeatureMEMM(LocalClassifier):
     sampling = None
     max_examples = None
 
-    def _supports_parts(self) -> bool:
-        return False
+    _takes_parts = False
+    _encoder_class: ClassVar[type[Encoder]] = FutureEncoder
 
-    def __init__(
-        self,
-        *,
-        order: int = 1,
-        window: Window = 0,
-        bag_size: Literal["auto", "to_end"] | int = "auto",
-        bag_direction: Literal["future", "past", "both"] = "future",
-        max_future_features: int = 10,
-        initial_score: float = -5.0,
-        initial_effect: float = 0.2,
-        n_bins: int = 20,
-        multiclass: Literal["all", "best", "shared"] = "all",
-        max_iter: int = 500,
-        max_leaf_nodes: int = 20,
-        max_depth: int | None = None,
-        l2_regularization: float = 40.0,
-        learning_rate: float = 1.0,
-        second_order: bool = False,
-        instance_max_iter: int = 20,
-        instance_max_leaf_nodes: int = 20,
-        instance_l2_regularization: float = 100.0,
-        min_gain: float = 0.0,
-        min_samples_leaf: int = 1,
-        max_features: float = 1.0,
-        subsample: float = 1.0,
-        max_bins: int = 255,
-        missing: Missing = "weighting",
-        categorical_features: CategoricalFeatures = "from_dtype",
-        decoding: LocalDecoding = "marginal",
-        beam_width: int = 10,
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-4,
-        refit: bool = False,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.order = order
-        self.window = window
-        self.bag_size = bag_size
-        self.bag_direction = bag_direction
-        self.max_future_features = max_future_features
-        self.initial_score = initial_score
-        self.initial_effect = initial_effect
-        self.n_bins = n_bins
-        self.multiclass = multiclass
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.l2_regularization = l2_regularization
-        self.learning_rate = learning_rate
-        self.second_order = second_order
-        self.instance_max_iter = instance_max_iter
-        self.instance_max_leaf_nodes = instance_max_leaf_nodes
-        self.instance_l2_regularization = instance_l2_regularization
-        self.min_gain = min_gain
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.subsample = subsample
-        self.max_bins = max_bins
-        self.missing = missing
-        self.categorical_features = categorical_features
-        self.decoding = decoding
-        self.beam_width = beam_width
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.refit = refit
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    order: int = 1
+    window: Window = 0
+    bag_size: Literal["auto", "to_end"] | int = "auto"
+    bag_direction: Literal["future", "past", "both"] = "future"
+    max_future_features: int = 10
+    initial_score: float = -5.0
+    initial_effect: float = 0.2
+    n_bins: int = 20
+    multiclass: Literal["all", "best", "shared"] = "all"
+    max_iter: int = 500
+    max_leaf_nodes: int = 20
+    max_depth: int | None = None
+    l2_regularization: float = 40.0
+    learning_rate: float = 1.0
+    second_order: bool = False
+    instance_max_iter: int = 20
+    instance_max_leaf_nodes: int = 20
+    instance_l2_regularization: float = 100.0
+    min_gain: float = 0.0
+    min_samples_leaf: int = 1
+    max_features: float = 1.0
+    subsample: float = 1.0
+    max_bins: int = 255
+    missing: Missing = "weighting"
+    categorical_features: CategoricalFeatures = "from_dtype"
+    decoding: LocalDecoding = "marginal"
+    beam_width: int = 10
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    early_stopping: bool = True
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    tol: float = 1e-4
+    refit: bool = False
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def _train(self, arguments: FitArguments) -> dict:
         if arguments.eval_sets:
@@ -340,8 +299,9 @@ class FutureFeatureMEMM(LocalClassifier):
         >>> [values.ndim for values in memm.future_values(["aab", "b"])]
         [3, 3]
         """
-        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
-        sequences, _ = self._read(X, segmentation=segmentation)
+        predictor = self._predictor()
+        segmentation = predictor.segmentation(X, lengths, groups)
+        sequences, _ = predictor.read(X, segmentation)
         empty = np.zeros((0, len(self._encoder.features), 2))
         return segmentation.join(of_each(sequences, self._future_values, empty), empty)
 
@@ -359,6 +319,3 @@ class FutureFeatureMEMM(LocalClassifier):
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
         names = {field.name for field in fields(SearchSettings)} - {"sizes"}
         return SearchSettings(sizes, **{name: getattr(self, name) for name in names})
-
-    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        return FutureEncoder.from_state(values, arrays, len(self.classes_))

@@ -166,7 +166,7 @@ class FutureFeatures(
         [3, 1]
         """
         check_is_fitted(self)
-        segmentation = self.estimator_._segmentation(X, lengths, groups)
+        segmentation = self.estimator_._predictor().segmentation(X, lengths, groups, False)
         X = X if segmentation.is_long else list(X)
         joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
         joined = joined[..., 1] if segmentation.is_long else [values[..., 1] for values in joined]

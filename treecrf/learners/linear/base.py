@@ -13,21 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
-from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping
-from treecrf.learners.learner import SequenceLearner
-from treecrf.learners.linear._compiled import CompiledModel
+from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.compiled import compiled
-from treecrf.learners.linear.scores import (
-    AttributeMatrix,
-    LinearScores,
-    RowsLattice,
-    StateLattice,
-)
+from treecrf.learners.linear.chain import LinearChain
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
 from treecrf.learners.parameters import Needs
@@ -68,6 +61,7 @@ class LinearSequenceClassifier(SequenceLearner):
 
     # Each label depends on the previous one.
     order = 1
+    _needs_all_labels = True
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
     # Whether trees start from its scores: numbers are standardized, and weights need not converge.
@@ -108,7 +102,7 @@ class LinearSequenceClassifier(SequenceLearner):
             if not are_weights(weights.vector):
                 raise ValueError("the weights are not finite; standardize the features")
             schema = attributes.schema
-            return self._feature_names(schema.names) | results | {
+            return names_in(schema.names) | results | {
                 "classes_": classes,
                 "n_features_in_": schema.n_features,
                 "_n_unlabeled": n_unlabeled,
@@ -199,54 +193,15 @@ class LinearSequenceClassifier(SequenceLearner):
             scores, data.codes, classes, constraints, weights, data.weights, data.candidates
         )
 
-    # Scores
-
-    @property
-    def _schema(self) -> InputSchema:
-        return self._attributes.schema
-
-    @property
-    def _trained_order(self) -> int:
-        return self.order
-
-    def _reach(self) -> tuple[int, int]:
-        if not hasattr(self._attributes, "reach"):
-            raise TypeError(
-                f"the window of {type(self._attributes).__name__} is unknown; expected the "
-                "attributes of a window"
-            )
-        return self._attributes.reach()
-
-    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)
-        return self._linear_scores(sequences, threads).scores(self._weights)
-
-    def _compile(self) -> CompiledModel | None:
-        model = self._attributes, self._weights
-        n_labels, ignored = len(self.classes_), self._columns.names
-        return compiled(self._schema, n_labels, self.order, None, model, ignored)
-
-    def _quick_lattice(self, X: list) -> Lattice | RowsLattice | None:
-        if self.transitions is not None:
-            return super()._quick_lattice(X)
-        compiled = self._compiled_form()
-        found = None if compiled is None else compiled.rows(X)
-        return None if found is None else RowsLattice(*found, self._weights.transitions)
-
-    def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
-        layout = self._weights.layout
-        table = AttributeMatrix.of(self._attributes, sequences)
-        return LinearScores(table, layout.n_labels, layout.transition_features, threads)
-
-    def _lattice_of(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice | StateLattice:
-        if constraints.is_free and not self._weights.layout.transition_features:
-            return StateLattice(self._linear_scores(sequences, threads), self._weights)
-        return super()._lattice_of(sequences, constraints, threads)
-
-    def _n_scores(self) -> int:
-        return 0  # lattices of rows compute their scores in parts
+    def _chain(self) -> LinearChain:
+        return LinearChain(
+            schema=self._attributes.schema,
+            classes=self.classes_,
+            order=self.order,
+            transitions=self.transitions,
+            attributes=self._attributes,
+            weights=self._weights,
+        )
 
     # Inspection
 
@@ -364,7 +319,7 @@ class LinearSequenceClassifier(SequenceLearner):
             checks.check_result(value)
             setattr(self, name, value)
         self.n_features_in_ = attributes.schema.n_features
-        vars(self).update(self._feature_names(attributes.schema.names))
+        vars(self).update(names_in(attributes.schema.names))
         if not isinstance(attributes, WindowAttributes):
             self.attributes = attributes
         return self

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,16 +20,17 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import rows_of_positions, widest
-from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.evaluation import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.lbfgs import descend
 from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood, StateLikelihood
+from treecrf.learners.linear.scores import linear_scores
 from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
 from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
 from treecrf.learners.linear.weights import Weights
+from treecrf.learners.predictor import best_codes
 from treecrf.learners.training_data import TrainingInput, hold_out
 from treecrf.utils import checks
 from treecrf.utils.exact import rounded_leaves
@@ -48,6 +50,7 @@ from treecrf.utils.validation import Interval, StrOptions
 from treecrf.utils.warn import warn
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearCRF(LinearSequenceClassifier):
     """Log-linear conditional random field.
 
@@ -222,6 +225,7 @@ class LinearCRF(LinearSequenceClassifier):
     ("symbol[0] is 'a'", 'v')
     """
 
+    _needs_all_labels = False
     _results: ClassVar[tuple[str, ...]] = ("n_iter_", "loss_", "train_score_", "validation_score_")
 
     _parameter_constraints: ClassVar[dict] = {
@@ -236,60 +240,31 @@ class LinearCRF(LinearSequenceClassifier):
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        *,
-        window: Window = 0,
-        attributes: Any = None,
-        transition_features: bool = False,
-        all_possible_states: bool = True,
-        objective: ObjectiveLike = "log",
-        l2_regularization: float = 1.0,
-        l1_regularization: float = 0.0,
-        solver: Literal["lbfgs", "sgd"] = "lbfgs",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        min_count: int = 1,
-        missing: Literal["indicator", "impute"] = "indicator",
-        categorical_features: CategoricalFeatures = "from_dtype",
-        decoding: Decoding = "marginal",
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        scoring: Scoring = "loss",
-        warm_start: bool = False,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.window = window
-        self.attributes = attributes
-        self.transition_features = transition_features
-        self.all_possible_states = all_possible_states
-        self.objective = objective
-        self.l2_regularization = l2_regularization
-        self.l1_regularization = l1_regularization
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_count = min_count
-        self.missing = missing
-        self.categorical_features = categorical_features
-        self.decoding = decoding
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    window: Window = 0
+    attributes: Any = None
+    transition_features: bool = False
+    all_possible_states: bool = True
+    objective: ObjectiveLike = "log"
+    l2_regularization: float = 1.0
+    l1_regularization: float = 0.0
+    solver: Literal["lbfgs", "sgd"] = "lbfgs"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    min_count: int = 1
+    missing: Literal["indicator", "impute"] = "indicator"
+    categorical_features: CategoricalFeatures = "from_dtype"
+    decoding: Decoding = "marginal"
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    scoring: Scoring = "loss"
+    warm_start: bool = False
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
@@ -331,9 +306,6 @@ class LinearCRF(LinearSequenceClassifier):
                     "not support it"
                 )
 
-    def _check_unknown(self, labels: Labels) -> None:
-        pass
-
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
@@ -355,7 +327,7 @@ class LinearCRF(LinearSequenceClassifier):
         metric = metric_of(scoring, true, data.classes)
         predict = Lattice.marginals
         if scoring != NEG_LOG_LOSS:
-            predict = self._fitted_copy({"classes_": data.classes})._best_codes
+            predict = partial(best_codes, self.decoding, self.cost_matrix, data.classes)
         return lambda weights: metric(predict(data.lattice(weights)))
 
     def _likelihood(self, data: TrainingData, name: str | None = None) -> Likelihood:
@@ -435,7 +407,8 @@ class LinearCRF(LinearSequenceClassifier):
         The latter have shape (n_labels + 1, n_labels), with a last row for first positions. Scores
         of labels are rounded to multiples of ``LEAF_UNIT``.
         """
-        linear, weights = self._linear_scores(sequences, threads), self._weights
+        weights = self._weights
+        linear = linear_scores(self._attributes, weights, sequences, threads)
         table, state = linear.table, np.empty((weights.layout.n_labels, sequences.n_positions))
 
         def fill(part: tuple[int, int]) -> None:

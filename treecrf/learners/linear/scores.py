@@ -216,6 +216,14 @@ class LinearScores:
         )
 
 
+def linear_scores(
+    attributes: Attributes, weights: Weights, sequences: Sequences, threads: Threads
+) -> LinearScores:
+    """Return the scores of sequences as a function of weights of the same layout."""
+    layout, table = weights.layout, AttributeMatrix.of(attributes, sequences)
+    return LinearScores(table, layout.n_labels, layout.transition_features, threads)
+
+
 def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Compute the scores of pairs of labels, given those of labels, (n_positions, n_labels)."""
     n_labels, starts = rows.shape[1], offsets[:-1]

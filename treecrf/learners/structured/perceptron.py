@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -29,6 +30,7 @@ from treecrf.utils.validation import Interval, documented_as
 
 
 @documented_as(LinearCRF, without=["loss_", "train_score_", "validation_score_"])
+@dataclass(kw_only=True, eq=False, repr=False)
 class StructuredPerceptron(LinearSequenceClassifier):
     """Averaged structured perceptron.
 
@@ -119,50 +121,26 @@ class StructuredPerceptron(LinearSequenceClassifier):
     }
     _results: ClassVar[tuple[str, ...]] = ("n_iter_", "train_accuracy_", "validation_accuracy_")
 
-    def __init__(
-        self,
-        *,
-        window: Window = 0,
-        attributes: Any = None,
-        transition_features: bool = False,
-        max_iter: int = 10,
-        average: bool = True,
-        shuffle: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        min_count: int = 1,
-        missing: Literal["indicator", "impute"] = "indicator",
-        categorical_features: CategoricalFeatures = "from_dtype",
-        decoding: Decoding = "viterbi",
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        class_weight: ClassWeight = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.window = window
-        self.attributes = attributes
-        self.transition_features = transition_features
-        self.max_iter = max_iter
-        self.average = average
-        self.shuffle = shuffle
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.min_count = min_count
-        self.missing = missing
-        self.categorical_features = categorical_features
-        self.decoding = decoding
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    window: Window = 0
+    attributes: Any = None
+    transition_features: bool = False
+    max_iter: int = 10
+    average: bool = True
+    shuffle: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    min_count: int = 1
+    missing: Literal["indicator", "impute"] = "indicator"
+    categorical_features: CategoricalFeatures = "from_dtype"
+    decoding: Decoding = "viterbi"
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    class_weight: ClassWeight = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run

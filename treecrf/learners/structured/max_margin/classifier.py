@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,10 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.linear._compiled import CompiledModel
+from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.chain import LinearChain
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.scores import AttributeMatrix, StateLattice, scores_of_rows
+from treecrf.learners.linear.scores import AttributeMatrix, scores_of_rows
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.parameters import Needs
@@ -42,7 +44,29 @@ from treecrf.utils.validation import Interval, StrOptions, documented_as
 from treecrf.utils.warn import warn
 
 
+@dataclass(kw_only=True)
+class KernelChain(LinearChain):
+    """Sums of a kernel over training positions, and linear scores of labels after labels."""
+
+    support: Support
+
+    def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
+        require_memory(len(self.classes), self.order, sequences.n_positions)
+        inputs = Inputs.of(AttributeMatrix.of(self.attributes, sequences))
+        rows = self.support.scores(inputs, threads)[inputs.indices]
+        return scores_of_rows(rows, self.weights.transitions, sequences.offsets)
+
+    def lattice(self, sequences: Sequences, constraints: Constraints, threads: Threads) -> Lattice:
+        """Make a lattice of the scores of checked sequences under constraints."""
+        return FittedChain.lattice(self, sequences, constraints, threads)
+
+    def compiled(self, ignored: set[str]) -> None:
+        """Return None: there is no form for short sequences."""
+
+
 @documented_as(LinearCRF, without=["loss_", "train_score_", "validation_score_"])
+@dataclass(kw_only=True, eq=False, repr=False)
 class StructuredSVM(LinearSequenceClassifier):
     r"""Support vector machine for label sequences.
 
@@ -193,54 +217,28 @@ class StructuredSVM(LinearSequenceClassifier):
     _fitted: ClassVar[tuple[str, ...]] = (*LinearSequenceClassifier._fitted, "_support")
     _results: ClassVar[tuple[str, ...]] = ("n_iter_", "objective_", "dual_gap_")
 
-    def __init__(
-        self,
-        *,
-        window: Window = 0,
-        attributes: Any = None,
-        transition_features: bool = False,
-        C: float = 0.1,
-        kernel: Literal["linear", "poly", "rbf"] | Callable[..., Any] = "linear",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        max_iter: int = 1000,
-        tol: float = 1e-2,
-        average: bool = False,
-        cache_size: float = 2000,
-        min_count: int = 1,
-        missing: Literal["indicator", "impute"] = "indicator",
-        categorical_features: CategoricalFeatures = "from_dtype",
-        decoding: Decoding = "viterbi",
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.window = window
-        self.attributes = attributes
-        self.transition_features = transition_features
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.max_iter = max_iter
-        self.tol = tol
-        self.average = average
-        self.cache_size = cache_size
-        self.min_count = min_count
-        self.missing = missing
-        self.categorical_features = categorical_features
-        self.decoding = decoding
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    window: Window = 0
+    attributes: Any = None
+    transition_features: bool = False
+    C: float = 0.1
+    kernel: Literal["linear", "poly", "rbf"] | Callable[..., Any] = "linear"
+    gamma: Literal["scale", "auto"] | float = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    max_iter: int = 1000
+    tol: float = 1e-2
+    average: bool = False
+    cache_size: float = 2000
+    min_count: int = 1
+    missing: Literal["indicator", "impute"] = "indicator"
+    categorical_features: CategoricalFeatures = "from_dtype"
+    decoding: Decoding = "viterbi"
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     # Training
 
@@ -297,26 +295,9 @@ class StructuredSVM(LinearSequenceClassifier):
         kernel = Kernel(self.kernel, gamma_of(self.gamma, inputs), self.degree, self.coef0)
         return KernelProblem(data, costs, inputs, kernel, self.cache_size * 1e6)
 
-    # Scores
-
-    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        if self._support is None:
-            return super()._scores_of(sequences, threads)
-        require_memory(len(self.classes_), self.order, sequences.n_positions)
-        inputs = Inputs.of(AttributeMatrix.of(self._attributes, sequences))
-        rows = self._support.scores(inputs, threads)[inputs.indices]
-        return scores_of_rows(rows, self._weights.transitions, sequences.offsets)
-
-    def _lattice_of(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice | StateLattice:
-        if self._support is None:
-            return super()._lattice_of(sequences, constraints, threads)
-        scores = self._scores_of(sequences, threads)
-        return self._constrained(scores, sequences.offsets, constraints, threads)
-
-    def _compile(self) -> CompiledModel | None:
-        return super()._compile() if self._support is None else None
+    def _chain(self) -> LinearChain:
+        chain = super()._chain()
+        return chain if self._support is None else KernelChain(**vars(chain), support=self._support)
 
     # Saved models
 

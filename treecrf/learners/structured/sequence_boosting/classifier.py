@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -46,6 +47,7 @@ class ChosenFeature(NamedTuple):
 
 
 @documented_as(LinearCRF)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SequenceBoostingClassifier(LinearSequenceClassifier):
     r"""Boosting of label sequences.
 
@@ -167,54 +169,28 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         "n_iter_", "features_", "steps_", "bounds_", "loss_", "train_score_", "validation_score_",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        *,
-        window: Window = 0,
-        attributes: Any = None,
-        transition_features: bool = False,
-        max_iter: int = 1000,
-        bound: Literal["union", "sequence"] = "union",
-        line_search: bool = False,
-        max_step: float = 1.0,
-        piece_length: int | None = None,
-        tol: float = 1e-7,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 100,
-        min_count: int = 1,
-        missing: Literal["indicator", "impute"] = "indicator",
-        categorical_features: CategoricalFeatures = "from_dtype",
-        decoding: Decoding = "marginal",
-        cost_matrix: CostMatrix = None,
-        transitions: Transitions = None,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ):
-        self.window = window
-        self.attributes = attributes
-        self.transition_features = transition_features
-        self.max_iter = max_iter
-        self.bound = bound
-        self.line_search = line_search
-        self.max_step = max_step
-        self.piece_length = piece_length
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.min_count = min_count
-        self.missing = missing
-        self.categorical_features = categorical_features
-        self.decoding = decoding
-        self.cost_matrix = cost_matrix
-        self.transitions = transitions
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    window: Window = 0
+    attributes: Any = None
+    transition_features: bool = False
+    max_iter: int = 1000
+    bound: Literal["union", "sequence"] = "union"
+    line_search: bool = False
+    max_step: float = 1.0
+    piece_length: int | None = None
+    tol: float = 1e-7
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 100
+    min_count: int = 1
+    missing: Literal["indicator", "impute"] = "indicator"
+    categorical_features: CategoricalFeatures = "from_dtype"
+    decoding: Decoding = "marginal"
+    cost_matrix: CostMatrix = None
+    transitions: Transitions = None
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run

@@ -1,0 +1,192 @@
+"""Window classifiers around any estimator of rows: one row of numbers for each position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from treecrf.chains.beam_search import beam_search
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import previous_labels
+from treecrf.encoding.columns import Vocabulary, one_hot
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.chains import LocalChain, Scorer, require_table
+from treecrf.learners.training_data import LabeledSequences
+from treecrf.utils.threads import Threads
+
+# A probability of 0 from an estimator is replaced by this one.
+MIN_PROBABILITY = 1e-12
+# Number of rows that an estimator predicts in about the time that a call takes in addition.
+ROWS_OF_CALL = 500
+# Larger tables of windows stay sparse.
+MAX_DENSE_BYTES = 1 << 30
+
+
+@dataclass(kw_only=True)
+class RowChain(LocalChain):
+    """Probabilities of a fitted estimator of rows, see `WindowTable`."""
+
+    encoder: Encoder
+    estimator: Any
+    alternative: str  # advice for the case of too many contexts
+
+    def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
+        require_table(self, sequences)
+        n_labels, order = len(self.classes), self.order
+        scorer = self.scorer(sequences, threads)
+        every = np.arange(sequences.n_positions)
+        positions = positions_in_sequences(sequences.offsets)
+        lags = np.arange(order)[:, None]
+        scores = np.zeros((n_labels, sequences.n_positions, n_labels**order))
+        for context in range(n_labels**order):
+            labels = context // n_labels**lags % n_labels
+            previous = np.where(lags < positions, labels, n_labels).astype(np.uint8)
+            scores[:, :, context] = scorer(every, previous)[:, :, 0]
+        return scores
+
+    def reach(self) -> tuple[int, int]:
+        """Return the number of positions to the left and to the right that scores depend on."""
+        return self.encoder.reach
+
+    def scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
+        """Return the scores of the labels as a function of positions and their previous labels."""
+        table = WindowTable(self.encoder, len(self.classes))
+        windows = table.windows(sequences)
+
+        def scores(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
+            rows = table.rows(windows[positions], previous)
+            if hasattr(self.estimator, "predict_proba"):
+                p = self.estimator.predict_proba(rows).astype(np.float64)
+            else:
+                p = np.eye(len(self.classes))[self.estimator.predict(rows)]
+            log_p = np.log(np.maximum(p, MIN_PROBABILITY))
+            return np.ascontiguousarray(log_p.T)[:, :, None]
+
+        return scores
+
+    def scores_table(self, offsets: np.ndarray, n_contexts: int, width: int) -> bool:
+        """Return whether a search takes less time with the scores of all contexts in a table.
+
+        A table takes a call of the estimator for each context, and otherwise each step takes one.
+        """
+        n = int(offsets[-1])
+        longest = int(np.diff(offsets).max())
+        return n_contexts * (n + ROWS_OF_CALL) <= longest * ROWS_OF_CALL + n * width
+
+    def search_contexts(
+        self, sequences: Sequences, constraints: Constraints, width: int, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Search label sequences with the scores of only those contexts that occur."""
+        conditionals = self.conditionals(sequences, threads)
+
+        def step(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
+            log_p = conditionals(positions, previous)
+            constraints.forbid_given(log_p[:, :, None], previous, positions)
+            return log_p.T
+
+        return beam_search(step, sequences.offsets, len(self.classes), self.order, width)
+
+
+def fit_rows(
+    estimator: Any,
+    training: LabeledSequences,
+    classes: np.ndarray,
+    encoder: Encoder,
+    order: int,
+    is_weighted: bool,
+) -> Any:
+    """Fit a clone of an estimator to the rows of all positions whose labels are known."""
+    sequences, codes, weights = training.sequences, training.codes, training.weights
+    table = WindowTable(encoder, len(classes))
+    previous = previous_labels(codes, sequences.offsets, len(classes), order)
+    rows = table.rows(table.windows(sequences), previous)
+    if weights is not None:  # 0 at positions whose labels are unknown
+        known = np.flatnonzero(weights)
+        rows, codes, weights = rows[known], codes[known], weights[known]
+    options = {}
+    if is_weighted:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight is given, but {type(estimator).__name__}.fit does not "
+                "support it; expected an estimator that does, or no weights"
+            )
+        options = {"sample_weight": weights}
+    # An estimator that has not seen a label has no column for its probability.
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    if len(absent):
+        raise ValueError(
+            f"the label {classes[absent[0]].item()!r} occurs at no position whose label and "
+            "previous labels are known and whose weight is above 0; an estimator needs an "
+            "example of each label"
+        )
+    return clone(estimator).fit(rows, codes, **options)
+
+
+class WindowTable:
+    """A table with one row per position: the values of its window and its previous labels.
+
+    Categories and previous labels are one-hot encoded; numbers and booleans are unchanged. At
+    offsets outside the sequence all values are 0, and an indicator column for each offset marks
+    this. Missing numbers and booleans remain NaN, for estimators that support it. The columns of a
+    category that is missing or was unseen in training are all 0.
+    """
+
+    def __init__(self, encoder: Encoder, n_labels: int):
+        self.encoder = encoder  # defines the columns and the window
+        self.n_labels = n_labels
+
+    def windows(self, sequences: Sequences) -> sparse.csr_array:
+        """Make the windows of all positions, without previous labels."""
+        sequences = self.encoder.prepared(sequences)
+        values = sparse.vstack(
+            [self._values(piece) for _, _, piece in sequences.pieces()], format="csr"
+        )
+        nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
+        values = sparse.vstack([values, nothing], format="csr")
+        within, lengths = positions_in_sequences(sequences.offsets), np.diff(sequences.offsets)
+        ends = np.repeat(lengths, lengths)
+        positions = np.arange(sequences.n_positions)
+        left, right = self.encoder.window
+        blocks = []
+        for offset in range(-left, right + 1):
+            inside = (within + offset >= 0) & (within + offset < ends)
+            blocks.append(values[np.where(inside, positions + offset, len(positions))])
+            if offset:
+                blocks.append(sparse.csr_array((~inside)[:, None].astype(np.float32)))
+        return sparse.hstack(blocks, format="csr")
+
+    def _values(self, piece: Any) -> sparse.csr_array:
+        columns = self.encoder.columns
+        if piece.ndim == 1:
+            piece = Vocabulary(columns[0].values).column(piece)
+        if not columns.is_category.any():
+            # float32, unless the values need more precision.
+            return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
+        return one_hot(piece, np.where(columns.is_category, columns.sizes, -1))
+
+    def rows(self, windows: sparse.csr_array, previous: np.ndarray) -> Any:
+        """Append previous labels to windows; returns a dense array unless it would be too large.
+
+        ``previous`` is a uint8 array (order, n_rows) of the label at each lag, ``n_labels`` before
+        the start of the sequence.
+        """
+        order, (n, n_values) = len(previous), windows.shape
+        n_symbols = self.n_labels + 1
+        columns = previous.T + n_symbols * np.arange(order)
+        n_columns = n_values + n_symbols * order
+        if n * n_columns * windows.dtype.itemsize <= MAX_DENSE_BYTES:
+            table = np.zeros((n, n_columns), dtype=windows.dtype)
+            table[:, :n_values] = windows.toarray()
+            table[np.arange(n)[:, np.newaxis], n_values + columns] = 1
+            return table
+        ones, starts = np.ones(columns.size, dtype=windows.dtype), order * np.arange(n + 1)
+        labels = sparse.csr_array((ones, columns.ravel(), starts), (n, n_symbols * order))
+        return sparse.hstack([windows, labels], format="csr")
