@@ -5,11 +5,10 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from os import PathLike
-from typing import Any, ClassVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -35,6 +34,16 @@ from treecrf.utils.typing import (
     WeightsLike,
 )
 from treecrf.utils.validation import DocumentationLink, Interval, StrOptions
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """The class of scikit-learn, which has no types, for checkers of constructors."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    from sklearn.base import BaseEstimator
 
 # Parameters of prediction, which can be set after training.
 PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
