@@ -42,8 +42,6 @@ MIN_BLOCK, MAX_BLOCK = 50, 500
 WHOLE_ITERATIONS = 2
 COMPARED_ITERATIONS, MAX_COMPARED_ITERATIONS = 12, 28
 COMPARED_STRIDE, STRIDE = 4, 2
-# A score may still rise by this multiple of its rise in the second half of the iterations so far.
-POSSIBLE_RISE = 0.5
 # With the default parameters, nothing is random.
 SEED = 0
 
@@ -175,11 +173,11 @@ class Candidate:
         return max(self.scores)
 
     def possible(self, stopping: Stopping) -> float:
-        """Return the score that more iterations may reach."""
+        """Return the score that more iterations may reach: as much more as in the second half."""
         if stopping.is_reached(self.scores):
             return self.best
         latest, half = self.scores[-1], self.scores[len(self.scores) // 2]
-        return max(self.best, latest + POSSIBLE_RISE * (latest - half))
+        return max(self.best, latest + (latest - half))
 
 
 class Race:
