@@ -105,33 +105,18 @@ class WorkersLostError(RuntimeError):
     """Training has lost more workers than it can replace, or all of them."""
 
 
-class Pickled:
-    """Values that Dask does not search for futures, and copies as bytes."""
-
-    def __init__(self, values: Any):
-        self.data = pickle.dumps(values)
-
-    def load(self) -> Any:
-        """Return a new copy of the values."""
-        return pickle.loads(self.data)
-
-
-def load(pickled: Pickled) -> Any:
-    """Return the values; a separate task for values that several tasks need."""
-    return pickled.load()
-
-
-def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *parts: Any) -> Any:
+def call(function: bytes, versions: str | None, shared: Any, given: bytes, *parts: Any) -> Any:
     """Call a function of parts and arguments in a task, if the worker has the client's versions.
 
     All calls share the shared arguments, a list that may be pickled. The given ones are the
-    arguments of this call alone, in the places of those of type `PerPartition`.
+    arguments of this call alone, in the places of those of type `PerPartition`. Dask does not
+    search what is pickled for futures.
     """
     check_versions(versions)
-    own = iter(given.load())
-    common = shared.load() if isinstance(shared, Pickled) else shared
+    own = iter(pickle.loads(given))
+    common = pickle.loads(shared) if isinstance(shared, bytes) else shared
     arguments = [next(own) if isinstance(arg, PerPartition) else arg for arg in common]
-    return function.load()(*parts, *arguments)
+    return pickle.loads(function)(*parts, *arguments)
 
 
 def _name_of(function: Callable[..., Any], arguments: Sequence) -> str:
@@ -199,11 +184,11 @@ class Cluster:
             return []
         n, columns = len(parts), list(zip(*parts, strict=True))
         own = [arg.items for arg in arguments if isinstance(arg, PerPartition)]
-        given = [Pickled([items[i] for items in own]) for i in range(n)]
+        given = [pickle.dumps([items[i] for items in own]) for i in range(n)]
         shared = [PerPartition(()) if isinstance(a, PerPartition) else a for a in arguments]
-        name, common = _name_of(function, shared), Pickled(shared)
-        if len(common.data) * n > MANY_BYTES:
-            common = self._submit(f"arguments-{name}", load, common)
+        name, common = _name_of(function, shared), pickle.dumps(shared)
+        if len(common) * n > MANY_BYTES:
+            common = self._submit(f"arguments-{name}", pickle.loads, common)
         key = self._key(name)
         keys = [f"{key}-{i}" for i in range(n)]
         placed: AbstractContextManager = nullcontext()
@@ -213,7 +198,7 @@ class Cluster:
         with placed:
             futures = self.client.map(
                 call,
-                [Pickled(function)] * n,
+                [pickle.dumps(function)] * n,
                 [self.versions] * n,
                 [common] * n,
                 given,
@@ -235,10 +220,10 @@ class Cluster:
         return self._submit(
             _name_of(function, arguments),
             call,
-            Pickled(function),
+            pickle.dumps(function),
             self.versions,
-            Pickled(arguments),
-            Pickled(()),
+            pickle.dumps(arguments),
+            pickle.dumps(()),
             list(parts),
             workers=worker,
             allow_other_workers=worker is not None,
@@ -246,7 +231,7 @@ class Cluster:
 
     def submit_value(self, value: Any, name: str) -> Future:
         """Submit a task whose result is a value; unlike scattered data, it cannot get lost."""
-        return self._submit(name, load, Pickled(value))
+        return self._submit(name, pickle.loads, pickle.dumps(value))
 
     def submit_delayed(self, values: Sequence[Any]) -> list[Future]:
         """Submit delayed objects; futures are passed through."""

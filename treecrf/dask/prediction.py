@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from dask import delayed
+from distributed.protocol import pickle
 
-from treecrf.dask.cluster import PREFIX, Pickled, load
+from treecrf.dask.cluster import PREFIX
 from treecrf.dask.sources import (
     are_parts,
     files_of,
@@ -34,9 +35,9 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
     for name in options:
         if name not in names:
             raise TypeError(f"{method} has no argument {name!r}{closest_name(name, sorted(names))}")
-    pickled = Pickled(model)
-    token = hashlib.blake2b(pickled.data, digest_size=8).hexdigest()
-    task = delayed(load)(pickled, dask_key_name=f"{PREFIX}model-{token}")
+    pickled = pickle.dumps(model)
+    token = hashlib.blake2b(pickled, digest_size=8).hexdigest()
+    task = delayed(pickle.loads)(pickled, dask_key_name=f"{PREFIX}model-{token}")
     if are_parts(X):
         return [_of_part(part, task, method, options) for part in X]
     if is_bag(X):

@@ -18,7 +18,7 @@ import weakref
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, BinaryIO
@@ -271,17 +271,12 @@ class Table(ABC):
 
     @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns as record batches that are not empty."""
+        """Yield some columns as record batches, some of which may be empty."""
 
     def _take_schema(self, schema: Any) -> None:
         """Take the columns of a schema other than an index of pandas."""
         self.schema = schema
         self.names = [name for name in schema.names if not is_index(name)]
-
-
-def _with_rows(batches: Iterable[Any]) -> Iterator[Any]:
-    """Leave out empty batches."""
-    return (batch for batch in batches if batch.num_rows)
 
 
 class TableFile(Table):
@@ -312,7 +307,7 @@ class CsvFile(TableFile):
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of text; see `Table.batches`."""
         with naming(self.name), self._open(names) as reader:
-            yield from _with_rows(reader)
+            yield from reader
 
     def _read_names(self) -> None:
         n_bytes = 0  # of the first line
@@ -362,9 +357,7 @@ class ParquetFile(TableFile):
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
         with naming(self.name), self._open() as file:
-            yield from _with_rows(
-                file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
-            )
+            yield from file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
@@ -394,7 +387,7 @@ class ArrowTable(Table):
             batches = self._table.to_batches(columns=list(names), batch_size=BATCH_ROWS, **one)
         else:
             batches = self._table.select(list(names)).to_batches(max_chunksize=BATCH_ROWS)
-        return _with_rows(batches)
+        yield from batches
 
 
 def _copied(reader: Any, folder: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -217,6 +218,8 @@ class GroupBoundaries:
 
     def add(self, array: Any) -> list:
         """Add the groups of some rows, and return the groups that begin there."""
+        if not len(array):
+            return []
         try:
             values, indices = self._converter.categories(array)
         except self._converter.pa.ArrowNotImplementedError:
@@ -323,7 +326,8 @@ def open_tables(
         return raw.X
     files = [] if are_batches(raw.X) else find_files(raw.X)
     columns = other_columns(raw)
-    tables = [_open(path, options) for path in files] or [table_of_batches(raw.X, folder)]
+    tables: list[Table] = [table_file(Source(path), options) for path in files]
+    tables = tables or [table_of_batches(raw.X, folder)]
     first, group, others = tables[0], columns["groups"], columns.values()
     for table in tables[1:]:
         require_same_names(table.name, table.names, first.name, first.names)
@@ -362,14 +366,11 @@ def open_tables(
     return reader
 
 
-def _open(path: str, options: TableOptions) -> TableFile:
-    name = path.lower().removesuffix(".gz")
-    form = next(form for ending, form in FORMAT_OF_ENDING.items() if name.endswith(ending))
-    return table_file(Source(path), form, options)
-
-
-def table_file(source: Source, form: str, options: TableOptions) -> TableFile:
-    """Open a file of a form, one of ``FORMAT_OF_ENDING``."""
+def table_file(source: Source, options: TableOptions, form: str | None = None) -> TableFile:
+    """Open a file of a form, one of ``FORMAT_OF_ENDING``; by default, that of its ending."""
+    if form is None:
+        ending = os.path.splitext(source.path.lower().removesuffix(".gz"))[1]
+        form = FORMAT_OF_ENDING[ending]
     if form == "parquet":
         return ParquetFile(source)
     return CsvFile(source, options.separator or SEPARATORS[form], options.encoding)

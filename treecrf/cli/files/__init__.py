@@ -41,7 +41,7 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
     """Read sequences, and labels if the file has them, as a trained model requires."""
     name = reading.format or format_of(source)
     if name in TABLES:
-        data = read_table(table_file(source, name, reading), reading, model)
+        data = read_table(table_file(source, reading, name), reading, model)
     else:
         for option in ("label", "group", "drop", "category", "missing"):
             if getattr(reading, option) and (option, name) != ("label", "conllu"):
