@@ -41,7 +41,7 @@ def make_table(with_nulls=True):
 
 
 TABLE = make_table()
-ROWS = TABLE.drop_columns("doc")
+ROWS = TABLE.drop_columns(["doc", "tag"])
 
 
 def raw_of(X, y="tag", groups="doc", **arguments):
@@ -69,6 +69,7 @@ def read_all(found):
         lengths += part.segmentation.lengths.tolist()
         assert len(part.segmentation.lengths) == 1 or len(part.X) <= tables.MAX_PIECE_ROWS
     assert lengths == LENGTHS
+    assert [label for part in parts for label in part.y] == TABLE["tag"].to_pylist()
     return pa.concat_tables([part.X for part in parts])
 
 
@@ -104,7 +105,7 @@ def test_text_files(tmp_path, cuts):
     ]
     found = read_all(opened(paths)).to_pydict()
     expected = TABLE.to_pydict()
-    for name in ("tag", "flag", "word"):
+    for name in ("flag", "word"):
         assert found[name] == expected[name]
     for name in ("number", "whole", "weight"):
         values = np.array(expected[name], dtype=float)
@@ -120,15 +121,15 @@ def test_compressed_text_and_other_separators(tmp_path):
     assert table["x"].to_pylist()[1:] == [2.0, 3.0]
     renamed = path.rename(tmp_path / "table.csv.gz")
     options = TableOptions(missing=("-",), separator="\t")
-    assert opened(renamed, options).read(0).X.column_names == ["x", "tag"]
+    assert opened(renamed, options).read(0).X.column_names == ["x"]
 
 
 def test_types_of_text_are_those_of_all_files(tmp_path):
     (tmp_path / "1.csv").write_text("doc,x,k,tag\n1,true,1,7\n")
     (tmp_path / "2.csv").write_text("doc,x,k,tag\n2,maybe,2,8\n")
-    table = opened(tmp_path, TableOptions(category=("k",))).read(0).X
-    kinds = [str(table.schema.field(name).type) for name in ("x", "tag")]
-    assert kinds == ["string", "int64"]
+    piece = opened(tmp_path, TableOptions(category=("k",))).read(0)
+    table = piece.X
+    assert (str(table["x"].type), piece.y) == ("string", [7, 8])
     raw = raw_of(tmp_path)
     chosen = open_tables(raw, categorical_features=["k"]).read(0).X["k"].type
     assert chosen == table["k"].type == pa.dictionary(pa.int32(), pa.int64())
@@ -158,7 +159,7 @@ def test_columns_in_the_names_of_folders(tmp_path):
     found = opened(dataset.dataset(tmp_path, partitioning="hive"), y="word", groups="tag").read(0)
     tags = TABLE["tag"].to_pylist()
     assert sorted(found.segmentation.lengths) == sorted([tags.count("N"), tags.count("V")])
-    assert found.X.num_columns == TABLE.num_columns - 1
+    assert found.X.num_columns == TABLE.num_columns - 2
 
 
 def test_a_reader_is_copied_to_the_folder_and_leaves_nothing(tmp_path):
@@ -481,13 +482,14 @@ def test_a_full_disk_under_a_copy_of_batches(monkeypatch, tmp_path, code):
 def test_missing_values_and_labels_of_text_files(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("doc,word,x,tag\n1,a,1,N\nNA,,,\n01,NA,NA,NA\n")
-    X = opened(path).read(0).X
+    piece = opened(path).read(0)
+    X = piece.X
     assert X["word"].to_pylist() == ["a", None, "NA"]
     assert np.isnan(X["x"].to_numpy()).tolist() == [False, True, True]
-    assert X["tag"].to_pylist() == ["N", None, "NA"]
-    assert opened(path).read(0).segmentation.lengths.tolist() == [1, 1, 1]
+    assert piece.y == ["N", None, "NA"]
+    assert piece.segmentation.lengths.tolist() == [1, 1, 1]
     path.write_text("doc,x,tag\n1,1,1.0\n1,1,2.0\n")
-    assert opened(path).read(0).X["tag"].to_pylist() == ["1.0", "2.0"]
+    assert opened(path).read(0).y == ["1.0", "2.0"]
 
 
 def test_infinite_numbers_are_found_in_their_file(tmp_path):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -172,13 +173,14 @@ class TableReader:
         offsets = self.offsets[first : last + 1]
         start, stop = offsets[[0, -1]].tolist()
         rows, weight = self.rows(start, stop), None
+        labels = rows.column(self._columns["y"]).to_pylist()
         if "sample_weight" in self._columns:
             weight = rows.column(self._columns["sample_weight"]).to_numpy()
-            rows = rows.drop_columns(self._columns["sample_weight"])
+        rows = rows.drop_columns([name for name in self._columns.values() if name in self.names])
         self._refuse_infinite(rows, start)
         return RawData(
             rows,
-            self._columns["y"],
+            labels,
             Segmentation(np.diff(offsets)),
             weight,
             place=f"rows from {self.place_of(start)} to {self.place_of(stop - 1)}",
@@ -191,8 +193,7 @@ class TableReader:
             return f"{self.place_of(first + i)}, column {field.name!r}"
 
         for field in rows.schema:
-            is_floating = self._pa.types.is_floating(field.type)
-            if field.name in self._columns.values() or not is_floating:
+            if not self._pa.types.is_floating(field.type):
                 continue
             first = start
             for chunk in rows.column(field.name).chunks:
@@ -402,8 +403,9 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     if len(pieces) == 1:
         return pieces[0]
     table = import_pyarrow().concat_tables([piece.X for piece in pieces])
+    labels = list(chain.from_iterable(piece.y for piece in pieces))
     lengths = np.concatenate([piece.segmentation.lengths for piece in pieces])
     has_weights = pieces[0].sample_weight is not None
     weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
     cuts = Segmentation(lengths)
-    return replace(pieces[0], X=table, segmentation=cuts, sample_weight=weights)
+    return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights)
