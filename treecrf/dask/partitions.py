@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ FIXED_BYTES = 40
 EXAMPLE_BYTES = 64
 
 
+@dataclass(eq=False)
 class DaskPartitions:
     """Parts that are results of tasks.
 
@@ -45,21 +47,13 @@ class DaskPartitions:
     memory of the workers, each operation computes them again.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        n_parts: int,
-        submit: Callable[[], list[Future]],
-        keep: bool = True,
-        origins: Sequence[DaskPartitions] = (),  # from which the parts are computed
-    ):
-        self.cluster = cluster
-        self.n_parts = n_parts
-        self._submit = submit
-        self._keep = keep
-        self._origins = origins
-        self._futures: list[Future] | None = None
-        self._generation = -1
+    cluster: Cluster
+    n_parts: int
+    submit: Callable[[], list[Future]]  # submits the tasks of the parts
+    keep: bool = True
+    origins: Sequence[DaskPartitions] = ()  # from which the parts are computed
+    _futures: list[Future] | None = None
+    _generation: int = -1
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
@@ -103,8 +97,8 @@ class DaskPartitions:
         """Return the futures of the parts, which are submitted if necessary."""
         if self._futures is not None and self._generation == self.cluster.generation:
             return self._futures
-        futures = self._submit()
-        if self._keep:
+        futures = self.submit()
+        if self.keep:
             self._futures, self._generation = futures, self.cluster.generation
         return futures
 
@@ -116,7 +110,7 @@ class DaskPartitions:
         if self._futures is not None:
             released(self._futures)
         self._futures = None
-        for origin in self._origins:
+        for origin in self.origins:
             origin.release()
 
     def _calls(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Future]:

@@ -355,11 +355,11 @@ def _thresholds(
 # Categories as numbers
 
 
+@dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Symbols seen in training."""
 
-    def __init__(self, symbols: np.ndarray):
-        self.symbols = symbols  # strings or integers, sorted and distinct
+    symbols: np.ndarray  # strings or integers, sorted and distinct
 
     @classmethod
     def of(cls, sequences: Sequences) -> Vocabulary:

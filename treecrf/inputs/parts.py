@@ -246,6 +246,8 @@ def _distinct(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _merged_tables(parts: list[PartDescription]) -> InputSchema:
+    if len(parts) == 1 and parts[0].schema.n_features:
+        return parts[0].schema
     names, indices = _matched_columns(parts)
     n = len(indices[0]) if names is None else len(names)
     with_categories, with_numbers, are_numbers, are_booleans = np.zeros((4, n), dtype=bool)

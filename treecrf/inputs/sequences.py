@@ -242,12 +242,12 @@ class ListedSequences(Sequences):
         return {"items": [item[::-1] for item in self.items]}
 
 
+@dataclass(frozen=True, eq=False)
 class ColumnTable:
     """A table stored as columns of numbers, booleans, or codes; its rows are read as floats."""
 
-    def __init__(self, columns: Iterable[np.ndarray], is_category: np.ndarray):
-        self.columns = columns
-        self.is_category = is_category
+    columns: Iterable[np.ndarray]
+    is_category: np.ndarray
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         parts = [column[rows] for column in self.columns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -190,67 +190,67 @@ class TableReader:
         """Raise ValueError for an infinite number, with its file and row."""
 
         def where(i: int) -> str:
-            return f"{self.place_of(first + i)}, column {field.name!r}"
+            return f"{self.place_of(first + i)}, column {column.name!r}"
 
-        for field in rows.schema:
-            if not self._pa.types.is_floating(field.type):
+        for column in rows.schema:
+            if not self._pa.types.is_floating(column.type):
                 continue
             first = start
-            for chunk in rows.column(field.name).chunks:
+            for chunk in rows.column(column.name).chunks:
                 values = chunk.to_numpy(zero_copy_only=False)
                 refuse_infinite(values, where)
                 first += len(values)
 
 
+@dataclass(eq=False)
 class GroupBoundaries:
-    """The rows where the groups of a long table begin; ``place_of`` names a row in messages.
+    """The rows where the groups of a long table begin.
 
     Groups are kept as hashes, because there may be as many as half of the rows.
     """
 
-    def __init__(self, converter: ArrowConverter, name: str, place_of: Callable[[int], str]):
-        self.n_rows = 0
-        self._converter = converter
-        self._name = name
-        self._place_of = place_of
-        self._last: Any = None
-        self._starts = [np.zeros(0, dtype=np.int64)]
-        self._hashes = [np.zeros(0, dtype=np.int64)]
+    converter: ArrowConverter
+    name: str  # of the column
+    place_of: Callable[[int], str]  # names a row in messages
+    n_rows: int = 0
+    last: Any = None  # group
+    starts: list[np.ndarray] = field(default_factory=list)
+    hashes: list[np.ndarray] = field(default_factory=list)
 
     def add(self, array: Any) -> list:
         """Add the groups of some rows, and return the groups that begin there."""
         if not len(array):
             return []
         try:
-            values, indices = self._converter.categories(array)
-        except self._converter.pa.ArrowNotImplementedError:
+            values, indices = self.converter.categories(array)
+        except self.converter.pa.ArrowNotImplementedError:
             raise TypeError(
-                f"{self._place_of(self.n_rows)}, column {self._name!r}: groups are of type "
+                f"{self.place_of(self.n_rows)}, column {self.name!r}: groups are of type "
                 f"{array.type}; expected strings, numbers, dates or times"
             ) from None
         missing = indices < 0
         if any(value != value for value in values):
             missing |= np.isin(indices, [i for i, value in enumerate(values) if value != value])
         if missing.any():
-            place = self._place_of(self.n_rows + int(np.argmax(missing)))
-            raise ValueError(f"{place}, column {self._name!r}: the group is missing")
+            place = self.place_of(self.n_rows + int(np.argmax(missing)))
+            raise ValueError(f"{place}, column {self.name!r}: the group is missing")
         begins = np.flatnonzero(np.diff(indices, prepend=-1))
-        if len(begins) and self.n_rows and values[indices[0]] == self._last:
+        if len(begins) and self.n_rows and values[indices[0]] == self.last:
             begins = begins[1:]
         hashes = np.fromiter(map(hash, values), np.int64, len(values))
-        self._starts.append(begins + self.n_rows)
-        self._hashes.append(hashes[indices[begins]])
-        self._last = values[indices[-1]]
+        self.starts.append(begins + self.n_rows)
+        self.hashes.append(hashes[indices[begins]])
+        self.last = values[indices[-1]]
         self.n_rows += len(indices)
         return [values[i] for i in indices[begins].tolist()]
 
     def offsets(self) -> np.ndarray:
         """Return the starts of all groups, and the number of rows; int64."""
-        return np.append(np.concatenate(self._starts), self.n_rows)
+        return np.append(np.concatenate(self.starts), self.n_rows)
 
     def check(self, group_at: Callable[[int], Any]) -> None:
         """Raise ValueError if a group comes back; ``group_at`` returns the group of a row."""
-        hashes, starts = np.concatenate(self._hashes), np.concatenate(self._starts)
+        hashes, starts = np.concatenate(self.hashes), np.concatenate(self.starts)
         order = np.argsort(hashes, kind="stable")
         again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
         for i in again:
@@ -258,11 +258,11 @@ class GroupBoundaries:
             for j in np.flatnonzero(hashes[:i] == hashes[i]):
                 # Different groups hardly ever have the same hash.
                 if group_at(int(starts[j])) == group:
-                    first, second = (self._place_of(int(starts[k])) for k in (j, i))
+                    first, second = (self.place_of(int(starts[k])) for k in (j, i))
                     raise ValueError(
                         f"group {short_repr(group)} begins at {first} and comes back at {second}; "
                         "the rows of a group must be contiguous: sort the data by "
-                        f"{self._name!r}, keeping the order within each group"
+                        f"{self.name!r}, keeping the order within each group"
                     )
 
 

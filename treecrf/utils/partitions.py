@@ -137,10 +137,12 @@ class LocalPartitions:
 
         The files are in the default folder for temporary files. If it has too little space, or
         there is none, nothing changes. Partitions derived from the new ones are computed each time
-        they are used.
+        they are used. A single part, which is in memory whenever it is used, stays there.
         """
         if self._is_in_memory or self._scratch is not None:
             return self
+        if self.n_parts == 1:
+            return self.kept()
         try:
             return self._with(Scratch(tempfile.gettempdir()).store(load() for load in self._loads))
         except OSError:  # also of a part that cannot be read, which will be raised again

@@ -14,6 +14,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from os import PathLike
 from typing import IO, Any
 
@@ -92,16 +93,16 @@ class Scratch:
         return mapped
 
 
+@dataclass(frozen=True, eq=False)
 class Stored:
     """An object whose large arrays are in a file; the header is the pickle without them."""
 
-    def __init__(self, header: bytes, buffers: list[memoryview]):
-        self._header = header
-        self._buffers = buffers
+    header: bytes
+    buffers: list[memoryview]
 
     def __call__(self) -> Any:
         """Return the object. Its large arrays cannot be written to."""
-        return pickle.loads(self._header, buffers=self._buffers)
+        return pickle.loads(self.header, buffers=self.buffers)
 
 
 def check_folder(folder: str) -> None:

@@ -65,9 +65,10 @@ def describe(
     """
     parts = partitions.map(describe_part, categorical, schema)
     present = [part for part in parts if part is not None]
-    if schema is None and has_attributes(present):
-        parts = partitions.map(describe_part, categorical, None, True)
-    _check_groups(partitions, parts)
+    if len(present) > 1:
+        if schema is None and has_attributes(present):
+            parts = partitions.map(describe_part, categorical, None, True)
+        _check_groups(partitions, parts)
     if not any(part.has_weight for part in present) and present:
         raise ValueError(ONLY_ZEROS)
     if len({part.has_init_score for part in present}) > 1:
