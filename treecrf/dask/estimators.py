@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.dask import prediction
 from treecrf.dask.cluster import Cluster
-from treecrf.dask.partitions import DaskPartitions, local_partitions, require_memory
+from treecrf.dask.partitions import DaskPartitions, local_partitions, require_memory_of_workers
 from treecrf.dask.sources import (
     EXPECTED,
     are_parts,
     described_type,
+    is_dask_frame,
     is_distributed,
-    is_frame,
     is_path,
     is_table,
     raw_partitions,
@@ -29,8 +29,7 @@ from treecrf.dask.sources import (
 from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.values import column_names
-from treecrf.inputs.values import is_frame as is_local_frame
+from treecrf.inputs.values import column_names, is_frame
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.labeled import read_partitions
@@ -162,12 +161,12 @@ class DaskMixin:
         local = self.to_local()
         self._check_fit(local, X, unsupported)
         warn_without_effect(local, local._needed, X_val is not None)
-        if is_frame(X):
-            others = {"y": y, "groups": groups}
-            warn_of_columns_in_use(X._meta, {key: v for key, v in others.items() if is_frame(v)})
+        if is_dask_frame(X):
+            others = {key: v for key, v in (("y", y), ("groups", groups)) if is_dask_frame(v)}
+            warn_of_columns_in_use(X._meta, others)
         if groups_val is None and isinstance(groups, str) and _has_groups(X_val, y_val, X, groups):
             groups_val = groups
-        label = y.name if is_frame(y) and hasattr(y, "name") else y
+        label = y.name if is_dask_frame(y) and hasattr(y, "name") else y
         names = [value if isinstance(value, str) else None for value in (label, groups)]
         with Cluster(self._client()) as cluster:
             partitions = raw_partitions(cluster, X, y, groups, sample_weight)
@@ -187,7 +186,7 @@ class DaskMixin:
                 f"{name}.fit may, on local data"
             )
         self._validate_params()
-        is_series = is_frame(X) and X.ndim == 1
+        is_series = is_dask_frame(X) and X.ndim == 1
         if is_series or (not is_distributed(X) and not is_path(X)):
             raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
         if not local._takes_parts:
@@ -361,7 +360,7 @@ class DaskMixin:
         refuse_other_collections(X)
         if not is_distributed(X) and not is_path(X):
             return self.to_local().score(X, y, sample_weight, groups=groups)
-        if groups is None and (is_frame(X) or is_path(X)):
+        if groups is None and (is_dask_frame(X) or is_path(X)):
             groups = self._columns.group
         with Cluster(self._client()) as cluster:
             raw = raw_partitions(cluster, X, y, groups, sample_weight)
@@ -384,7 +383,7 @@ def _train(
     spec = local._spec()
     data = read_partitions(local, raws, validation)
     if trains_on_partitions(spec, data):
-        require_memory(cluster, spec, data)
+        require_memory_of_workers(cluster, spec, data)
     fitted = local._attributes_of(train(spec, data, callbacks, local._copy_of))
     return fitted | {"_n_unlabeled": data.n_unlabeled}
 
@@ -409,8 +408,8 @@ def _has_groups(X_val: Any, y_val: Any, X: Any, name: str) -> bool:
     """Return whether validation data have the column of the groups of the training data."""
     if are_parts(X_val):
         return are_parts(X) or isinstance(y_val, str)
-    if is_distributed(X_val) or not is_local_frame(X_val):
-        return is_frame(X_val) or is_table(X_val)
+    if is_distributed(X_val) or not is_frame(X_val):
+        return is_dask_frame(X_val) or is_table(X_val)
     return name in column_names(X_val)
 
 

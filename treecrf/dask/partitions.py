@@ -367,7 +367,7 @@ def _shared_out(
 # Prediction of the memory that training takes on each worker
 
 
-def require_memory(cluster: Cluster, spec: BoostingSpec, data: TrainingParts) -> None:
+def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: TrainingParts) -> None:
     """Raise MemoryError unless the shards of the data fit in the memory of the workers.
 
     A worker's share of the positions is proportional to its number of threads.

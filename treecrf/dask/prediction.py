@@ -16,8 +16,8 @@ from treecrf.dask.sources import (
     are_parts,
     files_of,
     is_bag,
-    is_frame,
-    read_table,
+    is_dask_frame,
+    read_parquet,
     require_column,
 )
 from treecrf.inputs.columns import order_of
@@ -42,7 +42,7 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
         return [_of_part(part, task, method, options) for part in X]
     if is_bag(X):
         return X.map_partitions(of_items, task, method, options)
-    if not is_frame(X):
+    if not is_dask_frame(X):
         from dask import dataframe
 
         X = dataframe.from_map(read_frame, files_of(X))
@@ -82,7 +82,7 @@ def read_frame(file: Any) -> Any:
 
     `fit` reads tables of pyarrow, in which an index with a name is a column.
     """
-    return read_table(file).to_pandas(ignore_metadata=True)
+    return read_parquet(file).to_pandas(ignore_metadata=True)
 
 
 @delayed

@@ -30,7 +30,7 @@ EXPECTED = (
 )
 
 
-def is_frame(X: Any) -> bool:
+def is_dask_frame(X: Any) -> bool:
     """Return whether X is a dask data frame."""
     return _is_collection(X) and hasattr(X, "columns")
 
@@ -73,14 +73,14 @@ def is_table(X: Any) -> bool:
 
 def is_distributed(X: Any) -> bool:
     """Return whether X is a collection of Dask, or a list of delayed objects or futures."""
-    return is_frame(X) or is_bag(X) or are_parts(X)
+    return is_dask_frame(X) or is_bag(X) or are_parts(X)
 
 
 def refuse_other_collections(X: Any, name: str = "X") -> None:
     """Raise TypeError for collections of Dask that hold no sequences, such as arrays and series."""
     if _is_part(X):
         raise TypeError(f"{name} is {described_type(X)}")
-    if (is_frame(X) and X.ndim == 1) or (dask.is_dask_collection(X) and not is_distributed(X)):
+    if (is_dask_frame(X) and X.ndim == 1) or (dask.is_dask_collection(X) and not is_distributed(X)):
         raise TypeError(f"{name} is {described_type(X)}; {COLLECTIONS}")
 
 
@@ -135,7 +135,7 @@ def _require_parquet(file: str) -> None:
         )
 
 
-def read_table(file: Any) -> Any:
+def read_parquet(file: Any) -> Any:
     """Read a Parquet file, a path or an OpenFile of fsspec, as a pyarrow table."""
     parquet = import_pyarrow().parquet
     with naming(_name_of_file(file)):
@@ -170,7 +170,7 @@ def raw_partitions(
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
     if is_path(X):
         files = files_of(X)
-        sources = {"X": [delayed(read_table, pure=False)(file) for file in files]}
+        sources = {"X": [delayed(read_parquet, pure=False)(file) for file in files]}
         places = [_name_of_file(file) for file in files]
     elif not is_distributed(X):
         raise TypeError(f"X{name} is {described_type(X)}; {EXPECTED}")
@@ -198,7 +198,7 @@ def raw_partitions(
 def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
     """Raise an error if a table needs the name of a column, or does not have the column."""
     require_different_names({f"{argument}{name}": column for argument, column in columns.items()})
-    if not is_frame(X) and not is_path(X):
+    if not is_dask_frame(X) and not is_path(X):
         return
     for argument, content in (("y", "labels"), ("groups", "groups")):
         if columns.get(argument, argument) is None:

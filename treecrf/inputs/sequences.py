@@ -329,7 +329,7 @@ def _recoded(tables: dict[int, np.ndarray], piece: Any) -> Any:
     return sparse.csr_array(table)
 
 
-def joined(first: Sequences, second: Sequences) -> Sequences:
+def join_sequences(first: Sequences, second: Sequences) -> Sequences:
     """Concatenate two lists of sequences, with the categories of the first."""
     second = second.for_model(first.schema)
     items = _items(first) + _items(second)

@@ -21,7 +21,7 @@ from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import reversed_positions, split_sequences
 from treecrf.inputs.parts import named
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences, cut, joined
+from treecrf.inputs.sequences import Sequences, cut, join_sequences
 from treecrf.inputs.tables import are_tables, joined_pieces
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.parameters import cost_table
@@ -95,7 +95,7 @@ class LabeledSequences:
             )
 
         return LabeledSequences(
-            joined(self.sequences, other.sequences),
+            join_sequences(self.sequences, other.sequences),
             np.concatenate([self.codes, other.codes]),
             join("allowed", lambda codes, like: np.ones((len(codes), like.shape[1]), dtype=bool)),
             join("candidates", lambda codes, like: np.eye(like.shape[1], dtype=bool)[codes]),

@@ -56,7 +56,7 @@ from treecrf.utils.partitions import (
 # Descriptions
 
 
-def describe(
+def describe_parts(
     partitions: Partitions, categorical: Any, schema: InputSchema | None = None
 ) -> list[PartDescription | None]:
     """Read each part on its own and describe it; None stands for parts without sequences.
@@ -342,7 +342,7 @@ def read_partitions(
     """Read and check all partitions; errors name the partition."""
     earlier = estimator._earlier_fit() if estimator.warm_start else {}
     schema = estimator._required_schema(earlier)
-    parts = describe(raws, estimator.categorical_features, schema)
+    parts = describe_parts(raws, estimator.categorical_features, schema)
     described, seed = merged(parts, schema), seed_of(estimator.random_state, earlier)
     if schema is None:
         warn_of_columns(described, estimator.categorical_features)
@@ -355,7 +355,7 @@ def read_partitions(
     if validation is not None:
         of_training = schema or training.described.schema
         with named("validation data"):
-            parts = describe(validation, None, of_training)
+            parts = describe_parts(validation, None, of_training)
             reading = PartReading(*settings, merged(parts, of_training), _are_weighted(parts))
             held_out = LabeledParts.read(validation, parts, reading)
     elif estimator.early_stopping not in (False, "auto"):
