@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from treecrf.encoding.columns import Vocabulary, one_hot
+from treecrf.encoding.columns import one_hot
+from treecrf.inputs.sequences import Vocabulary
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

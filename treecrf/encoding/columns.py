@@ -33,9 +33,6 @@ MIN_BINS = 16
 MAX_BYTES = 1 << 28
 # About this many values are sorted at a time, of many short columns or of a few long ones.
 RUN_VALUES = 1 << 18
-CHARACTER = np.dtype("U1")
-# Code points of characters that are looked up in a table; nearly all texts have no others.
-MAX_TABLE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -353,37 +350,6 @@ def _thresholds(
 
 
 # Categories as numbers
-
-
-@dataclass(frozen=True, eq=False)
-class Vocabulary:
-    """Symbols seen in training."""
-
-    symbols: np.ndarray  # strings or integers, sorted and distinct
-
-    @classmethod
-    def of(cls, sequences: Sequences) -> Vocabulary:
-        """Return the distinct symbols of sequences."""
-        return cls(sequences.symbols())
-
-    def codes(self, values: np.ndarray) -> np.ndarray:
-        """Return the indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
-        if not len(self.symbols):
-            return np.zeros(len(values), dtype=np.intp)
-        if values.dtype == self.symbols.dtype == CHARACTER:
-            points, known = values.view(np.uint32), self.symbols.view(np.uint32)
-            last = max(int(points.max(initial=0)), int(known[-1]))
-            if last < MAX_TABLE:
-                codes = np.full(last + 1, len(known), dtype=np.intp)
-                codes[known] = np.arange(len(known))
-                return codes[points]
-        indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
-        return np.where(self.symbols[indices] == values, indices, len(self.symbols))
-
-    def column(self, values: np.ndarray) -> np.ndarray:
-        """Make a table of one category: indices from 1, and 0 for unseen symbols."""
-        codes = self.codes(values)
-        return np.where(codes < len(self.symbols), codes + 1.0, 0.0)[:, np.newaxis]
 
 
 def one_hot(table: Any, sizes: np.ndarray) -> sparse.csr_array:

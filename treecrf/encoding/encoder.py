@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
-from treecrf.encoding.columns import Columns, Vocabulary, learn_columns
+from treecrf.encoding.columns import Columns, learn_columns
 from treecrf.encoding.encoded import (
     EncodedSequences,
     RowLayout,
@@ -29,7 +29,7 @@ from treecrf.encoding.encoded import (
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Description, Sequences
+from treecrf.inputs.sequences import Description, Sequences, Vocabulary
 from treecrf.utils.checks import require
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import LocalPartitions, Partitions, view

@@ -27,7 +27,7 @@ from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
 from treecrf.inputs.offsets import offsets_of, runs
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
-from treecrf.inputs.sequences import Description, Sequences, codes_among
+from treecrf.inputs.sequences import Description, Sequences, Vocabulary
 from treecrf.inputs.tables import are_tables, open_tables, piece_rows
 from treecrf.inputs.values import column_names, is_frame, short_repr
 from treecrf.utils.partitions import LocalPartitions, identity
@@ -116,11 +116,9 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
     if sequences.form != "symbols" or described.form != "dense":
         return sequences, raw
     # Other parts have missing symbols, and are tables of one category.
-    pieces, symbols = [], schema.categories[0]
-    for _, _, piece in sequences.pieces():
-        distinct, indices = np.unique(piece, return_inverse=True)
-        pieces.append(codes_among(symbols, distinct)[1:].astype(np.int32)[indices])
-    column = ColumnValues(CATEGORY, np.concatenate(pieces), symbols)
+    symbols = schema.categories[0]
+    pieces = [Vocabulary(symbols).column(piece)[:, 0] for _, _, piece in sequences.pieces()]
+    column = ColumnValues(CATEGORY, np.concatenate(pieces).astype(np.int32), symbols)
     return table_of([column], sequences.offsets, None, of_symbols=True), raw
 
 

@@ -26,6 +26,9 @@ from treecrf.inputs.values import characters, floats_of_codes
 # and little memory in addition to the input.
 PIECE_BYTES = 1 << 22
 SPARSE_ROW_BYTES = 256
+CHARACTER = np.dtype("U1")
+# Code points of characters that are looked up in a table; nearly all texts have no others.
+MAX_TABLE = 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +147,7 @@ class Sequences:
         tables = {}
         for j, values in self.categories.items():
             if values is not categories[j] and not np.array_equal(values, categories[j]):
-                tables[j] = codes_among(categories[j], values)
+                tables[j] = _new_codes(categories[j], values)
         if not tables:
             return self
         return ConvertedSequences(
@@ -200,12 +203,37 @@ def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dic
     return {name: getattr(sequences, name) for name in names} | {"categories": categories}
 
 
-def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Symbols seen in training."""
+
+    symbols: np.ndarray  # strings or integers, sorted and distinct
+
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """Return the indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
+        if not len(self.symbols):
+            return np.zeros(len(values), dtype=np.intp)
+        if values.dtype == self.symbols.dtype == CHARACTER:
+            points, known = values.view(np.uint32), self.symbols.view(np.uint32)
+            last = max(int(points.max(initial=0)), int(known[-1]))
+            if last < MAX_TABLE:
+                codes = np.full(last + 1, len(known), dtype=np.intp)
+                codes[known] = np.arange(len(known))
+                return codes[points]
+        indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
+        return np.where(self.symbols[indices] == values, indices, len(self.symbols))
+
+    def column(self, values: np.ndarray) -> np.ndarray:
+        """Make a table of one category: indices from 1, and 0 for unseen symbols."""
+        codes = self.codes(values)
+        return np.where(codes < len(self.symbols), codes + 1.0, 0.0)[:, np.newaxis]
+
+
+def _new_codes(known: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return 0, followed by the rank of each value among the known ones, from 1; 0 if unknown."""
-    if not len(known) or known.dtype.kind != values.dtype.kind:
+    if known.dtype.kind != values.dtype.kind:
         return np.zeros(len(values) + 1)
-    ranks = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.append(0.0, np.where(known[ranks] == values, ranks + 1, 0))
+    return np.append(0.0, Vocabulary(known).column(values))
 
 
 def _column(table: Any, j: int) -> np.ndarray:

@@ -11,13 +11,12 @@ from sklearn.utils import Tags
 
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
-from treecrf.encoding.columns import Vocabulary
 from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.schema import CATEGORY, InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Sequences, Vocabulary
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.parameters import warn_without_effect
@@ -203,7 +202,7 @@ class HMMClassifier(SequenceClassifier):
             order=self.order, transitions=self.transitions, cost_matrix=self.cost_matrix
         )
         data = labeling.checked(raw, sequences, labels, classes, None, weights).useful()
-        vocabulary = Vocabulary.of(data.sequences)
+        vocabulary = Vocabulary(data.sequences.symbols())
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, data.sequences)
         # The last column counts missing symbols, and is dropped.

@@ -13,10 +13,10 @@ from sklearn.utils.validation import has_fit_parameter
 from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
-from treecrf.encoding.columns import Vocabulary, one_hot
+from treecrf.encoding.columns import one_hot
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Sequences, Vocabulary
 from treecrf.learners.boosted.chains import LocalChain, Scorer, require_table
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils.threads import Threads

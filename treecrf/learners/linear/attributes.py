@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.columns import Vocabulary, columns_with_missing, one_hot
+from treecrf.encoding.columns import columns_with_missing, one_hot
 from treecrf.encoding.encoded import check_windows, widest, window_within
 from treecrf.encoding.imputation import (
     FILLED,
@@ -28,7 +28,7 @@ from treecrf.encoding.imputation import (
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import CATEGORY, NUMBER, InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Sequences, Vocabulary
 from treecrf.utils import checks
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import LocalPartitions
