@@ -297,7 +297,7 @@ def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, va
         outcomes = _outcomes(model._encoder, feature, offset, value)
         changed._forest = _resolved(model._forest, outcomes)
         if model._start is not None:
-            start = model._start.estimator
+            start = model._start
             changed.init_, labels, pairs = without_feature(start, feature, offset, row)
 
     changed_chain = changed._predictor().chain

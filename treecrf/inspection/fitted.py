@@ -88,7 +88,7 @@ def window_of(model: SequenceClassifier) -> tuple[int, int]:
         )
     left, right = model._encoder.window
     if model._start is not None:
-        more = model._start.estimator._attributes.window
+        more = model._start._attributes.window
         left, right = max(left, more[0]), max(right, more[1])
     return (right, left) if model._predictor().chain.is_backward else (left, right)
 

@@ -195,7 +195,7 @@ class ScoreExplainer:
         if isinstance(model, LinearSequenceClassifier):
             return cls(model, codes, None, LinearExplainer(model, codes))
         start = model._start
-        linear = None if start is None else LinearExplainer(start.estimator, codes)
+        linear = None if start is None else LinearExplainer(start, codes)
         forest, transitions = model._forest, None
         if forest.transitions is not None:
             transitions = forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT

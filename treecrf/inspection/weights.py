@@ -202,7 +202,7 @@ def _transition_tables(model: SequenceClassifier) -> np.ndarray:
     forest = model._forest
     tables = forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
     if model._start is not None:
-        of_start = _transition_tables(model._start.estimator)
+        of_start = _transition_tables(model._start)
         tables[0, :, 0] += of_start[0, :, 0]
         for depth in range(1, forest.order + 1):
             # The nearest previous label is the lowest digit of a context.

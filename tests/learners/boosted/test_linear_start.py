@@ -18,7 +18,8 @@ from support.settings import PLAIN
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.learners.boosted import start as start_module
-from treecrf.learners.boosted.start import PART, LinearStart
+from treecrf.learners.boosted.start import PART
+from treecrf.learners.linear.crf import score_parts
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
@@ -33,7 +34,7 @@ def small(**settings):
 def parts_of(model, X):
     sequences, _ = model._predictor().read(X)
     with Threads(1) as threads:
-        return sequences.offsets, *LinearStart(model.init_).score_parts(sequences, threads)
+        return sequences.offsets, *score_parts(model.init_, sequences, threads)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -331,7 +331,7 @@ def test_training_beside_the_comparison_gives_the_same_model(make, settings):
 def test_training_begins_again_where_the_guess_was_wrong(monkeypatch):
     starts = numbered_engines(monkeypatch)
     crf = auto(n_jobs=2).fit(*sensors())
-    guessed, chosen = (np.abs(start.estimator.state_weights_) for start in starts)
+    guessed, chosen = (np.abs(start.state_weights_) for start in starts)
     np.testing.assert_array_equal(chosen, np.abs(crf.init_.state_weights_))
     assert guessed.sum() < chosen.sum()
 

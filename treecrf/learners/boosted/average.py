@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoded import widest
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.base import BoostedSequenceClassifier, feature_importances
-from treecrf.learners.boosted.start import LinearStart
+from treecrf.learners.linear.crf import mean_start
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import rounded_leaves
 
@@ -94,7 +94,7 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         _encoder=encoder,
     )
     if first._start is not None:
-        mean.init_ = LinearStart.mean([model._start for model in models]).estimator
+        mean.init_ = mean_start([model._start for model in models])
     return mean
 
 

@@ -21,12 +21,12 @@ from treecrf.learners.boosted.encoded import EncodedLabeled
 from treecrf.learners.boosted.labeled import TrainingParts, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
-from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
 from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS, scoring_of
 from treecrf.learners.iterations import MAX_LEARNING_RATE
 from treecrf.learners.learner import SequenceLearner, names_in
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, has_validation
 from treecrf.trees.forest import Forest, check_forest
@@ -88,8 +88,8 @@ class BoostedSequenceClassifier(SequenceLearner):
     # Advice for the case of too many contexts, for error messages.
     _alternative: ClassVar[str]
 
-    # Model whose scores the trees start from.
-    _start: LinearStart | None = None
+    # Linear model whose scores the trees start from.
+    _start: LinearCRF | None = None
     # Direction of the chain in training.
     _direction = "left-to-right"
     # Class of the encoder in saved models.

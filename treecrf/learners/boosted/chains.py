@@ -17,11 +17,12 @@ from treecrf.chains.objectives import normalize
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
+from treecrf.learners.boosted.start import starting_parts, table_of_parts
 from treecrf.learners.boosted.transitions import factored_lattices
 from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.context_scores import tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -42,7 +43,7 @@ class ForestChain(FittedChain):
 
     forest: Forest
     encoder: Encoder
-    start: LinearStart | None  # model whose scores the trees are added to
+    start: LinearCRF | None  # model whose scores the trees are added to
     alternative: str  # advice for the case of too many contexts
 
     def reach(self) -> tuple[int, int]:
@@ -52,7 +53,7 @@ class ForestChain(FittedChain):
             raise ValueError("the model has features of unlimited bags; expected bags of a size")
         if self.start is None:
             return reach
-        return tuple(map(max, reach, self.start.estimator._chain().reach()))
+        return tuple(map(max, reach, self.start._chain().reach()))
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
@@ -94,7 +95,7 @@ class ForestChain(FittedChain):
             return None
         trees, linear = (self.forest, self.encoder), None
         if self.start is not None:
-            linear = self.start.estimator._attributes, self.start.estimator._weights
+            linear = self.start._attributes, self.start._weights
         return compiled(self.schema, len(self.classes), self.order, trees, linear, ignored)
 
 

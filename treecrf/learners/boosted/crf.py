@@ -14,9 +14,10 @@ from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import Beam
 from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChain
 from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
-from treecrf.learners.boosted.start import PART, WHOLE, LinearStart, is_linear
+from treecrf.learners.boosted.start import PART, WHOLE, is_linear
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.evaluation import scoring_of
+from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
 from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import Labeling
 from treecrf.utils import checks, model_file
@@ -376,8 +377,8 @@ class TreeCRF(BoostedSequenceClassifier):
         return [WHOLE, PART] if is_supported else [None]
 
     @property
-    def _start(self) -> LinearStart | None:
-        return None if self.init_ is None else LinearStart(self.init_)
+    def _start(self) -> LinearCRF | None:
+        return self.init_
 
     def _earlier_fit(self) -> dict:
         earlier = super()._earlier_fit()
@@ -425,16 +426,15 @@ class TreeCRF(BoostedSequenceClassifier):
     # Fitted attributes and files
 
     def _model_attributes(self, trained: Trained) -> dict:
-        init = None if trained.start is None else trained.start.estimator
         objective = CUSTOM if callable(self.objective) else self.objective
-        settings = {"init_": init, "_trained_objective": objective}
+        settings = {"init_": trained.start, "_trained_objective": objective}
         return super()._model_attributes(trained) | settings
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
         values["objective"] = self._trained_objective
         if self.init_ is not None:
-            values["init"], of_init = LinearStart(self.init_).state()
+            values["init"], of_init = start_state(self.init_)
             arrays |= model_file.as_section(of_init, "init")
         return values, arrays
 
@@ -447,8 +447,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.init_, of_init = None, model_file.Section(arrays, "init")
         checks.require(("init" in values) == bool(of_init), "start")
         if of_init:
-            start = LinearStart.from_state(values["init"], of_init, arrays["classes"])
-            self.init_ = start.estimator
+            self.init_ = restored_start(values["init"], of_init, arrays["classes"])
             # Files have no estimators among the parameters.
             self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)

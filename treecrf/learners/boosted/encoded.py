@@ -31,7 +31,7 @@ class EncodedLabeled:
     # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts.
     keys: np.ndarray
     # Scores that the trees are added to, from the linear start and the user, as from
-    # `LinearStart.score_parts`; None stands for scores of 0.
+    # `score_parts`; None stands for scores of 0.
     start_state: np.ndarray | None = None
     start_transitions: np.ndarray | None = None
     sequences: Sequences | None = None  # before they were encoded, if ``scoring`` predicts

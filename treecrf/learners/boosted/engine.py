@@ -32,12 +32,12 @@ from treecrf.learners.boosted.shard import (
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import (
-    LinearStart,
     starting_parts,
     table_of_parts,
 )
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
 from treecrf.learners.iterations import History
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import (
     LabeledSequences,
     count_labels,
@@ -61,7 +61,7 @@ class Engine:
     """Everything that the iterations of boosting need."""
 
     setup: ShardSettings
-    start: LinearStart | None
+    start: LinearCRF | None
     booster: Booster | SampledBooster
     evaluations: Evaluations
 
@@ -74,7 +74,7 @@ class Engine:
 def make_engine(
     spec: BoostingSpec,
     data: TrainingParts,
-    start: LinearStart | None,  # that was chosen; it is not used if training continues
+    start: LinearCRF | None,  # that was chosen; it is not used if training continues
     threads: Threads,
     allocate: Allocate | None = None,  # makes the arrays of shards in this process
 ) -> Engine:
@@ -82,8 +82,7 @@ def make_engine(
     training, earlier = data.training, data.earlier
     if earlier:
         encoder = earlier["_encoder"].widened(training.described.longest)
-        forest, fitted = earlier["_forest"].copy(), earlier.get("init_")
-        start = None if fitted is None else LinearStart(fitted)
+        forest, start = earlier["_forest"].copy(), earlier.get("init_")
     else:
         sequences = view(training.partitions, attrgetter("sequences"))
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
@@ -97,7 +96,7 @@ def engine_of(
     data: TrainingParts,
     encoder: Encoder,
     forest: Forest,  # trees to start from; new trees are appended
-    start: LinearStart | None,
+    start: LinearCRF | None,
     max_iter: int,
     threads: Threads,
     allocate: Allocate | None = None,
@@ -174,7 +173,7 @@ class Encoding:
     """How labeled sequences are encoded."""
 
     setup: ShardSettings
-    start: LinearStart | None
+    start: LinearCRF | None
     of_labels: np.ndarray  # float64 (n_labels,): weights of the labels
     threads: Threads | None = None  # for data in this process
 

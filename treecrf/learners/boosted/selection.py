@@ -13,8 +13,9 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import LabeledParts, TrainingParts, joined
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.boosted.start import LinearStart, fit_linear, start_of
+from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import Stopping
+from treecrf.learners.linear.crf import rounded_linear
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.partitions import identity
 from treecrf.utils.progress import Progress
@@ -145,8 +146,7 @@ class FoldRun:
     def __init__(self, spec: BoostingSpec, fold: TrainingInput, init: Any, threads: Threads):
         self.n_held_out = len(fold.held_out.codes)
         data = TrainingParts.of(fold)
-        start = init if isinstance(init, LinearStart) else start_of(spec, data, init)
-        engine = make_engine(spec, data, start, threads)
+        engine = make_engine(spec, data, start_of(spec, data, init), threads)
         self._booster, self._held_out = engine.booster, engine.evaluations.validation
         self._scores = [self._held_out.value(self._booster.forest)]
 
@@ -209,7 +209,7 @@ class Race:
     def _shares(self, part: TrainingInput) -> list:
         """Fit a linear model to a fold; return the share of it that each start stands for."""
         linear = fit_linear(self.spec, TrainingParts.of(part), self.spec.starts[0])
-        return [LinearStart(linear._rounded(start.share)) for start in self.spec.starts]
+        return [rounded_linear(linear, start.share) for start in self.spec.starts]
 
     def _run(self, job: tuple[Any, TrainingInput]) -> FoldRun:
         init, part = job

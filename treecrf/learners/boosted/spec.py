@@ -37,9 +37,10 @@ from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, Beam
 from treecrf.learners.boosted.encoded import EncodedLabeled, ListedPositions
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
-from treecrf.learners.boosted.start import LinearStart, started, table_of_parts
+from treecrf.learners.boosted.start import started, table_of_parts
 from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences, multiplied_weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
@@ -318,13 +319,13 @@ class Trained:
     seed: int
     encoder: Encoder
     forest: Forest
-    start: LinearStart | None  # model whose scores the trees are added to
+    start: LinearCRF | None  # model whose scores the trees are added to
     history: History
 
     def __str__(self) -> str:
         n_iter = self.forest.n_iter
         trees = f"{n_iter} iteration{'s' * (n_iter != 1)} of trees"
-        return trees if self.start is None else f"{trees}, added to {self.start.estimator}"
+        return trees if self.start is None else f"{trees}, added to {self.start}"
 
     def kept(self, stopping: Stopping | None) -> Trained:
         """Return the best iteration if there is early stopping, else the last."""

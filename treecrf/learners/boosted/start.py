@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,8 @@ import numpy as np
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.sequences import Description, Sequences
 from treecrf.learners.boosted.labeled import TrainingParts, joined
-from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear, score_parts
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
-from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 
 if TYPE_CHECKING:
@@ -43,53 +41,14 @@ class OwnStart:
 WHOLE, PART = OwnStart(1.0, 1.0), OwnStart(1.0, 0.4)
 
 
-@dataclass(frozen=True)
-class LinearStart:
-    """A fitted linear model whose scores the trees start from."""
-
-    # LinearCRF whose weights are multiples of ``LEAF_UNIT``, so that sums with the values of leaves
-    # are exact in any order.
-    estimator: Any
-
-    @classmethod
-    def mean(cls, starts: list[LinearStart]) -> LinearStart:
-        """Average the weights of linear models; raises ValueError if their attributes differ."""
-        return cls(starts[0].estimator._mean_with([start.estimator for start in starts[1:]]))
-
-    def score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Compute the scores of labels at positions, and of labels after labels.
-
-        The second array has shape (n_labels + 1, n_labels): ``[u, v]`` is for label v after label
-        u, and the last row for first positions. Both arrays are multiples of ``LEAF_UNIT``.
-        """
-        return self.estimator._score_parts(sequences, threads)
-
-    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of a saved model: values for JSON, and arrays."""
-        values, arrays = self.estimator._state()
-        parameters = model_file.plain_parameters(self.estimator.get_params(deep=False))
-        return {"parameters": parameters} | values, arrays
-
-    @classmethod
-    def from_state(
-        cls, values: dict, arrays: dict[str, np.ndarray], classes: np.ndarray
-    ) -> LinearStart:
-        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
-        parameters = model_file.restored_parameters(values["parameters"])
-        restored = LinearCRF(**parameters)
-        restored._restore(values, ChainMap({"classes": classes}, arrays))
-        checks.require(not values["transition_features"], "start")
-        return cls(restored)
-
-
 def starting_parts(
-    start: LinearStart | None, sequences: Sequences, threads: Threads
+    start: LinearCRF | None, sequences: Sequences, threads: Threads
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the scores that the trees are added to: of the linear model and of the user.
 
-    They are arrays as from `LinearStart.score_parts`; None stands for scores of 0.
+    They are arrays as from `score_parts`; None stands for scores of 0.
     """
-    state, transitions = (None, None) if start is None else start.score_parts(sequences, threads)
+    state, transitions = (None, None) if start is None else score_parts(start, sequences, threads)
     given = sequences.init_scores
     if given is not None:
         state = np.ascontiguousarray(given.T) if state is None else state + given.T
@@ -148,7 +107,7 @@ def require_start(given: LinearCRF, classes: np.ndarray) -> None:
 
 def start_of(
     spec: BoostingSpec, data: TrainingParts, init: Any, linear: LinearCRF | None = None
-) -> LinearStart | None:
+) -> LinearCRF | None:
     """Return the model whose scores the trees start from, fitted to the training data if need be.
 
     ``init`` is an `OwnStart`, of which ``linear`` may be the model, or a LinearCRF of the user,
@@ -157,10 +116,9 @@ def start_of(
     if init is None:
         return None
     if isinstance(init, OwnStart):
-        return LinearStart((linear or fit_linear(spec, data, init))._rounded(init.share))
+        return rounded_linear(linear or fit_linear(spec, data, init), init.share)
     require_start(init, data.classes)
-    linear = init if hasattr(init, "classes_") else fit_linear(spec, data, init)
-    return LinearStart(linear._rounded())
+    return rounded_linear(init if hasattr(init, "classes_") else fit_linear(spec, data, init))
 
 
 def fit_linear(spec: BoostingSpec, data: TrainingParts, init: OwnStart | LinearCRF) -> LinearCRF:
@@ -178,11 +136,11 @@ def _fit_joined(
 ) -> LinearCRF:
     data = replace(data, training=joined(parts, described))
     if not isinstance(init, OwnStart):
-        return init._fitted_to(data, spec.n_jobs)
+        return fitted_to(init, data, spec.n_jobs)
     growth = max(1.0, len(data.training.codes) / POSITIONS_OF_PENALTY) ** 0.5
     linear = LinearCRF(**spec.linear, l2_regularization=init.penalty * growth, tol=TOLERANCE)
     linear._is_start = True
-    return linear._fitted_to(data, spec.n_jobs)
+    return fitted_to(linear, data, spec.n_jobs)
 
 
 def is_linear(init: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import numbers
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +33,7 @@ from treecrf.learners.linear.training import Run, TrainingData, observed_weights
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.predictor import best_codes
 from treecrf.learners.training_data import TrainingInput, hold_out
-from treecrf.utils import checks
+from treecrf.utils import checks, model_file
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -350,75 +351,97 @@ class LinearCRF(LinearSequenceClassifier):
         )
         return ScoreLikelihood(data, make_objective(name, chains, data.threads))
 
-    # The start of trees, see `treecrf.learners.boosted.start`
 
-    def _fitted_to(self, data: TrainingInput, n_jobs: int | None) -> LinearCRF:
-        """Return a copy that is fitted to data which another estimator has read."""
-        copied = clone(self)
-        copied._is_start = self._is_start
-        copied._validate_params()
-        training, held_out, seed = data.training, None, data.seed
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        classes, offsets = data.classes, training.sequences.offsets
-        if training.candidates is None:
-            check_labels(self.transitions, self.order, classes, training.codes, offsets)
-        else:
-            rules = as_transitions(self.transitions, classes, self.order)
-            codes, candidates = completed(
-                training.candidates, training.allowed, rules, classes, offsets
-            )
-            training = replace(training, codes=codes, candidates=candidates)
-        if self.solver == "lbfgs":  # It sums over the sequences in their order.
-            training = training.take(np.argsort(training.hashes(0)))
-        if self.early_stopping:
-            training, held_out = hold_out(training, self.validation_fraction, seed)
-        copied.n_jobs = n_jobs if self.n_jobs is None else self.n_jobs
-        fitted = copied._trained(TrainingInput(classes, training, held_out, seed, {}))
-        copied.n_jobs = self.n_jobs
-        vars(copied).update(fitted)
-        return copied
+# The start of trees, see `treecrf.learners.boosted.start`
 
-    def _rounded(self, share: float = 1.0) -> LinearCRF:
-        """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``."""
-        check_is_fitted(self, "classes_")
-        copied = copy.copy(self)
-        weights = self._weights
-        copied._weights = Weights(weights.layout, rounded_leaves(share * weights.vector))
-        return copied
 
-    def _mean_with(self, others: list[LinearCRF]) -> LinearCRF:
-        """Return a copy with the mean weights of this and other models, rounded."""
-        models = _equally_wide([self, *others])
-        names, scales = models[0].get_attribute_names(), _scales_of(self)
-        for other in models[1:]:
-            if not np.array_equal(other.get_attribute_names(), names):
-                raise ValueError("init_: the linear models have different attributes")
-            if _scales_of(other) != scales:
-                raise ValueError("init_: the linear models standardize numbers differently")
-        vectors = [model._weights.vector for model in models]
-        copied = copy.copy(models[0])
-        copied._weights = Weights(copied._weights.layout, sum(vectors) / len(vectors))
-        return copied._rounded()
+def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> LinearCRF:
+    """Return a copy that is fitted to data which another estimator has read."""
+    copied = clone(linear)
+    copied._is_start = linear._is_start
+    copied._validate_params()
+    training, held_out, seed = data.training, None, data.seed
+    if linear.random_state is not None:
+        seed = int(check_random_state(linear.random_state).randint(np.iinfo(np.int32).max))
+    classes, offsets = data.classes, training.sequences.offsets
+    if training.candidates is None:
+        check_labels(linear.transitions, linear.order, classes, training.codes, offsets)
+    else:
+        rules = as_transitions(linear.transitions, classes, linear.order)
+        codes, candidates = completed(
+            training.candidates, training.allowed, rules, classes, offsets
+        )
+        training = replace(training, codes=codes, candidates=candidates)
+    if linear.solver == "lbfgs":  # It sums over the sequences in their order.
+        training = training.take(np.argsort(training.hashes(0)))
+    if linear.early_stopping:
+        training, held_out = hold_out(training, linear.validation_fraction, seed)
+    copied.n_jobs = n_jobs if linear.n_jobs is None else linear.n_jobs
+    fitted = copied._trained(TrainingInput(classes, training, held_out, seed, {}))
+    copied.n_jobs = linear.n_jobs
+    vars(copied).update(fitted)
+    return copied
 
-    def _score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
 
-        The latter have shape (n_labels + 1, n_labels), with a last row for first positions. Scores
-        of labels are rounded to multiples of ``LEAF_UNIT``.
-        """
-        weights = self._weights
-        linear = linear_scores(self._attributes, weights, sequences, threads)
-        table, state = linear.table, np.empty((weights.layout.n_labels, sequences.n_positions))
+def rounded_linear(linear: LinearCRF, share: float = 1.0) -> LinearCRF:
+    """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``."""
+    check_is_fitted(linear, "classes_")
+    copied = copy.copy(linear)
+    weights = linear._weights
+    copied._weights = Weights(weights.layout, rounded_leaves(share * weights.vector))
+    return copied
 
-        def fill(part: tuple[int, int]) -> None:
-            positions = slice(*table.offsets[list(part)])
-            rows = linear.part_rows(weights, *part)
-            of_positions = rows_of_positions(*table.within(*part))
-            state[:, positions] = rounded_leaves(rows[of_positions]).T
 
-        threads.map(fill, table.parts)
-        return state, weights.transitions.copy()
+def score_parts(
+    linear: LinearCRF, sequences: Sequences, threads: Threads
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
+
+    The latter have shape (n_labels + 1, n_labels), with a last row for first positions. Scores
+    of labels are rounded to multiples of ``LEAF_UNIT``.
+    """
+    weights = linear._weights
+    scores = linear_scores(linear._attributes, weights, sequences, threads)
+    table, state = scores.table, np.empty((weights.layout.n_labels, sequences.n_positions))
+
+    def fill(part: tuple[int, int]) -> None:
+        positions = slice(*table.offsets[list(part)])
+        rows = scores.part_rows(weights, *part)
+        of_positions = rows_of_positions(*table.within(*part))
+        state[:, positions] = rounded_leaves(rows[of_positions]).T
+
+    threads.map(fill, table.parts)
+    return state, weights.transitions.copy()
+
+
+def start_state(linear: LinearCRF) -> tuple[dict, dict[str, np.ndarray]]:
+    """Return the contents of a saved model: values for JSON, and arrays."""
+    values, arrays = linear._state()
+    parameters = model_file.plain_parameters(linear.get_params(deep=False))
+    return {"parameters": parameters} | values, arrays
+
+
+def restored_start(values: dict, arrays: dict[str, np.ndarray], classes: np.ndarray) -> LinearCRF:
+    """Restore a model from its `start_state`; ValueError if parts do not fit together."""
+    linear = LinearCRF(**model_file.restored_parameters(values["parameters"]))
+    linear._restore(values, ChainMap({"classes": classes}, arrays))
+    checks.require(not values["transition_features"], "start")
+    return linear
+
+
+def mean_start(models: list[LinearCRF]) -> LinearCRF:
+    """Average the weights of linear models; ValueError if their attributes differ."""
+    models = _equally_wide(models)
+    names, scales = models[0].get_attribute_names(), _scales_of(models[0])
+    for other in models[1:]:
+        if not np.array_equal(other.get_attribute_names(), names):
+            raise ValueError("init_: the linear models have different attributes")
+        if _scales_of(other) != scales:
+            raise ValueError("init_: the linear models standardize numbers differently")
+    vectors = [model._weights.vector for model in models]
+    copied = copy.copy(models[0])
+    copied._weights = Weights(copied._weights.layout, sum(vectors) / len(vectors))
+    return rounded_linear(copied)
 
 
 def _equally_wide(models: list[LinearCRF]) -> list[LinearCRF]:
