@@ -69,9 +69,6 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    # Where the constructor does not take it.
-    beam_width: int | None = None
-
     # Names of the columns of the labels and the groups in training, set by `fit`.
     _columns = NO_NAMES
     # The number of training positions without a label, set by `fit`.
@@ -116,7 +113,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             predictor, decoding, beam_width, cost_matrix, transitions, n_jobs = self._kept_predictor
             if (
                 decoding is self.decoding
-                and beam_width is self.beam_width
+                and beam_width is vars(self).get("beam_width")
                 and cost_matrix is self.cost_matrix
                 and transitions is self.transitions
                 and n_jobs is self.n_jobs
@@ -132,7 +129,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             self._columns,
             self._init_score_error,
         )
-        self._kept_predictor = predictor, *(getattr(self, name) for name in PREDICTION_PARAMETERS)
+        self._kept_predictor = predictor, *map(vars(self).get, PREDICTION_PARAMETERS)
         return predictor
 
     @property

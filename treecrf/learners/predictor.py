@@ -95,7 +95,7 @@ class Predictor:
         if self.chain.searches:
             return None
         is_list = type(X) is list
-        if not (len(X) <= MAX_SHORT if is_list else _is_one_group(X, self._group_column(X))):
+        if not (len(X) <= MAX_SHORT if is_list else _is_one_group(X, self.group_column(X))):
             return None
         if self.compiled is None:
             return None
@@ -112,10 +112,10 @@ class Predictor:
     ) -> Segmentation:
         """Return the sequences of X, by default from the column of groups in training."""
         if lengths is None and groups is None:
-            groups = self._group_column(X)
+            groups = self.group_column(X)
         return segmentation_of(X, lengths, groups, may_be_empty)
 
-    def _group_column(self, X: Any) -> str | tuple[str, ...] | None:
+    def group_column(self, X: Any) -> str | tuple[str, ...] | None:
         """Return the names of the groups in training, if X is one data frame with all of them."""
         groups = self.columns.group
         if groups is None or not is_frame(X):

@@ -157,8 +157,8 @@ def _given(estimator: Any, X: Any, lengths: Any, groups: Any) -> dict[str, Any]:
     """Return the arguments that are given; by default, the groups are those of training."""
     if lengths is None and groups is None and is_frame(X):
         *_, last = _opened(estimator)
-        find = getattr(last, "_group_column", None)
-        groups = None if find is None else find(X)
+        predictor = getattr(last, "_predictor", None)
+        groups = None if predictor is None else predictor().group_column(X)
     arguments = {"lengths": lengths, "groups": groups}
     return {name: value for name, value in arguments.items() if value is not None}
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.learners.boosted.encoded import EncodedLabeled
 from treecrf.learners.boosted.labeled import TrainingParts, read_partitions
@@ -251,7 +252,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             some = sequences.without_empty()
             constraints, ends = chain.constraints(some.offsets), range(1, self.n_iter_ + 1)
             for lattice in chain.staged_lattices(some, constraints, threads, ends):
-                yield segmentation.join(predictor.proba_in(lattice), empty)
+                found = split_sequences(lattice.marginals(), sequences.offsets)
+                yield segmentation.join(predictor.as_read(found), empty)
 
     @available_if(_has_iterations)
     def truncated(self, n_iter: int) -> Self:

@@ -28,6 +28,9 @@ from treecrf.utils.typing import (
 )
 from treecrf.utils.validation import Interval, StrOptions, documented_as
 
+# Values of ``decoding`` that follow predictions.
+SEARCHES = ("greedy", "beam")
+
 
 class LocalClassifier(BoostedSequenceClassifier):
     """Base of the models of P(label | input, previous labels), normalized at each position.
@@ -62,7 +65,9 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     def _search_width(self) -> int | None:
         """Return the number of label sequences that prediction follows; None if it sums."""
-        return {"greedy": 1, "beam": self.beam_width}.get(self.decoding)
+        if self.decoding not in SEARCHES:
+            return None
+        return self.beam_width if self.decoding == "beam" else 1
 
     def _labeling(self) -> Labeling:
         return replace(super()._labeling(), uses_known_examples=True)
