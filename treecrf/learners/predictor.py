@@ -25,7 +25,7 @@ from treecrf.learners.training_data import with_init_score
 from treecrf.utils.threads import Threads
 
 # Lattices with larger scores are computed run by run, with scores of about the second size.
-MAX_BYTES, RUN_BYTES = 1 << 26, 3 << 23
+MAX_BYTES, RUN_BYTES = 1 << 26, 31 << 20
 # Minimum number of positions of a run for a thread, and runs for each. Each run takes a millisecond
 # longer than its positions.
 MIN_RUN, RUNS_PER_THREAD = 1 << 11, 2

@@ -65,13 +65,13 @@ def table_of_parts(
     if state is None:
         return None
     n_labels = len(state)
-    scores = np.zeros((n_labels, state.shape[1], n_labels**order))
+    scores = np.empty((n_labels, state.shape[1], n_labels**order))
     if transitions is None:
-        scores += state[:, :, None]
+        scores[:] = state[:, :, None]
         return scores
     # The nearest previous label is the lowest digit of a context.
-    scores[:] = np.tile(transitions[:-1].T, n_labels ** (order - 1))[:, None]
-    scores += state[:, :, None]
+    of_contexts = np.tile(transitions[:-1].T, n_labels ** (order - 1))
+    np.add(state[:, :, None], of_contexts[:, None], out=scores)
     first = offsets[:-1]
     scores[:, first] = 0.0
     scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
