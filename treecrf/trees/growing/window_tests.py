@@ -202,18 +202,20 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         n_bins += int(n_codes.sum())
     first_list = n_bins + 8 * n_bytes * len(offsets)
     for j, offset in enumerate(offsets):
-        firsts = n_bins + np.arange(len(stored[1]))
-        parts.append((offset, *tests_of(stored[1], firsts, EACH, first_list + n_ids * j)))
-        feature_starts.append(firsts)
+        if len(stored[1]):
+            firsts = n_bins + np.arange(len(stored[1]))
+            parts.append((offset, *tests_of(stored[1], firsts, EACH, first_list + n_ids * j)))
+            feature_starts.append(firsts)
         bit_bins.append(n_bins + 8 * np.arange(n_bytes))
         n_bins += 8 * n_bytes
     is_each = (plan.has_one_id | encoder.columns.is_category)[stored[2]]
     for offset in offsets:
-        firsts = n_bins + plan.slots[stored[2]].astype(np.int64)
-        parts.append(
-            (offset, *tests_of(stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins))
-        )
-        feature_starts.append(firsts)
+        if len(stored[2]):
+            firsts = n_bins + plan.slots[stored[2]].astype(np.int64)
+            parts.append(
+                (offset, *tests_of(stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins))
+            )
+            feature_starts.append(firsts)
         list_bins.append(n_bins)
         n_bins += n_ids
 
