@@ -735,8 +735,8 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
 
     The samples were drawn with the same or a smaller mu, in proportion to which ``floor`` may have
     been smaller. Returns the positions, contexts and labels at each lag, the residuals and
-    curvatures, and 1 / q if ``counted``, all as multiples of ``unit``. ``forget`` removes the
-    examples from the samples.
+    curvatures, and 1 / q if ``counted``, all as multiples of ``unit``, and the sums of the absolute
+    values of these three. ``forget`` removes the examples from the samples.
     """
     cdef Sample sample = samples[0]
     cdef Py_ssize_t i, lag, context, order = sample.order, n_labels = sample.n_labels
@@ -754,6 +754,7 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
     # Sums with this number have no digits below the unit.
     cdef double rounding = unit * 6755399441055744.0
     cdef double chances, factor, scale = N_RANDOM / mu
+    cdef double of_residuals = 0.0, of_curvatures = 0.0, of_counts = 0.0
     for sample in samples:
         with nogil:
             for i in range(sample.vectors[label].n):
@@ -774,10 +775,16 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
                 if counted:
                     count_view[n] = (factor + rounding) - rounding
                 # In second order, an example without a residual has no effect.
-                n += value_view[n, 0] != 0.0 or (floor > 0.0 and value_view[n, 1] != 0.0)
+                if value_view[n, 0] == 0.0 and (floor == 0.0 or value_view[n, 1] == 0.0):
+                    continue
+                of_residuals += fabs(value_view[n, 0])
+                of_curvatures += fabs(value_view[n, 1])
+                of_counts += count_view[n] if counted else 0.0
+                n += 1
             if forget:
                 clear(&sample.vectors[label])
     arrays = [positions, contexts, labels, values, counts]
     # Without keeping much more than the first n items in memory.
-    return tuple(None if array is None else array[:n] if n > 0.9 * capacity else array[:n].copy()
-                 for array in arrays)
+    arrays = [None if array is None else array[:n] if n > 0.9 * capacity else array[:n].copy()
+              for array in arrays]
+    return *arrays, (of_residuals, of_curvatures, of_counts)

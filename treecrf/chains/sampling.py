@@ -47,6 +47,7 @@ class ExampleList:
     labels: np.ndarray
     values: np.ndarray  # float64 (n, 2), residuals and curvatures / probability of being kept
     counts: np.ndarray | None  # float64 (n,), number of examples that each one stands for
+    sums: tuple[float, float, float]  # of the absolute residuals, curvatures and counts
 
     @property
     def residuals(self) -> np.ndarray:

@@ -194,7 +194,9 @@ def drawn(rng, n_positions, depths, n_labels, order):
         contexts = (rng.random(20) * n_labels ** depths[positions]).astype(np.int32)
         values = rng.integers(-(2**20), 2**20, (20, 2)) / 2**20
         values[:, 1] = np.abs(values[:, 1])
-        lists.append(ExampleList(positions, contexts, np.zeros((20, order)), values, None))
+        lists.append(
+            ExampleList(positions, contexts, np.zeros((20, order)), values, None, (0, 0, 0))
+        )
     return WeightedSample(lists, 0.1, 0)
 
 

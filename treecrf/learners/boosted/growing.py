@@ -91,11 +91,11 @@ class ListGrowth:
             weights /= self.n_labels ** depth.astype(float)
         in_parts = self.table.has_missing and not self.surrogates
         bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
-        for values in (examples.residuals, weights, examples.counts):
+        for values, size in zip(
+            (examples.residuals, weights, examples.counts), examples.sums, strict=True
+        ):
             # Sums of the examples, multiples of `EXAMPLE_UNIT`, are exact as far as this.
-            is_exact = not self._joins_contexts and (
-                values is None or np.abs(values).sum() < EXAMPLE_UNIT * 2.0 ** (bits - 1)
-            )
+            is_exact = not self._joins_contexts and size < EXAMPLE_UNIT * 2.0 ** (bits - 1)
             if values is not None and not is_exact:
                 round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
