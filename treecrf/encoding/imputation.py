@@ -60,6 +60,10 @@ class Imputation:
             if not len(self.indicator_columns):
                 return filled
             return np.hstack([filled, missing[:, self.indicator_columns]])
+        if not len(self.indicator_columns) and not np.isnan(piece.data).any():
+            filled = piece.astype(np.float64)
+            filled.eliminate_zeros()
+            return filled
         entries = piece.tocoo()
         missing = np.isnan(entries.data)
         data = np.where(missing, self.values[entries.col], entries.data)
