@@ -131,6 +131,18 @@ def test_a_missing_symbol_is_marginalized():
     np.testing.assert_allclose(only[0], np.exp(hmm.transition_log_prob_[0]))
 
 
+def test_other_tables_have_an_effect_after_a_prediction():
+    X, y = draw(0, 2)
+    hmm = HMMClassifier().fit(X, y)
+    before = hmm.predict_proba(X)
+    hmm.emission_log_prob_ = hmm.emission_log_prob_[::-1]
+    emissions = hmm.predict_proba(X)
+    assert any((p != other).any() for p, other in zip(before, emissions, strict=True))
+    hmm.transition_log_prob_ = [table[..., ::-1] for table in hmm.transition_log_prob_]
+    both = hmm.predict_proba(X)
+    assert any((p != other).any() for p, other in zip(emissions, both, strict=True))
+
+
 def test_all_symbols_missing():
     with pytest.raises(ValueError, match="all symbols of X are missing"):
         HMMClassifier().fit([[None, None]], ["xy"])

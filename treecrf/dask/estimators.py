@@ -217,7 +217,8 @@ class DaskMixin:
             It shares the trees with this estimator, and does not refer to the cluster.
         """
         local = self._local_class.__new__(self._local_class)
-        local.__dict__ = {name: value for name, value in vars(self).items() if name != "client"}
+        local.__dict__ = self.__getstate__()
+        del local.__dict__["client"]
         return local
 
     @classmethod
@@ -243,7 +244,7 @@ class DaskMixin:
                 f"local is of type {type(local).__name__}; expected {cls._local_class.__name__}"
             )
         estimator = cls.__new__(cls)
-        estimator.__dict__ = vars(local) | {"client": client}
+        estimator.__dict__ = local.__getstate__() | {"client": client}
         return estimator
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -151,19 +151,16 @@ class LinearSequenceClassifier(SequenceLearner):
         source = self.attributes
         return source._as_attributes() if hasattr(source, "_as_attributes") else source
 
-    def _starting_attributes(self, earlier: dict) -> Attributes:
-        return earlier["_attributes"] if earlier else self._source()
-
     def _fitted_attributes(self, earlier: dict, sequences: Sequences) -> Attributes:
         """Return the attributes of the training sequences, or of an earlier fit."""
-        source = self._starting_attributes(earlier)
         if not earlier:
-            return copy.copy(source).fit(sequences)
-        is_window = isinstance(source, WindowAttributes)
-        return source.widened(sequences.longest) if is_window else source
+            return copy.copy(self._source()).fit(sequences)
+        attributes = earlier["_attributes"]
+        is_window = isinstance(attributes, WindowAttributes)
+        return attributes.widened(sequences.longest) if is_window else attributes
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
-        return self._starting_attributes(earlier).schema
+        return (earlier["_attributes"] if earlier else self._source()).schema
 
     def _fixed_settings(self) -> dict[str, Any]:
         attributes, kind = self._attributes, self._source().kind
