@@ -125,7 +125,7 @@ def _name_of(function: Callable[..., Any], arguments: Sequence) -> str:
     return getattr(function, "__name__", "call").strip("_").replace("_", "-")
 
 
-class Cluster:
+class Cluster(AbstractContextManager["Cluster"]):
     """The workers of a client, during one call of ``fit``.
 
     Dask recomputes the results that are lost with a worker, from the tasks that they depend on.
@@ -154,9 +154,6 @@ class Cluster:
         self._info: dict[str, dict] = {}
         self._futures: WeakSet[Future] = WeakSet()
         self._note_workers()
-
-    def __enter__(self) -> Cluster:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Warn of the last losses, and release all futures, even those that tracebacks hold."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 SECONDS_BETWEEN_LINES = 2.0
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Display of the iterations from n_done to n_iter, unless ``verbose`` is 0."""
 
     def __init__(self, verbose: int, n_done: int, n_iter: int, name: str):
@@ -24,9 +24,6 @@ class Progress:
                 from tqdm import tqdm
 
                 self._bar = tqdm(total=n_iter, initial=n_done, desc=name, unit="iter", leave=True)
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

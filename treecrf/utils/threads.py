@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from queue import SimpleQueue
@@ -40,7 +40,7 @@ _lock = Lock()
 _n_keeping = 0
 
 
-class Threads:
+class Threads(AbstractContextManager["Threads"]):
     """A pool of threads, or none for a single job.
 
     ``n_jobs`` is as in scikit-learn; numbers far above the number of processors are lowered.
@@ -62,9 +62,6 @@ class Threads:
             raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
         n = n if n > 0 else max(1, cpu_count() + 1 + n)
         return min(n, max(MAX_THREADS, os.cpu_count() or 1))
-
-    def __enter__(self) -> Threads:
-        return self
 
     def __exit__(self, *_: object) -> None:
         pool, self._pool = self._pool, None
