@@ -1,4 +1,4 @@
-"""Columns of the training data: their categories, thresholds and density.
+"""Columns of the training data: their categories, thresholds, density, and indicators.
 
 Thresholds of numbers lie between distinct values or, if there are many, at quantiles.
 """

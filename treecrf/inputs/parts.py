@@ -1,4 +1,4 @@
-"""Parts of the data that are read one by one.
+"""Parts of the data that are read one by one, and how data in one process are cut into parts.
 
 A part is read twice. Without a schema, it shows which columns, categories and labels it has. Then
 all parts are read with the schema of all data, as new data are for a prediction, so that the values
