@@ -75,18 +75,7 @@ def as_sequences(
     if segmentation.may_be_empty:
         present = np.array([not is_empty(item) for item in items], dtype=bool)
         if not present.any():
-            # Empty sequences have no form that a model could refuse.
-            offsets = np.zeros(len(items) + 1, dtype=np.int64)
-            if is_long:
-                groups = [] if segmentation.column and is_frame(X) else None
-                offsets = segmentation.offsets(0, groups)
-            return ListedSequences(
-                items=[""] * (len(offsets) - 1),
-                form="symbols",
-                offsets=offsets,
-                n_features=1,
-                dtype=np.dtype("U1"),
-            )
+            return _without_positions(items, segmentation)
         if not present.all():
             items = [items[i] for i in np.flatnonzero(present)]
             segmentation = replace(segmentation, present=present)
@@ -113,6 +102,21 @@ def as_sequences(
         if rows is not None:
             return rows
     return read_arrays(items, segmentation, schema, categorical_features)
+
+
+def _without_positions(items: list, segmentation: Segmentation) -> ListedSequences:
+    """Return empty sequences, which have no form that a model could refuse."""
+    offsets = np.zeros(len(items) + 1, dtype=np.int64)
+    if segmentation.is_long:
+        groups = [] if segmentation.column and is_frame(items[0]) else None
+        offsets = segmentation.offsets(0, groups)
+    return ListedSequences(
+        items=[""] * (len(offsets) - 1),
+        form="symbols",
+        offsets=offsets,
+        n_features=1,
+        dtype=np.dtype("U1"),
+    )
 
 
 def is_empty_list(X: Any) -> bool:
