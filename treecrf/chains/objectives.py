@@ -56,6 +56,8 @@ class ChainLabels:
     # Weights in the value; a sequence has the mean weight of its positions. They do not change the
     # residuals.
     weights: np.ndarray | None = None
+    # Codes of the labels that later ones depend on in local models; None: ``codes``.
+    previous: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -445,7 +447,8 @@ class LocalObjective:
     candidates = None
 
     def __init__(self, data: ChainLabels, threads: Threads, second_order: bool):
-        self.given = previous_labels(data.codes, data.offsets, data.n_labels, data.order)
+        previous = data.codes if data.previous is None else data.previous
+        self.given = previous_labels(previous, data.offsets, data.n_labels, data.order)
         self.codes = data.codes
         self.constraints = data.constraints
         self.threads = threads

@@ -182,6 +182,11 @@ class Predictor:
         codes = self.best_codes(lattice, masks)
         return self.as_read(split_sequences(self.chain.classes[codes], lattice.offsets))
 
+    def codes(self, sequences: Sequences, masks: np.ndarray | None) -> np.ndarray:
+        """Predict the codes of the labels, in the direction of the chain."""
+        labels = self.as_read(self.labels(sequences, masks))
+        return np.searchsorted(self.chain.classes, np.concatenate(labels))
+
     def best_codes(self, lattice: Lattice, masks: np.ndarray | None = None) -> np.ndarray:
         """Return the codes of the labels that ``decoding`` chooses; only those in the masks."""
         return best_codes(self.decoding, self.cost_matrix, self.chain.classes, lattice, masks)

@@ -44,11 +44,14 @@ class LabeledSequences:
     allowed: np.ndarray | None = None
     candidates: np.ndarray | None = None
     weights: np.ndarray | None = None
+    # Codes of the labels that later ones depend on; None: ``codes``.
+    previous: np.ndarray | None = None
 
     @property
     def ties(self) -> list[np.ndarray]:
         """Numbers that order identical sequences, float64 arrays (n_positions,)."""
         ties = [] if self.weights is None else [self.weights]
+        ties += [] if self.previous is None else [self.previous.astype(np.float64)]
         scores = self.sequences.init_scores
         return ties if scores is None else [*ties, sums_of_labels(scores.T)]
 
@@ -100,6 +103,7 @@ class LabeledSequences:
             join("allowed", lambda codes, like: np.ones((len(codes), like.shape[1]), dtype=bool)),
             join("candidates", lambda codes, like: np.eye(like.shape[1], dtype=bool)[codes]),
             join("weights", lambda codes, _: np.ones(len(codes))),
+            join("previous", lambda codes, _: codes),
         )
 
     def reversed(self) -> LabeledSequences:
@@ -178,11 +182,11 @@ class LabeledSequences:
 
     def _at(self, sequences: Sequences, positions: np.ndarray) -> LabeledSequences:
         """Return other sequences with the labels of some positions."""
-        allowed, candidates, weights = (
+        others = (
             None if array is None else array[positions]
-            for array in (self.allowed, self.candidates, self.weights)
+            for array in (self.allowed, self.candidates, self.weights, self.previous)
         )
-        return LabeledSequences(sequences, self.codes[positions], allowed, candidates, weights)
+        return LabeledSequences(sequences, self.codes[positions], *others)
 
 
 def no_known_examples(order: int) -> str:

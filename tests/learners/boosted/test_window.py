@@ -204,6 +204,95 @@ def test_the_estimator_sees_windows_and_true_labels():
     np.testing.assert_array_equal(rows, naive_rows(turned[0], (0, 1), turned[1], 2, 1, "abc"))
 
 
+def models_without_one(make, X: list, y: list) -> list:
+    """Train a model without each of the sequences."""
+    return [make().fit(X[:i] + X[i + 1 :], y[:i] + y[i + 1 :]) for i in range(len(X))]
+
+
+@pytest.mark.parametrize("direction", ["left-to-right", "right-to-left"])
+@pytest.mark.parametrize("sampling", [None, 1e-3])
+def test_previous_labels_of_trees_are_predicted_by_cross_validation(direction, sampling):
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 3, 8) for _ in range(12)]
+    X = [
+        np.where(rng.random(8) < 0.5, labels, rng.integers(0, 3, 8))[:, None] * 1.0 for labels in y
+    ]
+    (X_val, y_val), (X, y) = (X[:3], y[:3]), (X[3:], y[3:])
+    settings = {
+        "max_iter": 5, "early_stopping": False, "sampling": sampling, "l2_regularization": 1.0,
+    }  # fmt: skip
+
+    def make(cv=None):
+        return RecurrentSlidingWindowClassifier(direction=direction, cv=cv, **settings)
+
+    def shown(x, codes):
+        # A sliding window with the previous label in the input is the same model.
+        before = [3, *codes[:-1]] if direction == "left-to-right" else [*codes[1:], 3]
+        return np.hstack([x, np.eye(4)[before]])
+
+    model = make(cv=len(X)).fit(X, y, X_val=X_val, y_val=y_val)
+    without = models_without_one(make, X, y)
+    own = [shown(x, one.predict([x])[0]) for x, one in zip(X, without, strict=True)]
+    same = SlidingWindowClassifier(**settings).fit(own, y)
+    np.testing.assert_allclose(model.train_score_, same.train_score_, rtol=1e-9)
+    assert not np.allclose(model.train_score_, make().fit(X, y).train_score_)
+    # One of the folds, which depends on the data, predicts the validation sequences.
+    scores = [
+        same.predict_log_likelihood(list(map(shown, X_val, one.predict(X_val))), y_val).mean() / 8
+        for one in without
+    ]
+    assert np.isclose(model.validation_score_[-1], scores, rtol=1e-9).any()
+
+
+def test_previous_labels_of_an_estimator_are_predicted_by_cross_validation(letters):
+    class Recorder(DecisionTreeClassifier):
+        def fit(self, X, y, sample_weight=None):
+            self.seen_ = X, y, sample_weight
+            return super().fit(X, y, sample_weight)
+
+    X, y = (items[:6] for items in letters)
+
+    def make(cv=None):
+        return RecurrentSlidingWindowClassifier(Recorder(random_state=0), window=1, cv=cv)
+
+    codes = [np.array(["xyz".index(label) for label in labels]) for labels in y]
+    previous = [
+        ["xyz".index(label) for label in model.predict([x])[0]]
+        for model, x in zip(models_without_one(make, X, y), X, strict=True)
+    ]
+    assert any(list(own) != found for own, found in zip(codes, previous, strict=True))
+    weights = [np.arange(1.0, len(x) + 1) for x in X]
+    rows, labels, _ = make(cv=len(X)).fit(X, y).estimator_.seen_
+    np.testing.assert_array_equal(rows, naive_rows(X, (1, 1), previous, 3, 1, "abcd"))
+    np.testing.assert_array_equal(labels, np.concatenate(codes))
+    weighted = make(cv=3).fit(X, y, sample_weight=weights).estimator_.seen_[2]
+    np.testing.assert_array_equal(weighted, np.concatenate(weights))
+
+
+def test_folds_of_previous_labels_depend_on_the_sequences_alone(letters):
+    X, y = letters
+    model = RecurrentSlidingWindowClassifier(window=1, max_iter=5, cv=3, random_state=0)
+    p = model.fit(X, y).predict_proba(X)
+    for found, expected in zip(model.fit(X[::-1], y[::-1]).predict_proba(X), p, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_folds_that_are_impossible_are_rejected(letters):
+    X, y = letters
+    model = RecurrentSlidingWindowClassifier(cv=len(X) + 1)
+    message = "cv=25, and there are 24 training sequences; expected at most as many folds"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="cv cannot be used with transitions"):
+        model.set_params(cv=3, transitions=np.ones((3, 3), dtype=bool)).fit(X, y)
+    message = "training without fold . of 2: the label '.' occurs at no position"
+    model = RecurrentSlidingWindowClassifier(DecisionTreeClassifier(), cv=2)
+    with pytest.raises(ValueError, match=message):
+        model.fit(["ab", "ac"], ["xy", "xz"])
+    with pytest.raises(ValueError, match="'cv' parameter"):
+        model.set_params(cv=1).fit(X, y)
+
+
 def test_greedy_follows_its_own_labels(letters):
     X, y = letters
     tree = DecisionTreeClassifier(max_depth=5, random_state=0)

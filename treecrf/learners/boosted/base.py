@@ -379,8 +379,7 @@ def predicted_by(
         return np.concatenate(predictor.as_read(found))
     if lattice is not None:
         return predictor.best_codes(lattice)
-    labels = predictor.as_read(predictor.labels(data.sequences, data.allowed))
-    return np.searchsorted(trained.classes, np.concatenate(labels))
+    return predictor.codes(data.sequences, data.allowed)
 
 
 def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:

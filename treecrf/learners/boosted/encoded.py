@@ -34,6 +34,7 @@ class EncodedLabeled:
     # `score_parts`; None stands for scores of 0.
     start_state: np.ndarray | None = None
     start_transitions: np.ndarray | None = None
+    previous: np.ndarray | None = None  # as in `LabeledSequences`
     sequences: Sequences | None = None  # before they were encoded, if ``scoring`` predicts
 
     @property
@@ -61,6 +62,7 @@ class EncodedLabeled:
             join("keys"),
             join("start_state", axis=1),
             parts[0].start_transitions,
+            join("previous"),
         )
 
 

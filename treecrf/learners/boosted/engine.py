@@ -191,6 +191,7 @@ class Encoding:
             weights,
             np.zeros(0, dtype=np.uint64),
             *starting_parts(self.start, data.sequences, threads),
+            data.previous,
             sequences=None if is_training or spec.scoring in OBJECTIVES else data.sequences,
         )
 

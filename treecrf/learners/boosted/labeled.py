@@ -383,7 +383,7 @@ def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequ
         np.concatenate([part.codes for part in parts]),
         *(
             _concatenated([getattr(part, name) for part in parts])
-            for name in ("allowed", "candidates", "weights")
+            for name in ("allowed", "candidates", "weights", "previous")
         ),
     )
 

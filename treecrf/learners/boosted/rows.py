@@ -106,7 +106,8 @@ def fit_rows(
     """Fit a clone of an estimator to the rows of all positions whose labels are known."""
     sequences, codes, weights = training.sequences, training.codes, training.weights
     table = WindowTable(encoder, len(classes))
-    previous = previous_labels(codes, sequences.offsets, len(classes), order)
+    seen = codes if training.previous is None else training.previous
+    previous = previous_labels(seen, sequences.offsets, len(classes), order)
     rows = table.rows(table.windows(sequences), previous)
     if weights is not None:  # 0 at positions whose labels are unknown
         known = np.flatnonzero(weights)

@@ -91,6 +91,7 @@ class ChainKind(ABC):
             constraints,
             data.candidates,
             data.weights,
+            data.previous,
         )
 
     def scores(
@@ -263,7 +264,8 @@ class LocalKind(ChainKind):
     def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples: also the previous labels."""
         depth = data.encoded.depth_of(self.order)
-        given = previous_labels(data.codes, data.offsets, n_labels, self.order)
+        codes = data.codes if data.previous is None else data.previous
+        given = previous_labels(codes, data.offsets, n_labels, self.order)
         return ListedPositions(data.encoded, depth, given)
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -10,13 +11,21 @@ from sklearn.utils import Tags, get_tags
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
+from treecrf.inputs.parts import named
 from treecrf.learners.boosted.chains import LocalForestChain
+from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.rows import RowChain, fit_rows
 from treecrf.learners.boosted.spec import Trained
+from treecrf.learners.boosted.training import train
 from treecrf.learners.learner import names_in
 from treecrf.learners.parameters import Needs
-from treecrf.learners.training_data import FitArguments, Labeling
+from treecrf.learners.training_data import (
+    FitArguments,
+    LabeledSequences,
+    Labeling,
+    TrainingInput,
+)
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -31,7 +40,7 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import HasMethods, StrOptions, documented_as
+from treecrf.utils.validation import HasMethods, Interval, StrOptions, documented_as
 
 # Parameters of boosted trees, without effect on other estimators.
 OF_TREES = (
@@ -78,21 +87,8 @@ class WindowClassifier(LocalClassifier):
             return super()._train(arguments)
         self._check_unused(arguments)
         data = self._prepare(arguments)
-        training, classes = data.training, data.classes
-        self._kind().check_size(len(classes), len(training.codes))
-        encoder = Encoder(self._window(), self.max_bins, self.missing).fit(training.sequences)
         is_weighted = arguments.raw.sample_weight is not None
-        return names_in(encoder.names) | {
-            "classes_": classes,
-            "n_features_in_": encoder.n_features,
-            "estimator_": fit_rows(
-                self.estimator, training, classes, encoder, self.order, is_weighted
-            ),
-            "_encoder": encoder,
-            "_order": self.order,
-            "_direction": self.direction,
-            "_n_unlabeled": data.n_unlabeled,
-        }
+        return learned(self, data, is_weighted) | {"_n_unlabeled": data.n_unlabeled}
 
     def _check_unused(self, arguments: FitArguments) -> None:
         """Raise ValueError for arguments and settings that have no effect with ``estimator``."""
@@ -239,8 +235,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
 
     Each position is labeled from a window of the input and the previous labels; with
     ``direction="right-to-left"``, these are the labels that follow in reading order. Training uses
-    the true labels. Prediction uses the predicted labels, or sums over all possible labels,
-    depending on ``decoding``.
+    the true labels, or predictions (``cv``). Prediction uses the predicted labels, or sums over all
+    possible labels, depending on ``decoding``.
 
     Parameters
     ----------
@@ -250,6 +246,11 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     direction : {"left-to-right", "right-to-left"}, default="left-to-right"
         Direction in which the sequence is labeled. ``window`` always counts positions in reading
         order, from left to right.
+    cv : int or None, default=None
+        Number of folds for predicting the previous labels that training uses: those in each fold
+        come from a model trained on the other folds, as in scikit-learn's ``ClassifierChain``. The
+        model then relies less on previous labels, and a wrong one misleads it less. None uses the
+        true labels. :ref:`own-predictions` shows when it helps.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
         most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
@@ -292,11 +293,13 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **WindowClassifier._parameter_constraints,
         "direction": [StrOptions(set(DIRECTIONS))],
+        "cv": [Interval(numbers.Integral, 2, None, closed="left"), None],
     }
 
     estimator: Any = field(default=None, kw_only=False)
     direction: Literal["left-to-right", "right-to-left"] = "left-to-right"
     order: int = 1
+    cv: int | None = None
     window: Window = 0
     max_iter: int = 100
     max_leaf_nodes: int = 64
@@ -331,6 +334,14 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     random_state: RandomState = None
     verbose: int = 0
 
+    @property
+    def _takes_parts(self) -> bool:
+        return super()._takes_parts and self.cv is None
+
+    def _prepare(self, arguments: FitArguments) -> TrainingInput:
+        data, is_weighted = super()._prepare(arguments), arguments.raw.sample_weight is not None
+        return data if self.cv is None else with_predictions(self, data, is_weighted)
+
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
         return values | {"direction": self._direction}, arrays
@@ -342,3 +353,58 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         if self._direction not in DIRECTIONS:
             raise ValueError(f"unknown direction {self._direction!r}")
         return super()._restore(values, arrays)
+
+
+def learned(model: WindowClassifier, data: TrainingInput, is_weighted: bool) -> dict:
+    """Train trees or the estimator; return the fitted attributes that predictions depend on."""
+    if model.estimator is None:
+        return model._model_attributes(train(model._spec(), TrainingParts.of(data)))
+    training, classes = data.training, data.classes
+    model._kind().check_size(len(classes), len(training.codes))
+    encoder = Encoder(model._window(), model.max_bins, model.missing).fit(training.sequences)
+    return names_in(encoder.names) | {
+        "classes_": classes,
+        "n_features_in_": encoder.n_features,
+        "estimator_": fit_rows(
+            model.estimator, training, classes, encoder, model.order, is_weighted
+        ),
+        "_encoder": encoder,
+        "_order": model.order,
+        "_direction": model.direction,
+    }
+
+
+def with_predictions(
+    model: RecurrentSlidingWindowClassifier, data: TrainingInput, is_weighted: bool
+) -> TrainingInput:
+    """Predict the previous labels by cross-validation, in folds that depend on the content."""
+    training, lengths, n_folds = data.training, np.diff(data.training.offsets), model.cv
+    if model.transitions is not None:
+        raise ValueError(
+            "cv cannot be used with transitions, which may forbid the true label after a predicted "
+            "one"
+        )
+    if len(lengths) < n_folds:
+        raise ValueError(
+            f"cv={n_folds}, and there are {len(lengths)} training sequences; expected at most as "
+            "many folds as sequences"
+        )
+    previous = training.codes.copy()
+    fold_of = np.argsort(np.argsort(training.hashes(data.seed))) % n_folds
+    for fold in range(n_folds):
+        kept, left_out = training.parted(fold_of == fold)
+        part = replace(data, training=kept, earlier={}, evaluated=())
+        with named(f"training without fold {fold} of {n_folds}"):
+            predictor = model._fitted_copy(learned(model, part, is_weighted))._predictor()
+        found = predictor.codes(left_out.sequences, left_out.allowed)
+        previous[np.repeat(fold_of == fold, lengths)] = found
+
+    def predicted(others: LabeledSequences) -> LabeledSequences:
+        return replace(others, previous=predictor.codes(others.sequences, others.allowed))
+
+    return replace(
+        data,
+        training=replace(training, previous=previous),
+        held_out=data.held_out and predicted(data.held_out),
+        evaluated=tuple(map(predicted, data.evaluated)),
+    )
