@@ -4,7 +4,7 @@ Feature set S1 consists of the word and the previous label; S2 adds the spelling
 the words on both sides and their spelling. All learners get the same features, as dicts. Among
 several settings, the one with the fewest errors on the validation sentences (``esp.testa``) is
 chosen; the objectives of `LinearCRF` share the penalty that is best for the first objective. The
-models are tested on ``esp.testb``.
+models are tested on ``esp.testb``, or with ``--held-out`` on the validation sentences.
 """
 
 from __future__ import annotations
@@ -46,14 +46,21 @@ def main() -> None:
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=LEARNERS)
     parser.add_argument("--share", type=float, default=1.0, help="fraction of training data")
     parser.add_argument("--jobs", type=int, default=2, help="threads")
+    parser.add_argument("--held-out", action="store_true", help="do not use the test data")
+    parser.add_argument("--rounds", type=int, default=1000, help="of boosting")
+    parser.add_argument("--steps-of-bound", action="store_true", help="no line search in boosting")
     arguments = parser.parse_args()
+    boosting = {"max_iter": arguments.rounds, "line_search": not arguments.steps_of_bound}
     rows = []
     for name in arguments.sets:
         parts, penalties = data(name, arguments.share), L2
         for learner in arguments.learners:
             models = settings_of(learner, penalties)
+            if learner == "boosting":
+                models = [model.set_params(**boosting) for model in models]
             model, seconds = best(models, name, parts, arguments.jobs)
-            rows.append([name, learner, *row(model, seconds, *parts["test"])])
+            judged = parts["validation" if arguments.held_out else "test"]
+            rows.append([name, learner, *row(model, seconds, *judged)])
             print(*rows[-1], flush=True)
             penalties = (model.l2_regularization,) if learner == "log" else penalties
     print(markdown(HEADER, rows))
@@ -62,13 +69,13 @@ def main() -> None:
 def settings_of(learner: str, penalties: tuple[float, ...]) -> list:
     """Candidate models of a learner, one per setting."""
     linear = {"min_count": FEWEST, "max_iter": 200, "tol": 1e-4}
-    cut = {"piece_length": 5, "line_search": True, "max_step": 3.0}
+    cut = {"piece_length": 5, "max_step": 3.0}
     grown = {"second_order": True, "learning_rate": 0.5, "max_leaf_nodes": 64, "sampling": "auto"}
     ended = {"early_stopping": True, "max_iter": 200, "decoding": "viterbi", "random_state": 0}
     if learner in OBJECTIVES:
         return [LinearCRF(objective=learner, l2_regularization=c, **linear) for c in penalties]
     return {
-        "boosting": [SequenceBoostingClassifier(max_iter=1000, min_count=FEWEST, **cut)],
+        "boosting": [SequenceBoostingClassifier(min_count=FEWEST, **cut)],
         "perceptron": [StructuredPerceptron(max_iter=10, min_count=FEWEST, random_state=0)],
         "margin": [
             StructuredSVM(C=c, max_iter=30, min_count=FEWEST, random_state=0) for c in (0.1, 0.3)

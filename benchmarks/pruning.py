@@ -93,7 +93,7 @@ def engine_of(model: TreeCRF, train: Split, validation: Split) -> Engine:
         pass
     finally:
         base.train = original
-    return make_engine(*arguments, None, MAX_ITER, Threads(1))
+    return make_engine(*arguments, None, Threads(1))
 
 
 def boosted(engine: Engine, is_pruning: bool) -> tuple[int, float]:
@@ -120,7 +120,7 @@ def boosted(engine: Engine, is_pruning: bool) -> tuple[int, float]:
             booster.scores += after - before
             forest.trees[-len(new.trees) :] = pruned.trees
             new = pruned
-        n_leaves.append(np.mean([count_leaves(tree) for tree in new.trees]))
+        n_leaves.append(np.mean([(tree["true_child"] < 0).sum() for tree in new.trees]))
 
 
 def pruned_trees(
@@ -161,12 +161,20 @@ def pruned_tree(tree: dict, leaves: np.ndarray, residuals, curvature, growth) ->
         return own
 
     gain(0)
-    return tree
+    kept = sorted(nodes_below(tree, 0))
+    numbers = np.full(n, -1)
+    numbers[kept] = np.arange(len(kept))
+    for name in ("true_child", "false_child"):
+        is_inner = tree[name] >= 0
+        tree[name][is_inner] = numbers[tree[name][is_inner]]
+    return {name: values[kept] if len(values) == n else values for name, values in tree.items()}
 
 
-def count_leaves(tree: dict, node: int = 0) -> int:
-    children = tree["true_child"][node], tree["false_child"][node]
-    return 1 if children[0] < 0 else sum(count_leaves(tree, child) for child in children)
+def nodes_below(tree: dict, node: int) -> list[int]:
+    children = [tree[name][node] for name in ("true_child", "false_child")]
+    if children[0] < 0:
+        return [node]
+    return [node, *(below for child in children for below in nodes_below(tree, child))]
 
 
 if __name__ == "__main__":

@@ -236,9 +236,9 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
     [
         ("", {}, "Empty CSV file"),
         ("a,b\n", {}, "the table has no rows"),
-        ("a,b\n1,2\n3\n", {}, "Row #3: Expected 2 columns, got 1: 3"),
+        ("a,b\n1,2\n3\n", {}, r"Row #3: Expected 2 columns, got 1: 3 \(.* --separator ';'\)"),
         ("a,a\n1,2\n", {}, "more than one column is named 'a'"),
-        (b"a,b\n1,\xff\n", {}, "invalid UTF8"),
+        (b"a,b\n1,\xff\n", {}, r"invalid UTF8 data \(.* --encoding latin-1\)"),
         ("a,b\n1,2\n", {"label": "c"}, "there is no column 'c'; the columns are: a, b"),
         ("a,b\n1,2\n", {"group": "c"}, "there is no column 'c'; the columns are: a, b"),
         ("a,b\n1,2\n", {"drop": ("c",)}, "there is no column 'c'; the columns are: a, b"),

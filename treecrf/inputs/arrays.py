@@ -185,7 +185,8 @@ def _as_item(item: Any, where: str) -> Any:
     if array.ndim == 0 and array.dtype.kind in "biuf":
         raise ValueError(
             f"{where} is the number {array.item()}; expected a list of sequences: for a single "
-            "sequence x of numbers, pass [numpy.reshape(x, (-1, 1))]"
+            "sequence x of numbers, pass [numpy.reshape(x, (-1, 1))]; for row i of a data frame, "
+            "frame.iloc[i:i + 1]"
         )
     raise ValueError(f"{where} has {array.ndim} dimensions; {FORMS}")
 

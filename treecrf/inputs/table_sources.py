@@ -48,6 +48,11 @@ BATCH_ROWS = 1 << 14
 PARQUET_BUFFER = 1 << 16
 # Maximum length of an error message of the parser, which quotes whole rows.
 MAX_PARSER_MESSAGE = 200
+# What helps if the message contains a text.
+HINTS = {
+    "columns, got": " (if columns have another separator: treecrf train --separator ';')",
+    "invalid UTF8": " (if the file has another encoding: treecrf train --encoding latin-1)",
+}
 
 
 # Paths
@@ -189,7 +194,8 @@ def _shortened(error: Exception) -> str:
     if "straddling" in str(error):
         return "a row is too long; a closing quotation mark may be missing"
     text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
-    return text if len(text) <= MAX_PARSER_MESSAGE else f"{text[:MAX_PARSER_MESSAGE]} ..."
+    text = text if len(text) <= MAX_PARSER_MESSAGE else f"{text[:MAX_PARSER_MESSAGE]} ..."
+    return text + next((hint for part, hint in HINTS.items() if part in text), "")
 
 
 class Source:

@@ -288,6 +288,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     >>> model = RecurrentSlidingWindowClassifier(max_iter=10, l2_regularization=1.0).fit(X, y)
     >>> "".join(model.predict(["bacan"])[0])
     'cvcvc'
+    >>> "".join(model.set_params(cv=3).fit(X, y).predict(["bacan"])[0])
+    'cvcvc'
     """
 
     _parameter_constraints: ClassVar[dict] = {
