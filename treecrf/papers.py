@@ -9,16 +9,11 @@ The settings of a method do not depend on the size of the data, nor on the defau
 """
 
 # The papers:
-# [1] A. Ashenfelter, "Sequential supervised learning and conditional random fields", Master's
-#     thesis, Oregon State University, 2003.
-# [2] T. G. Dietterich, A. Ashenfelter, Y. Bulatov, "Training conditional random fields via gradient
-#     tree boosting", ICML 2004.
-# [3] G. Hao, "Efficient training and feature induction in sequential supervised learning",
-#     dissertation, Oregon State University, 2009. Its chapter 3 is T. G. Dietterich, G. Hao,
-#     A. Ashenfelter, "Gradient tree boosting for training conditional random fields", Journal of
-#     Machine Learning Research 9, 2008.
-# [4] Y. Altun, T. Hofmann, M. Johnson, "Discriminative learning for label sequences via boosting",
-#     NIPS 2002.
+# [1] A. Ashenfelter, Master's thesis, Oregon State University, 2003.
+# [2] T. G. Dietterich, A. Ashenfelter, Y. Bulatov, ICML 2004.
+# [3] G. Hao, dissertation, Oregon State University, 2009. Its chapter 3 is T. G. Dietterich, G. Hao,
+#     A. Ashenfelter, Journal of Machine Learning Research 9, 2008.
+# [4] Y. Altun, T. Hofmann, M. Johnson, NIPS 2002.
 
 from __future__ import annotations
 
@@ -64,17 +59,10 @@ RECURRENT_SLIDING_WINDOW = _settings(
 # [3], sections 5.3 and 5.4: 20 bins, at most 10 trees per feature, and an initial score of -5, one
 # of 0 to -10 in table 5.3. Held-out sequences determine when to stop.
 FUTURE_FEATURES = _settings(
-    second_order=False,
-    learning_rate=1.0,
-    l2_regularization=0.0,
-    max_leaf_nodes=10,
-    initial_score=-5.0,
-    n_bins=20,
-    instance_max_iter=10,
-    instance_max_leaf_nodes=10,
-    instance_l2_regularization=0.0,
-    early_stopping=True,
-)
+    second_order=False, learning_rate=1.0, l2_regularization=0.0, max_leaf_nodes=10,
+    initial_score=-5.0, n_bins=20, instance_max_iter=10, instance_max_leaf_nodes=10,
+    instance_l2_regularization=0.0, early_stopping=True,
+)  # fmt: skip
 # [4], section 5, with the tighter bound (equation 17).
 SEQUENCE_BOOSTING = _settings(bound="sequence", line_search=False, early_stopping=False)
 
@@ -95,21 +83,7 @@ FUTURE_BAGS = _settings(window=(0, 0), order=0, bag_size=6)
 STRESSED_LETTERS = _settings(window=(0, 0), order=1, bag_size=2)
 
 __all__ = [
-    "BEAM_DECODING",
-    "BEAM_TRAINING",
-    "FUTURE_BAGS",
-    "FUTURE_FEATURES",
-    "HYPHENATION",
-    "NETTALK",
-    "NETTALK_FULL",
-    "PROTEIN",
-    "RECURRENT_SLIDING_WINDOW",
-    "RING",
-    "SEQUENCE_BOOSTING",
-    "SLIDING_WINDOW",
-    "STRESSED_LETTERS",
-    "TREECRF",
-    "TREECRF_2004",
-    "TREECRF_ORIGINAL",
-    "TREEMEMM",
-]
+    "BEAM_DECODING", "BEAM_TRAINING", "FUTURE_BAGS", "FUTURE_FEATURES", "HYPHENATION", "NETTALK",
+    "NETTALK_FULL", "PROTEIN", "RECURRENT_SLIDING_WINDOW", "RING", "SEQUENCE_BOOSTING",
+    "SLIDING_WINDOW", "STRESSED_LETTERS", "TREECRF", "TREECRF_2004", "TREECRF_ORIGINAL", "TREEMEMM",
+]  # fmt: skip
