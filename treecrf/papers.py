@@ -11,8 +11,8 @@ The settings of a method do not depend on the size of the data, nor on the defau
 # The papers:
 # [1] A. Ashenfelter, Master's thesis, Oregon State University, 2003.
 # [2] T. G. Dietterich, A. Ashenfelter, Y. Bulatov, ICML 2004.
-# [3] G. Hao, dissertation, Oregon State University, 2009. Its chapter 3 is T. G. Dietterich, G. Hao,
-#     A. Ashenfelter, Journal of Machine Learning Research 9, 2008.
+# [3] G. Hao, dissertation, Oregon State University, 2009. Its chapter 3 is T. G. Dietterich,
+#     G. Hao, A. Ashenfelter, Journal of Machine Learning Research 9, 2008.
 # [4] Y. Altun, T. Hofmann, M. Johnson, NIPS 2002.
 
 from __future__ import annotations
