@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,9 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
         return replace(labels, offsets=offsets)
     items = segmentation.items(y, offsets, "y", "label sequences")
     lengths = np.diff(offsets)
+    strings = _strings_of_lists(items, lengths)
+    if strings is not None:
+        return Labels(strings, offsets)
     parts = [
         _nothing_known(length) if item is None else _read_labels(item, f"sequence {i}")
         for i, (item, length) in enumerate(zip(items, lengths.tolist(), strict=True))
@@ -111,6 +115,16 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
         if len(part.values) != length:
             raise ValueError(f"sequence {i}: {len(part.values)} labels for {length} positions")
     return _join(parts)
+
+
+def _strings_of_lists(items: Sequence, lengths: np.ndarray) -> np.ndarray | None:
+    """Convert lists of strings, which takes longer one by one; None if any label is special."""
+    if set(map(type, items)) != {list} or list(map(len, items)) != lengths.tolist():
+        return None
+    strings = list(chain.from_iterable(items))
+    if set(map(type, strings)) != {str} or "\0" in "".join(strings):
+        return None
+    return np.array(strings, dtype=np.str_)
 
 
 def count_labeled(y: Any, segmentation: Segmentation) -> int:
