@@ -141,17 +141,18 @@ class Predictor:
             X = without_columns(X, left_out.difference(names))
         return self.chain.read(X, segmentation)
 
-    def _scored_sequences(self, raw: RawData) -> Sequences:
+    def _scored_sequences(self, X: Any, segmentation: Segmentation, init_score: Any) -> Sequences:
         """Check sequences, with the given scores of labels if there are any."""
-        sequences = self.sequences(raw.X, raw.segmentation)
-        if raw.init_score is None:
+        sequences = self.sequences(X, segmentation)
+        if init_score is None:
             return sequences
-        return with_init_score(sequences, raw, len(self.chain.classes), self.init_score_error)
+        n_labels, error = len(self.chain.classes), self.init_score_error
+        return with_init_score(sequences, init_score, segmentation, n_labels, error)
 
     def read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""
         raw = raw.resolved()
-        sequences = self._scored_sequences(raw)
+        sequences = self._scored_sequences(raw.X, raw.segmentation, raw.init_score)
         return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
     def read(
@@ -164,7 +165,7 @@ class Predictor:
     ) -> tuple[Sequences, np.ndarray | None]:
         """Check sequences and masks of possible labels; return them in the chain's direction."""
         segmentation = segmentation or Segmentation()
-        sequences = self._scored_sequences(RawData(X, None, segmentation, init_score=init_score))
+        sequences = self._scored_sequences(X, segmentation, init_score)
         masks = as_allowed(allowed, known, self.chain.classes, sequences.offsets, segmentation)
         if self.chain.is_backward:
             sequences = sequences.reversed()

@@ -18,7 +18,7 @@ from treecrf.inputs.data_warnings import warn_of_unlabeled
 from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
-from treecrf.inputs.offsets import reversed_positions, split_sequences
+from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.parts import named
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, cut, join_sequences
@@ -208,12 +208,16 @@ def sums_of_labels(scores: np.ndarray) -> np.ndarray:
 
 
 def with_init_score(
-    sequences: Sequences, raw: RawData, n_labels: int, error: str | None
+    sequences: Sequences,
+    init_score: Any,
+    segmentation: Segmentation,
+    n_labels: int,
+    error: str | None,
 ) -> Sequences:
     """Add initial scores to the sequences; ValueError if there is a message for it."""
     if error is not None:
         raise ValueError(error)
-    scores = as_init_scores(raw.init_score, n_labels, sequences.offsets, raw.segmentation)
+    scores = as_init_scores(init_score, n_labels, sequences.offsets, segmentation)
     return replace(sequences, init_scores=scores)
 
 
@@ -247,7 +251,10 @@ class Labeling:
         Unknown labels are completed to a possible sequence.
         """
         if raw.init_score is not None:
-            sequences = with_init_score(sequences, raw, len(classes), self.init_score_error)
+            scores, cuts = raw.init_score, raw.segmentation
+            sequences = with_init_score(
+                sequences, scores, cuts, len(classes), self.init_score_error
+            )
         codes, candidates = labels.encoded(classes)
         cost_table(self.cost_matrix, classes)
         if candidates is None:
