@@ -103,18 +103,10 @@ class FittedChain(ABC):
         )
         return np.subtract(every, some, where=found, out=np.full(len(found), -np.inf))
 
-    # Predictions that follow their own labels
-
     @property
     def searches(self) -> bool:
-        """Whether predictions follow the labels predicted before, instead of all contexts."""
+        """Whether predictions follow those before them, by a method ``search``."""
         return False
-
-    def search(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes and log-probabilities of label sequences; only if the chain `searches`."""
-        raise NotImplementedError
 
     # Short sequences
 
