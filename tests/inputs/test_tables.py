@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.open_files import FOLDER, open_files
 
 from treecrf.cli.files.tables import RowFile
 from treecrf.inputs import table_sources, tables
@@ -179,6 +180,14 @@ def test_pieces_can_be_read_in_any_order(tmp_path):
     expected = [found.read(i).X for i in range(len(found))]
     for i in np.random.default_rng(0).permutation(np.repeat(np.arange(len(found)), 2)):
         assert found.read(i).X.equals(expected[i])
+
+
+@pytest.mark.skipif(not Path(FOLDER).exists(), reason="files of a process as Linux lists them")
+@pytest.mark.usefixtures("_sizes")
+def test_files_are_closed_after_the_last_piece(tmp_path):
+    found = opened(write(tmp_path, "a.csv", TABLE))
+    read_all(found)
+    assert not any(str(tmp_path) in name for name in open_files())
 
 
 def test_columns_with_weights(tmp_path):

@@ -160,6 +160,8 @@ class TableReader:
             self._position += len(part)
             if first < len(part):
                 batches.append(part[max(0, first) :])
+        if stop == self.n_rows:
+            self._batches = iter(())  # closes the file
         return self._pa.Table.from_batches(batches)
 
     def _converted(self, names: list[str]) -> Iterator[Any]:
