@@ -19,6 +19,7 @@ from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences, Vocabulary
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.fitted_chain import FittedChain
+from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.parameters import warn_without_effect
 from treecrf.learners.predictor import Predictor
 from treecrf.learners.training_data import LabeledSequences, Labeling, note_unlabeled
@@ -35,9 +36,10 @@ from treecrf.utils.typing import (
     Transitions,
     WeightsLike,
 )
-from treecrf.utils.validation import Interval
+from treecrf.utils.validation import Interval, documented_as
 
 
+@documented_as(SequenceLearner, without=["feature_names_in_"])
 @dataclass(kw_only=True, eq=False, repr=False)
 class HMMClassifier(SequenceClassifier):
     """Hidden Markov model of symbols and labels, trained by counting.
@@ -50,33 +52,12 @@ class HMMClassifier(SequenceClassifier):
 
     Parameters
     ----------
-    order : int, default=1
-        Number of previous labels that a label depends on. With 0, each position is labeled
-        independently.
     laplace : float, default=1.0
         Additive smoothing (Laplace): added to the count of each label after each context, and to
         that of each symbol under each label. Must be positive, so that no event has probability 0.
-    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``).
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     symbols_ : array (n_symbols,)
         The symbols of the training data, sorted.
     emission_log_prob_ : float array of shape ``(n_classes, n_symbols + 1)``

@@ -51,6 +51,52 @@ class SequenceLearner(SequenceClassifier):
     """Base of the classifiers with a window whose training is iterative.
 
     Subclasses implement `_train`.
+
+    Several estimators share these parameters and attributes.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on. With 0, each position is labeled
+        independently.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``).
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
+    transitions : str, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: the rules of a tagging
+        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
+        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
+        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
+        extra row marks the labels that may come first.
+    validation_fraction : float, default=0.1
+        Fraction of the training sequences held out for early stopping.
+    scoring : str or callable, default="loss"
+        Score of the validation sequences in ``validation_score_``, for early stopping: the
+        objective of training (``"loss"``), the mean log-likelihood per position
+        (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
+        (``"neg_log_loss"``), ``"accuracy"``, another name in `treecrf.metrics.SCORERS`, a scorer of
+        that module, or a function of the lists of true and predicted label sequences. Higher is
+        better. Labels are predicted as by `predict`.
+    n_jobs : int, default=None
+        Number of threads; -1 uses all processors. The result does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, if the sequences are data frames or dicts.
     """
 
     _parameter_constraints: ClassVar[dict] = {

@@ -17,6 +17,7 @@ from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Tra
 from treecrf.learners.boosted.start import PART, WHOLE, is_linear
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.evaluation import scoring_of
+from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
 from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import Labeling
@@ -36,12 +37,13 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import HasMethods, Interval, StrOptions
+from treecrf.utils.validation import HasMethods, Interval, StrOptions, documented_as
 
 # Number of initial iterations that follow the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3
 
 
+@documented_as(SequenceLearner)
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeCRF(BoostedSequenceClassifier):
     """Conditional random field trained by gradient tree boosting.
@@ -53,9 +55,6 @@ class TreeCRF(BoostedSequenceClassifier):
 
     Parameters
     ----------
-    order : int, default=1
-        Number of previous labels that a label depends on. With 0, each position is labeled
-        independently.
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose features the trees can use.
         Offsets outside of all training sequences are left out.
@@ -122,10 +121,6 @@ class TreeCRF(BoostedSequenceClassifier):
         it. ``"impute"`` fills in the mean of numeric features and the most common value of all
         others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
         missing.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical: those with strings or a categorical dtype
-        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
-        (None).
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
         Monotonic constraints: 1 for features whose higher values may only raise the score of the
         second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
@@ -153,20 +148,6 @@ class TreeCRF(BoostedSequenceClassifier):
     beam : {"two-pass", "forward-only"}, default="two-pass"
         Training with a beam uses probabilities given the whole sequence (``"two-pass"``) or given
         only the positions up to each (``"forward-only"``).
-    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``).
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
     constant_transitions : bool, default=False
         Whether the scores of labels after labels are the same at all positions. The trees test the
         input only, and each iteration adds to one matrix of transition scores, which inspection of
@@ -183,29 +164,18 @@ class TreeCRF(BoostedSequenceClassifier):
         than 600 positions or 10 sequences. Above 100,000 positions, this is done on a sample of the
         sequences. Sequences that are too long for a fold are cut into blocks for it. All iterations
         are run with fewer than 200 training positions, and in a warm start.
-    validation_fraction : float, default=0.1
-        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in
         cross-validation.
     tol : float, default=1e-4
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
-    scoring : str or callable, default="loss"
-        Score of the validation sequences in ``validation_score_``, for early stopping: the
-        objective of training (``"loss"``), the mean log-likelihood per position
-        (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
-        (``"neg_log_loss"``), ``"accuracy"``, another name in `treecrf.metrics.SCORERS`, a scorer of
-        that module, or a function of the lists of true and predicted label sequences. Higher is
-        better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. In tree fitting, each position has the weight of its true label; the
         reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name
         labels that do not occur in y, as long as it also names all that do.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0
@@ -214,8 +184,6 @@ class TreeCRF(BoostedSequenceClassifier):
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     n_iter_ : int
         Number of boosting iterations of the model.
     init_ : LinearCRF or None
@@ -235,10 +203,6 @@ class TreeCRF(BoostedSequenceClassifier):
         arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Fraction of the total gain of all splits that is due to each feature, over all offsets.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

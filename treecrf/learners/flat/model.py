@@ -27,13 +27,13 @@ from treecrf.learners.classifier import PREDICTION_PARAMETERS, SequenceClassifie
 from treecrf.learners.flat.export import FlatExports, FlatTables
 from treecrf.learners.flat.forest import NOTHING, FlatForest, Pruned, prune
 from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.learners.learner import names_in
+from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES
 from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, StrOptions, documented_as
 
 # Models that can be flattened, by the names in saved models.
 FLATTENABLE: dict[str, type[BoostedSequenceClassifier]] = {
@@ -48,6 +48,7 @@ FLATTENABLE: dict[str, type[BoostedSequenceClassifier]] = {
 }
 
 
+@documented_as(SequenceLearner)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
     """A boosted model as weighted conjunctions of window tests.
@@ -68,20 +69,12 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         same values.
     beam_width : int or None, default=None
         Beam width in prediction, if the flattened model has one.
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
     transitions : str, bool array-like or None, default=None
         Which labels may follow each other in decoding, if the labels of the flattened model depend
         on previous labels.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     n_conjunctions_ : int
         Number of distinct conjunctions.
     n_weights_ : int
@@ -89,10 +82,6 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         labels.
     pruned_ : Pruned
         What pruning has dropped, with a bound on the change of the scores; see `prune`.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

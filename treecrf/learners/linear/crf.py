@@ -23,6 +23,7 @@ from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import rows_of_positions, widest
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.evaluation import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
+from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.lbfgs import descend
@@ -47,10 +48,11 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, StrOptions, documented_as
 from treecrf.utils.warn import warn
 
 
+@documented_as(SequenceLearner)
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearCRF(LinearSequenceClassifier):
     """Log-linear conditional random field.
@@ -112,38 +114,11 @@ class LinearCRF(LinearSequenceClassifier):
         0, replaces numbers and booleans by their training mean, and, if the column has missing
         values in training, adds an attribute that marks them. ``"impute"`` fills in the mean of
         numeric features and the most common value of all others.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical: those with strings or a categorical dtype
-        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
-        (None).
-    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``).
-    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
     early_stopping : bool, default=False
         Whether to stop when the score of the validation sequences has not improved for
         ``n_iter_no_change`` iterations. The model keeps the weights of the best iteration.
-    validation_fraction : float, default=0.1
-        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops.
-    scoring : str or callable, default="loss"
-        Score of the validation sequences in ``validation_score_``, for early stopping: the
-        objective of training (``"loss"``), the mean log-likelihood per position
-        (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
-        (``"neg_log_loss"``), ``"accuracy"``, another name in `treecrf.metrics.SCORERS`, a scorer of
-        that module, or a function of the lists of true and predicted label sequences. Higher is
-        better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous fit.
     class_weight : dict, "balanced" or None, default=None
@@ -151,8 +126,6 @@ class LinearCRF(LinearSequenceClassifier):
         ``objective="log"``. The reported likelihoods are unweighted. Labels missing from a dict
         have weight 1; a dict may name labels that do not occur in y, as long as it also names all
         that do.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of validation sequences and, with ``solver="sgd"``, of the order in which
         the sequences are visited.
@@ -161,8 +134,6 @@ class LinearCRF(LinearSequenceClassifier):
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-        The labels, sorted.
     n_iter_ : int
         Number of iterations; with ``solver="sgd"``, of passes over the training sequences.
     loss_ : float
@@ -187,10 +158,6 @@ class LinearCRF(LinearSequenceClassifier):
     state_features_, transition_features_ : dict
         The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
         sklearn-crfsuite.
-    n_features_in_ : int
-        Number of features; 1 for symbols.
-    feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------
