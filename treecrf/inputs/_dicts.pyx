@@ -18,6 +18,8 @@ from libc.stdlib cimport calloc, free
 
 cdef extern from "Python.h":
     str PyUnicode_FromObject(object text)
+    Py_ssize_t find_character "PyUnicode_FindChar"(str text, Py_UCS4 character, Py_ssize_t start,
+                                                   Py_ssize_t stop, int direction) except -2
 
 cdef extern from *:
     """
@@ -188,6 +190,15 @@ def widths_of_strings(list items not None):
                 has_string = True
             widths.add(len(row))
     return frozenset(widths) if has_string else frozenset()
+
+
+def are_plain(list items not None):
+    """Return whether all items of some lists or tuples are strings without NUL characters."""
+    for item in items:
+        for symbol in item:
+            if type(symbol) is not str or find_character(symbol, 0, 0, len(<str> symbol), 1) >= 0:
+                return False
+    return True
 
 
 def codes_of_rows(list items not None, list codes not None, bint is_fixed, Py_ssize_t n):

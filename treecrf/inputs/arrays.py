@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs._dicts import StringCodes, codes_of_rows
+from treecrf.inputs._dicts import StringCodes, are_plain, codes_of_rows
 from treecrf.inputs.columns import (
     CHUNK,
     ColumnReader,
@@ -355,14 +355,11 @@ def read_plain(items: list, schema: InputSchema | None, categorical: Any) -> Seq
     kinds = set(map(type, items))
     if not kinds <= {str, list, tuple} or not items or not all(items):
         return None
-    symbols, dtype = items, np.dtype("U1")
-    if kinds != {str}:
-        if str in kinds or type(items[0][0]) is not str:
-            return None
-        symbols, dtype = list(chain.from_iterable(items)), np.dtype("U")
-        if set(map(type, symbols)) != {str}:
-            return None
-    if "\0" in "".join(symbols):
+    if kinds == {str}:
+        dtype, is_plain = np.dtype("U1"), "\0" not in "".join(items)
+    else:
+        dtype, is_plain = np.dtype("U"), str not in kinds and are_plain(items)
+    if not is_plain:
         return None
     if schema is not None:
         schema.check_form("symbols")
