@@ -280,7 +280,7 @@ def test_folds_of_previous_labels_depend_on_the_sequences_alone(letters):
 def test_folds_that_are_impossible_are_rejected(letters):
     X, y = letters
     model = RecurrentSlidingWindowClassifier(cv=len(X) + 1)
-    message = "cv=25, and there are 24 training sequences; expected at most as many folds"
+    message = "cv=25; expected at most 24, one for each sequence"
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     with pytest.raises(ValueError, match="cv cannot be used with transitions"):

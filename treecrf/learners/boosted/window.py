@@ -20,12 +20,7 @@ from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.learner import names_in
 from treecrf.learners.parameters import Needs
-from treecrf.learners.training_data import (
-    FitArguments,
-    LabeledSequences,
-    Labeling,
-    TrainingInput,
-)
+from treecrf.learners.training_data import FitArguments, Labeling, TrainingInput
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -387,10 +382,7 @@ def with_predictions(
             "one"
         )
     if len(lengths) < n_folds:
-        raise ValueError(
-            f"cv={n_folds}, and there are {len(lengths)} training sequences; expected at most as "
-            "many folds as sequences"
-        )
+        raise ValueError(f"cv={n_folds}; expected at most {len(lengths)}, one for each sequence")
     previous = training.codes.copy()
     fold_of = np.argsort(np.argsort(training.hashes(data.seed))) % n_folds
     for fold in range(n_folds):
@@ -401,12 +393,9 @@ def with_predictions(
         found = predictor.codes(left_out.sequences, left_out.allowed)
         previous[np.repeat(fold_of == fold, lengths)] = found
 
-    def predicted(others: LabeledSequences) -> LabeledSequences:
-        return replace(others, previous=predictor.codes(others.sequences, others.allowed))
-
-    return replace(
-        data,
-        training=replace(training, previous=previous),
-        held_out=data.held_out and predicted(data.held_out),
-        evaluated=tuple(map(predicted, data.evaluated)),
+    held_out, *evaluated = (
+        part and replace(part, previous=predictor.codes(part.sequences, part.allowed))
+        for part in (data.held_out, *data.evaluated)
     )
+    training = replace(training, previous=previous)
+    return replace(data, training=training, held_out=held_out, evaluated=tuple(evaluated))
