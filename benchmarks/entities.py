@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="fraction of training data")
     parser.add_argument("--jobs", type=int, default=2, help="threads")
     parser.add_argument("--held-out", action="store_true", help="do not use the test data")
+    parser.add_argument("--pieces", type=int, help="cut the training sentences to this length")
     parser.add_argument("--rounds", type=int, default=1000, help="of boosting")
     parser.add_argument("--steps-of-bound", action="store_true", help="no line search in boosting")
     arguments = parser.parse_args()
@@ -54,6 +55,8 @@ def main() -> None:
     rows = []
     for name in arguments.sets:
         parts, penalties = data(name, arguments.share), L2
+        if arguments.pieces:
+            parts["train"] = tuple(cut(items, arguments.pieces) for items in parts["train"])
         for learner in arguments.learners:
             models = settings_of(learner, penalties)
             if learner == "boosting":
@@ -128,6 +131,16 @@ def data(name: str, share: float) -> dict[str, tuple]:
         n = round(share * len(X)) if subset == "train" else len(X)
         parts[subset] = [[features(token["word"], name) for token in x] for x in X[:n]], y[:n]
     return parts
+
+
+def cut(sentences: list, size: int) -> list:
+    """Cut sentences into the fewest pieces of about equal length, at most ``size``."""
+    counts = [-(-len(sentence) // size) for sentence in sentences]
+    return [
+        sentence[len(sentence) * i // n : len(sentence) * (i + 1) // n]
+        for sentence, n in zip(sentences, counts, strict=True)
+        for i in range(n)
+    ]
 
 
 def features(word: str, name: str) -> dict[str, str]:
