@@ -477,7 +477,7 @@ class Task:
 
     def train(self, beam, n_iter=6, **options):
         booster = self.booster(beam, **options)
-        history = boost(booster, n_iter, None, None, lambda *_: None)
+        history = boost(booster, n_iter.__gt__, None, None, lambda *_: None)
         return booster.forest, history.train
 
 
@@ -614,7 +614,7 @@ def test_validation_follows_the_training(order):
     objective = BeamObjective(data, beam, threads, None)
     validation = BeamScores(task.encoder, encoded, objective)
     booster = task.booster(beam)
-    history = boost(booster, 5, validation, None, lambda *_: None)
+    history = boost(booster, (5).__gt__, validation, None, lambda *_: None)
     for i, value in enumerate(history.validation):
         forest = booster.forest.copy(i)
         lattice = BeamLattice(forest, task.encoder, encoded, beam, threads, FREE)
