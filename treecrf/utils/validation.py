@@ -6,6 +6,7 @@ alone.
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from string import Template
@@ -38,7 +39,8 @@ def documented_as(source: type, without: Sequence[str] = ()) -> Callable[[Class]
     """
 
     def decorated(kind: Class) -> Class:
-        if kind.__doc__ is None or source.__doc__ is None:  # python -OO
+        if sys.flags.optimize > 1:  # without docstrings; those of dataclasses are their signatures
+            kind.__doc__ = None
             return kind
         (head, own), (_, others) = map(_sections, (kind.__doc__, source.__doc__))
         for title in ("Parameters", "Attributes"):

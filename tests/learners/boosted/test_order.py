@@ -95,7 +95,7 @@ OPTIONS = [
     {"init": "linear"},
     {"sampling": 0.2, "second_order": True},
     {"constant_transitions": True, "second_order": True},
-    {"objective": "exponential", "subsample": 0.6, "min_samples_leaf": 5} | STOPPING,
+    {"objective": "exponential", "subsample": 0.7, "min_samples_leaf": 5} | STOPPING,
     {"objective": "hamming_log", "init": "pseudo_likelihood"},
     {"beam_width": 2, "order": 2},
     {"beam_width": 2, "beam": "forward-only", "second_order": True} | STOPPING,
