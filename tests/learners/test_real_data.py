@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treecrf import TreeCRF, papers
-from treecrf.datasets import fetch_nettalk, fetch_protein, read_sparse
+from treecrf import LinearCRF, TreeCRF, papers
+from treecrf.datasets import fetch_conll2002, fetch_nettalk, fetch_protein, read_sparse
+from treecrf.learners.linear import lbfgs
 
 
 def test_protein_structure(data_folder):
@@ -35,6 +36,17 @@ def test_hyphenation(data_folder):
     assert (len(X), len(X_test)) == (1951, 908)
     crf = TreeCRF(max_iter=100, l2_regularization=40.0).fit(X, y)
     assert crf.score(X_test, y_test) > 0.918
+
+
+@pytest.mark.filterwarnings("ignore:LinearCRF did not converge")
+def test_few_iterations_with_an_l1_penalty_come_close_on_text(data_folder, monkeypatch):
+    """Far from the optimum, all weights follow the steepest descent."""
+    X, y = fetch_conll2002(data_home=data_folder, return_X_y=True)
+    crf = LinearCRF(window=1, l1_regularization=0.1, l2_regularization=0.1)
+    losses = [crf.set_params(max_iter=n).fit(X[:500], y[:500]).loss_ for n in (50, 1000)]
+    assert losses[0] < 1.03 * losses[1]
+    monkeypatch.setattr(lbfgs, "FAR", np.inf)
+    assert crf.set_params(max_iter=50).fit(X[:500], y[:500]).loss_ > 1.1 * losses[1]
 
 
 @pytest.mark.parametrize(

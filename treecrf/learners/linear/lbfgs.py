@@ -21,6 +21,8 @@ SUFFICIENT_GAIN = 1e-4
 MAX_HALVINGS = 50
 # Steps along which the gradient changes by less are not used to estimate the curvature.
 MIN_CURVATURE = 1e-10
+# The optimum is far as long as iterations lower the value by more than this fraction.
+FAR = 0.003
 
 
 def descend(
@@ -73,7 +75,8 @@ def minimize(
     The method differs from OWL-QN [2]_ in two ways, which save 50 to 90 % of the evaluations. The
     curvature is estimated among the weights that are not held at 0, as in [3]_. And the direction
     is aligned with the steepest descent only for weights that are 0, since the others are free to
-    move within the orthant.
+    move within the orthant. Far from the optimum, however, all are aligned: on text, this finds the
+    weights that become 0 much sooner.
 
     ``function`` returns value and gradient. Yields the weights and the sum, at the start and after
     each iteration, and ends when no step lowers the sum.
@@ -110,6 +113,7 @@ class _LineSearch:
         self.penalties = penalties
         # Step, change of the gradient and their product.
         self.steps: deque = deque(maxlen=MEMORY)
+        self.is_far = True  # from the optimum
 
     def evaluate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Compute the value with any penalty, and the gradient without it."""
@@ -135,7 +139,8 @@ class _LineSearch:
             descent = self._steepest_descent(weights, gradient)
             at_zero = weights == 0
             direction = self._sparse_direction(descent, ~at_zero | (descent != 0))
-            direction[at_zero & (direction * descent <= 0)] = 0.0
+            rises = direction * descent <= 0
+            direction[rises if self.is_far else rises & at_zero] = 0.0
             orthant = np.sign(np.where(at_zero, descent, weights))
         size = 1.0 if self.steps else 1.0 / max(1.0, np.sqrt(dot(descent, descent)))
         for _ in range(MAX_HALVINGS):
@@ -146,6 +151,7 @@ class _LineSearch:
             if predicted > np.finfo(float).eps * abs(value):  # a gain above rounding errors
                 new_value, gradient = self.evaluate(moved)
                 if new_value <= value - SUFFICIENT_GAIN * predicted:
+                    self.is_far = value - new_value > FAR * abs(new_value)
                     return moved, new_value, gradient
             size *= 0.5
         return None
