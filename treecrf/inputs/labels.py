@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs._dicts import are_plain
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
 from treecrf.inputs.values import (
     as_list,
@@ -119,12 +120,10 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
 
 def _strings_of_lists(items: Sequence, lengths: np.ndarray) -> np.ndarray | None:
     """Convert lists of strings, which takes longer one by one; None if any label is special."""
-    if set(map(type, items)) != {list} or list(map(len, items)) != lengths.tolist():
+    are_lists = set(map(type, items)) == {list} and list(map(len, items)) == lengths.tolist()
+    if not are_lists or not any(items) or not are_plain(items):
         return None
-    strings = list(chain.from_iterable(items))
-    if set(map(type, strings)) != {str} or "\0" in "".join(strings):
-        return None
-    return np.array(strings, dtype=np.str_)
+    return np.array(list(chain.from_iterable(items)), dtype=np.str_)
 
 
 def count_labeled(y: Any, segmentation: Segmentation) -> int:
