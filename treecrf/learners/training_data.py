@@ -55,11 +55,6 @@ class LabeledSequences:
         scores = self.sequences.init_scores
         return ties if scores is None else [*ties, sums_of_labels(scores.T)]
 
-    @property
-    def offsets(self) -> np.ndarray:
-        """Start of each sequence among the positions, and the end of the last."""
-        return self.sequences.offsets
-
     def take(self, chosen: np.ndarray) -> LabeledSequences:
         """Select some of the sequences."""
         pieces = split_sequences(np.arange(len(self.codes)), self.sequences.offsets)

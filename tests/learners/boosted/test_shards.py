@@ -14,7 +14,7 @@ from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
-from treecrf.learners.boosted.encoded import EncodedPart
+from treecrf.learners.boosted.labeled import EncodedPart
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.boosted.shard import Shard, Stale
 from treecrf.metrics import get_scorer

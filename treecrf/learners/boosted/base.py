@@ -18,8 +18,7 @@ from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.schema import InputSchema
-from treecrf.learners.boosted.encoded import EncodedLabeled
-from treecrf.learners.boosted.labeled import TrainingParts, read_partitions
+from treecrf.learners.boosted.labeled import EncodedLabeled, TrainingParts, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train
@@ -124,10 +123,10 @@ class BoostedSequenceClassifier(SequenceLearner):
         is_objective = scoring in OBJECTIVES
         settings = {
             "name": type(self).__name__,
+            "starts": [None],
             "value_name": "log-likelihood" if objective == "log" else "objective",
             "kind": self._kind(),
             "window": self._window(),
-            "starts": [None],
             "linear": {"window": self.window, "transitions": self.transitions},
             "scoring": scoring,
             "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),

@@ -301,10 +301,6 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Settings
 
-    def _spec(self) -> BoostingSpec:
-        check_combinations(self)
-        return replace(super()._spec(), starts=self._starts())
-
     def _kind(self) -> ExactKind | BeamKind:
         is_newton = self.objective == "log" and bool(self.second_order)
         shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
@@ -326,19 +322,15 @@ class TreeCRF(BoostedSequenceClassifier):
             alternative=self._alternative,
         )
 
-    def _starts(self) -> list:
-        """Return the starts to choose from; without data to judge them by, several are None."""
+    def _spec(self) -> BoostingSpec:
+        check_combinations(self)
+        starts = [self.init if is_linear(self.init) else None]
+        is_log = self.objective == "log" and self.order > 0 and self.beam_width is None
         if self.init == "linear":
-            return [PART]
-        if self.init != "auto":
-            return [self.init if is_linear(self.init) else None]
-        is_supported = (
-            self.order > 0
-            and self.beam_width is None
-            and self.objective == "log"
-            and self.monotonic_cst is None
-        )
-        return [WHOLE, PART] if is_supported else [None]
+            starts = [PART]
+        elif self.init == "auto" and is_log and self.monotonic_cst is None:
+            starts = [WHOLE, PART]  # without data to judge them by, neither of them
+        return replace(super()._spec(), starts=starts)
 
     @property
     def _start(self) -> LinearCRF | None:

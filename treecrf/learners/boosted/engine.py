@@ -15,8 +15,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.labeled import TrainingParts
+from treecrf.learners.boosted.labeled import EncodedLabeled, EncodedPart, TrainingParts
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
@@ -31,10 +30,7 @@ from treecrf.learners.boosted.shard import (
     true_labels,
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.boosted.start import (
-    starting_parts,
-    table_of_parts,
-)
+from treecrf.learners.boosted.start import starting_parts, table_of_parts
 from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
 from treecrf.learners.iterations import History
 from treecrf.learners.linear.crf import LinearCRF
@@ -42,6 +38,7 @@ from treecrf.learners.training_data import (
     LabeledSequences,
     count_labels,
     label_weights,
+    multiplied_weights,
 )
 from treecrf.trees.forest import Forest
 from treecrf.utils.partitions import (
@@ -87,7 +84,7 @@ def make_engine(
         sequences = view(training.partitions, attrgetter("sequences"))
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
         encoder.fit_parts(sequences, training.described, data.seed)
-        forest = spec.kind.new_forest(len(data.classes))
+        forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
     return engine_of(spec, data, encoder, forest, start, spec.max_iter, threads, allocate)
 
 
@@ -111,19 +108,21 @@ def engine_of(
         counts = data.training.partitions.map(count_labels, len(data.classes))
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
         weights = label_weights(spec.class_weight, data.classes, sums)
-    encoding = Encoding(setup, start, weights, threads if data.in_memory else None)
-    encoded = _encoded(data, encoding)
+    settings = setup, start, weights, threads if data.in_memory else None
+    encoded = _encoded(data, *settings)
     sets, validation = [], None
     if data.in_memory:
         parts = encoded.map(identity)
-        sets = [part and encoding.encode(part) for part in data.evaluated]
+        sets = [part and encode(part, *settings) for part in data.evaluated]
         held_out = parts[-1].held_out
         validation, *sets = [each and _scored(setup, each, threads) for each in (held_out, *sets)]
         encoded = LocalPartitions(parts[:1])  # without validation data
     if threshold is None:
         part, kind = parts[0].training, spec.kind
         objective = kind.objective(kind.chains(part, data.classes), threads)
-        table = table_of_parts(part.start_state, part.start_transitions, part.offsets, kind.order)
+        table = table_of_parts(
+            part.start_state, part.start_transitions, part.encoded.offsets, kind.order
+        )
         arguments = part.position_weights, threads, table
         booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
     else:
@@ -151,55 +150,56 @@ def shards_of(
 # What training starts from
 
 
-def _encoded(data: TrainingParts, encoding: Encoding) -> Partitions:
+def _encoded(data: TrainingParts, setup: ShardSettings, *settings: Any) -> Partitions:
     """Return the `EncodedPart` of all training data, and then of the validation data."""
     encoded = data.training.partitions.derive_all(
-        encode_part, encoding, otherwise=EncodedPart(None, None)
+        encode_part, setup, *settings, otherwise=EncodedPart(None, None)
     ).kept()
     if data.validation is not None:
         held_out = data.validation.partitions.derive_all(
-            encode_validation, encoding, otherwise=EncodedPart(None, None)
+            encode_validation, setup, *settings, otherwise=EncodedPart(None, None)
         )
         encoded = encoded.chain(held_out.kept())
     # Samples depend on keys of the sequences.
-    return encoded if encoding.setup.threshold is None else _with_keys(encoded)
+    return encoded if setup.threshold is None else _with_keys(encoded)
 
 
 # Encoding, where the partitions are
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """How labeled sequences are encoded."""
+def encode(
+    data: LabeledSequences,
+    setup: ShardSettings,
+    start: LinearCRF | None,
+    of_labels: np.ndarray,  # float64 (n_labels,): weights of the labels
+    threads: Threads | None = None,  # for data in this process
+    is_training: bool = False,
+) -> EncodedLabeled:
+    """Encode sequences; those for training have position weights, and get their keys later."""
+    spec, threads, weights = setup.spec, threads or Threads(1), np.ones(0)
+    if is_training:
+        weights = multiplied_weights(of_labels, data)
+        if spec.kind.order == 0 and data.candidates is not None:
+            # Without neighbors, positions at which all labels are possible have no residuals.
+            weights = weights * ~data.candidates.all(axis=1)
+    return EncodedLabeled(
+        setup.encoder.encode(data.sequences, threads),
+        data.codes,
+        data.allowed,
+        data.candidates,
+        data.weights,
+        weights,
+        np.zeros(0, dtype=np.uint64),
+        *starting_parts(start, data.sequences, threads),
+        data.previous,
+        sequences=None if is_training or spec.scoring in OBJECTIVES else data.sequences,
+    )
 
-    setup: ShardSettings
-    start: LinearCRF | None
-    of_labels: np.ndarray  # float64 (n_labels,): weights of the labels
-    threads: Threads | None = None  # for data in this process
 
-    def encode(self, data: LabeledSequences, *, is_training: bool = False) -> EncodedLabeled:
-        """Encode sequences; those for training get their keys later."""
-        spec, threads = self.setup.spec, self.threads or Threads(1)
-        # Position weights are for training data.
-        weights = spec.kind.position_weights(data, self.of_labels) if is_training else np.ones(0)
-        return EncodedLabeled(
-            self.setup.encoder.encode(data.sequences, threads),
-            data.codes,
-            data.allowed,
-            data.candidates,
-            data.weights,
-            weights,
-            np.zeros(0, dtype=np.uint64),
-            *starting_parts(self.start, data.sequences, threads),
-            data.previous,
-            sequences=None if is_training or spec.scoring in OBJECTIVES else data.sequences,
-        )
-
-
-def encode_part(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
-    """Encode a part of the training data."""
-    training, hashes = encoding.encode(data, is_training=True), None
-    if encoding.setup.threshold is not None:
+def encode_part(data: LabeledSequences, setup: ShardSettings, *settings: Any) -> EncodedPart:
+    """Encode a part of the training data; the settings are those of `encode`."""
+    training, hashes = encode(data, setup, *settings, is_training=True), None
+    if setup.threshold is not None:
         hashes = _hashes(training, [training.position_weights, *data.ties])
     return EncodedPart(training, None, hashes)
 
@@ -217,9 +217,9 @@ def _hashes(
     return with_lists, without
 
 
-def encode_validation(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
-    """Encode a part of the validation data."""
-    return EncodedPart(None, encoding.encode(data))
+def encode_validation(data: LabeledSequences, *settings: Any) -> EncodedPart:
+    """Encode a part of the validation data; the settings are those of `encode`."""
+    return EncodedPart(None, encode(data, *settings))
 
 
 def _with_keys(encoded: Partitions) -> Partitions:

@@ -286,7 +286,7 @@ def _chosen_weights(growth: Growth, last_chosen: dict[int, int], shard: Shard) -
         total_here = ExactSum()
         for data in shard.training:
             chosen = subsample_hashes(data.keys, growth, iteration) <= np.uint64(last)
-            positions = np.repeat(chosen, np.diff(data.offsets))
+            positions = np.repeat(chosen, np.diff(data.encoded.offsets))
             total_here += ExactSum.of(data.position_weights[positions])
         sums.append(total_here)
     return sums

@@ -24,7 +24,7 @@ from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
 from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.boosted.encoded import EncodedLabeled, EncodedPart, ListedPositions
+from treecrf.learners.boosted.labeled import EncodedLabeled, EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
@@ -58,7 +58,7 @@ class LabeledTotals:
         if data is None:
             return cls()
         return cls(
-            len(data.offsets) - 1,
+            len(data.encoded.offsets) - 1,
             ExactSum.of(data.position_weights),
             None if data.weights is None else float(data.weights.max()),
         )
@@ -108,7 +108,8 @@ class ShardSettings:
 
     def new_forest(self) -> Forest:
         """Return a forest without trees."""
-        return self.spec.kind.new_forest(self.n_labels)
+        kind = self.spec.kind
+        return Forest(self.n_labels, kind.order, kind.constant_transitions)
 
 
 @dataclass(frozen=True)
@@ -420,14 +421,14 @@ class ShardPart:
             self.contexts = None
             if kind.constant_transitions and not kind.has_curvature:
                 labels = data.codes, setup.n_labels, kind.order, data.candidates
-                self.contexts = ContextWeights(data.offsets, *labels)
+                self.contexts = ContextWeights(data.encoded.offsets, *labels)
 
     def draw(
         self, iteration: int, request: SampleRequest
     ) -> tuple[list[Sample], MeanSums | WholeValue, np.ndarray | None]:
         """Draw examples, and compute the objective, and the sums that transitions need, if any."""
         data, growth = self.data, self.setup.growth
-        arguments = data.offsets, data.keys, growth, request.last_chosen
+        arguments = data.encoded.offsets, data.keys, growth, request.last_chosen
         weights = weights_in(iteration, self.weights, *arguments)
         samples, value = self.scores.sample(self.sampler, iteration, growth.seed, request, weights)
         self._forget_tables()
@@ -470,4 +471,4 @@ def predictions_for(
 
 def true_labels(data: EncodedLabeled) -> TrueLabels:
     """Return the labels of validation sequences."""
-    return TrueLabels(data.codes, data.offsets, data.candidates, data.weights)
+    return TrueLabels(data.codes, data.encoded.offsets, data.candidates, data.weights)

@@ -34,14 +34,13 @@ from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
-from treecrf.learners.boosted.encoded import EncodedLabeled, ListedPositions
+from treecrf.learners.boosted.labeled import EncodedLabeled, ListedPositions
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
 from treecrf.learners.boosted.start import started, table_of_parts
 from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import LabeledSequences, multiplied_weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.scoring.scorer import Router
@@ -80,11 +79,12 @@ class ChainKind(ABC):
 
     def chains(self, data: EncodedLabeled, classes: np.ndarray) -> ChainLabels:
         """Return the labels of sequences and the constraints on them."""
+        offsets = data.encoded.offsets
         constraints = Constraints.of_parameters(
-            self.transitions, self.order, classes, data.offsets, data.allowed, self.is_backward
+            self.transitions, self.order, classes, offsets, data.allowed, self.is_backward
         )
         return ChainLabels(
-            data.offsets,
+            offsets,
             data.codes,
             len(classes),
             self.order,
@@ -104,7 +104,7 @@ class ChainKind(ABC):
         """Return the scores that trees are added to, with their objective."""
         objective = self.objective(self.chains(data, setup.classes), threads, is_validation)
         parts = data.start_state, data.start_transitions
-        start = table_of_parts(*parts, data.offsets, self.order)
+        start = table_of_parts(*parts, data.encoded.offsets, self.order)
         return TableScores(setup.encoder, data.encoded, objective, threads, start)
 
     # Samples of the examples
@@ -136,23 +136,11 @@ class ChainKind(ABC):
 
     def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
         """Return what draws examples of training sequences at their scores."""
-        return TableSampler(data.offsets, self.order, threads, data.keys)
+        return TableSampler(data.encoded.offsets, self.order, threads, data.keys)
 
     def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples."""
         return ListedPositions(data.encoded, data.encoded.depth_of(self.order), None)
-
-    # Weights
-
-    def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
-        """Return the weight of each position in tree fitting, given the weights of the labels."""
-        return multiplied_weights(of_labels, data)
-
-    # Forests
-
-    def new_forest(self, n_labels: int) -> Forest:
-        """Return a forest without trees."""
-        return Forest(n_labels, self.order, self.constant_transitions)
 
     @abstractmethod
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
@@ -197,7 +185,7 @@ class ExactKind(ChainKind):
         if setup.threshold is None or not self.is_factored:
             return super().scores(setup, data, threads, is_validation)
         chains = self.chains(data, setup.classes)
-        parts = ScoreParts(chains.n_labels, self.order, data.offsets, chains.constraints)
+        parts = ScoreParts(chains.n_labels, self.order, data.encoded.offsets, chains.constraints)
         parts = started(parts, data.start_state, data.start_transitions)
         router = Router(setup.encoder, data.encoded, self.order)
         return PartsScores(parts, self.objective(chains, threads, is_validation), router, threads)
@@ -219,7 +207,7 @@ class ExactKind(ChainKind):
         if not self.is_factored:
             return super().sampler(data, threads)
         return LikelihoodSampler(
-            data.offsets,
+            data.encoded.offsets,
             data.codes,
             self.order,
             threads,
@@ -227,14 +215,6 @@ class ExactKind(ChainKind):
             self.bound_share,
             candidates=data.candidates,
         )
-
-    def position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
-        """Return the weight of each position in tree fitting, given the weights of the labels."""
-        weights = multiplied_weights(of_labels, data)
-        if self.order or data.candidates is None:
-            return weights
-        # Without neighbors, positions at which all labels are possible have no residuals.
-        return weights * ~data.candidates.all(axis=1)
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
         """Raise an error if the scores, and tables of residuals, would not fit in memory."""
@@ -265,7 +245,7 @@ class LocalKind(ChainKind):
         """Return what trees test at the positions of examples: also the previous labels."""
         depth = data.encoded.depth_of(self.order)
         codes = data.codes if data.previous is None else data.previous
-        given = previous_labels(codes, data.offsets, n_labels, self.order)
+        given = previous_labels(codes, data.encoded.offsets, n_labels, self.order)
         return ListedPositions(data.encoded, depth, given)
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
@@ -385,10 +365,6 @@ class BoostingSpec:
     def stopping(self) -> Stopping | None:
         """Return the rule of early stopping, if it is enabled."""
         return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
-
-    def encoder(self) -> Encoder:
-        """Return an encoder that has not learned from data yet."""
-        return Encoder(self.window, self.max_bins, self.missing)
 
     def growth(self, encoder: Encoder, classes: np.ndarray, seed: int) -> Growth:
         """Return the settings of the growth of trees."""

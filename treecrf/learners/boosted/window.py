@@ -375,7 +375,7 @@ def with_predictions(
     model: RecurrentSlidingWindowClassifier, data: TrainingInput, is_weighted: bool
 ) -> TrainingInput:
     """Predict the previous labels by cross-validation, in folds that depend on the content."""
-    training, lengths, n_folds = data.training, np.diff(data.training.offsets), model.cv
+    training, lengths, n_folds = data.training, np.diff(data.training.sequences.offsets), model.cv
     if model.transitions is not None:
         raise ValueError(
             "cv cannot be used with transitions, which may forbid the true label after a predicted "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.loop import Booster, boost
@@ -90,8 +91,9 @@ class AlternatingTraining:
 
     def _first(self) -> State:
         spec, data = self.spec, self.data
-        encoder = spec.encoder().fit(data.training.sequences, data.seed)
-        forest = spec.kind.new_forest(len(data.classes))
+        encoder = Encoder(spec.window, spec.max_bins, spec.missing)
+        encoder.fit(data.training.sequences, data.seed)
+        forest = Forest(len(data.classes), spec.kind.order)
         features = FutureEncoder(encoder, (), self.settings.n_bins)
         return State(features, forest, History([0.0], [0.0]), ((),))
 

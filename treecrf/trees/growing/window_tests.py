@@ -30,6 +30,9 @@ class TestTable:
 
     __test__ = False  # pytest must not collect it as a test case
 
+    n_bins: int  # of a histogram
+    n_features: int  # pairs of a column and an offset that have bins
+    has_missing: bool  # whether the training data have missing values
     left: int
     width: int
     code_bins: np.ndarray
@@ -52,21 +55,6 @@ class TestTable:
     # Code of a missing value, or its listed id if the column is not in codes; -1 if training data
     # have none.
     missing: np.ndarray
-
-    @property
-    def n_bins(self) -> int:
-        """Number of bins of a histogram."""
-        return len(self.kinds)
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether the training data have missing values."""
-        return bool((self.run_missing >= 0).any())
-
-    @property
-    def n_features(self) -> int:
-        """Number of pairs of a column and an offset that have bins."""
-        return len(self.feature_starts) - 1
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -221,7 +209,11 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
 
     tests = np.hstack([np.insert(part, 2, offset, axis=0) for offset, part, _ in parts])
     run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack([runs for *_, runs in parts]))
+    firsts = np.concatenate(feature_starts)
     return TestTable(
+        n_bins=n_bins,
+        n_features=len(firsts),
+        has_missing=bool((run_missing >= 0).any()),
         left=left,
         width=len(offsets),
         code_bins=np.concatenate(code_bins),
@@ -231,7 +223,7 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         run_ends=run_ends,
         run_kinds=run_kinds.astype(np.uint8),
         run_missing=run_missing,
-        feature_starts=np.append(np.concatenate(feature_starts), n_bins),
+        feature_starts=np.append(firsts, n_bins),
         **_by_bin(encoder, plan, missing_of, tests, n_bins),
     )
 
