@@ -5,7 +5,7 @@ import pytest
 from support.command_files import SMALL, TABLE
 
 import treecrf
-from treecrf.inputs.schema import CATEGORY
+from treecrf.inputs.sequences import CATEGORY
 
 
 @pytest.fixture

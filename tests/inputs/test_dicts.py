@@ -15,7 +15,7 @@ from support.family import assert_equal_arrays
 from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 
 NAN = np.nan
 

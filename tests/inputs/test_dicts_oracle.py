@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treecrf.inputs._dicts import Entries, StringCodes
-from treecrf.inputs.columns import CellNames, ColumnReader, ColumnSpec, selected_columns
+from treecrf.inputs.columns import ColumnSpecs
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.offsets import Segmentation, position_name
-from treecrf.inputs.schema import CATEGORY, column_name
+from treecrf.inputs.sequences import CATEGORY
 from treecrf.inputs.values import floats_of_codes
 
 NAN = float("nan")
@@ -88,19 +88,13 @@ def read_naively(rows, offsets, schema=None, categorical="from_dtype"):
             raise ValueError("the sequences have 0 features: all dicts are empty")
     columns = tuple(sorted(keys)) if schema is None else schema.names
     table, kinds, categories = np.zeros((len(rows), len(columns))), [], {}
-    selected = selected_columns(categorical, columns, len(columns)) if schema is None else None
+    specs = ColumnSpecs(columns, len(columns), schema, categorical)
     for j, name in enumerate(columns):
-        spec = ColumnSpec()
-        if schema is not None:
-            spec = ColumnSpec.of_schema(schema, j)
-        elif selected is not None:
-            reason = "the column is not in categorical_features; expected numbers"
-            spec = ColumnSpec(bool(selected[j]), reason=reason)
         index = {name: 0}
         found = [(t, value) for t, row in enumerate(rows) for key, value in row.items()
                  if key in index]  # fmt: skip
         positions = np.array([t for t, _ in found], dtype=int)
-        reader = ColumnReader(spec, CellNames(offsets, column_name(columns, j), positions))
+        reader = specs.reader(j, offsets, positions)
         reader.add_objects([value for _, value in found])
         column = reader.finish()
         is_category = column.kind == CATEGORY

@@ -14,7 +14,7 @@ from support.inputs import small
 
 from treecrf import TreeCRF
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

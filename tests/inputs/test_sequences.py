@@ -20,8 +20,15 @@ from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences, is_empty_list
 from treecrf.inputs.offsets import offsets_of
-from treecrf.inputs.schema import CATEGORY, NUMBER
-from treecrf.inputs.sequences import PIECE_BYTES, LongSequences, Sequences, _description, cut
+from treecrf.inputs.sequences import (
+    CATEGORY,
+    NUMBER,
+    PIECE_BYTES,
+    LongSequences,
+    Sequences,
+    _description,
+    cut,
+)
 from treecrf.inputs.values import characters
 
 

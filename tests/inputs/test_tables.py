@@ -64,7 +64,7 @@ def write(folder, name, table, **arguments):
 
 def read_all(found):
     """Read all pieces, which are checked to hold whole sequences and to be small."""
-    parts = [found.read(i) for i in range(len(found))]
+    parts = [found.read(i) for i in range(len(found.pieces))]
     lengths = []
     for part in parts:
         lengths += part.segmentation.lengths.tolist()
@@ -177,8 +177,8 @@ def test_pieces_can_be_read_in_any_order(tmp_path):
         write(tmp_path, "a.parquet", TABLE.slice(0, 25), row_group_size=4),
         write(tmp_path, "b.parquet", TABLE.slice(25), row_group_size=7),
     ])  # fmt: skip
-    expected = [found.read(i).X for i in range(len(found))]
-    for i in np.random.default_rng(0).permutation(np.repeat(np.arange(len(found)), 2)):
+    expected = [found.read(i).X for i in range(len(found.pieces))]
+    for i in np.random.default_rng(0).permutation(np.repeat(np.arange(len(found.pieces)), 2)):
         assert found.read(i).X.equals(expected[i])
 
 
@@ -514,7 +514,7 @@ def test_pieces_of_one_batch(monkeypatch):
     n = 3000
     table = pa.table({"doc": np.arange(n), "x": np.arange(n), "tag": ["N"] * n})
     found = opened(table.to_batches())
-    assert [found.read(i).X["x"][0].as_py() for i in range(len(found))] == list(range(n))
+    assert [found.read(i).X["x"][0].as_py() for i in range(len(found.pieces))] == list(range(n))
 
 
 # Temporary rows

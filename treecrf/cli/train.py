@@ -29,12 +29,11 @@ from treecrf.cli.options import (
     with_settings,
 )
 from treecrf.cli.outputs import check_model_output, save_model
-from treecrf.inputs.csv_types import MAX_WHOLE
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.table_sources import STANDARD, Source
-from treecrf.inputs.tables import TableReader, open_tables
+from treecrf.inputs.tables import MAX_WHOLE, TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
@@ -194,7 +193,7 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
     pieces = _opened(options.data, options)
     validation = None if options.validation is None else _opened(options.validation, options)
     if not options.quiet:
-        print(f"positions: {pieces.n_rows:,}, pieces: {len(pieces):,}", file=sys.stderr)
+        print(f"positions: {pieces.n_rows:,}, pieces: {len(pieces.pieces):,}", file=sys.stderr)
     label, group = options.label, options.group
     of_validation = {} if validation is None else {"y_val": label, "groups_val": group}
     learner.fit(pieces, label, validation, groups=group, scratch=options.scratch, **of_validation)

@@ -9,8 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.columns import columns_with_missing
-from treecrf.inputs.schema import BOOLEAN, InputSchema
-from treecrf.inputs.sequences import ConvertedSequences, Description, Sequences, Vocabulary
+from treecrf.inputs.sequences import (
+    BOOLEAN,
+    ConvertedSequences,
+    Description,
+    InputSchema,
+    Sequences,
+    Vocabulary,
+)
 from treecrf.utils.checks import check_indices, require
 from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.partitions import Partitions

@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.plan import BOUNDARY, LISTS
-from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import InputSchema
 
 Test = tuple[int, int, int]
 

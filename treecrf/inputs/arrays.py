@@ -15,7 +15,6 @@ from treecrf.inputs._dicts import StringCodes, are_plain, codes_of_rows
 from treecrf.inputs.columns import (
     CHUNK,
     ColumnReader,
-    ColumnSpec,
     ColumnSpecs,
     ColumnValues,
     check_width,
@@ -24,8 +23,17 @@ from treecrf.inputs.columns import (
     table_of,
 )
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
-from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
+from treecrf.inputs.sequences import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    TYPES,
+    InputSchema,
+    ListedSequences,
+    LongSequences,
+    Sequences,
+    column_name,
+)
 from treecrf.inputs.values import (
     FLOATS,
     IGNORE_OVERFLOW,
@@ -410,12 +418,12 @@ def read_symbols(
 ) -> Sequences:
     """Convert checked symbols to sequences; if some are missing, to a table of one category."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
-        spec = ColumnSpec(is_category=True)
+        known, reason = None, ""
         if schema is not None:
             known = schema.categories[0]
             reason = f"in training all symbols were {TYPES[known.dtype.kind]}"
-            spec = ColumnSpec(True, known=known, reason=reason)
-        reader = ColumnReader(spec, lambda position: position_name(position, offsets))
+        where = partial(position_name, offsets=offsets)
+        reader = ColumnReader(where, is_category=True, known=known, reason=reason)
         for item in items:
             reader.add_objects(list(item))
         return table_of([reader.finish()], offsets, None, of_symbols=True)

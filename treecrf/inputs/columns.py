@@ -12,8 +12,16 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.offsets import position_name
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
-from treecrf.inputs.sequences import ColumnTable, LongSequences
+from treecrf.inputs.sequences import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    TYPES,
+    ColumnTable,
+    InputSchema,
+    LongSequences,
+    column_name,
+)
 from treecrf.inputs.values import (
     IGNORE_OVERFLOW,
     CategoryEncoder,
@@ -32,26 +40,6 @@ DURATIONS = (datetime.timedelta, np.timedelta64)
 
 
 @dataclass(frozen=True)
-class ColumnSpec:
-    """Values that a column may hold, and the reason in error messages."""
-
-    is_category: bool | None = None  # None: if it holds strings
-    is_boolean: bool = False  # 0 and 1 are the only numbers allowed
-    known: np.ndarray | None = None  # the sorted categories of a model
-    reason: str = ""
-
-    @classmethod
-    def of_schema(cls, schema: InputSchema, j: int) -> ColumnSpec:
-        """Require the same kind of values in column ``j`` as in training."""
-        kind, known = schema.kinds[j], schema.categories.get(j)
-        held = "booleans" if kind == BOOLEAN else "numbers"
-        if kind == CATEGORY:
-            held = TYPES[known.dtype.kind]
-        reason = f"in training the column held {held}"
-        return cls(bool(kind == CATEGORY), bool(kind == BOOLEAN), known, reason)
-
-
-@dataclass(frozen=True)
 class ColumnValues:
     """A column after reading: its kind, its values, and the sorted values of a category."""
 
@@ -67,21 +55,31 @@ class ColumnValues:
 
 
 class ColumnReader:
-    """Reader of one column, part by part; ``where`` names the i-th value in error messages."""
+    """Reader of one column, part by part."""
 
-    def __init__(self, spec: ColumnSpec, where: Callable[[int], str]):
-        self.spec = spec
+    def __init__(
+        self,
+        where: Callable[[int], str],  # names the i-th value in error messages
+        is_category: bool | None = None,  # None: if it holds strings
+        is_boolean: bool = False,  # 0 and 1 are the only numbers allowed
+        known: np.ndarray | None = None,  # the sorted categories of a model
+        reason: str = "",  # why only these values are allowed, in error messages
+    ):
         self.where = where
+        self.is_category = is_category
+        self.is_boolean = is_boolean
+        self.known = known
+        self.reason = reason
         # Kind, first position and array of each part; the kind is None if all values are missing.
         self.parts: list[tuple[int | None, int, np.ndarray]] = []
         self.n = 0
-        self.encoder = CategoryEncoder(None if spec.known is None else spec.known.tolist())
+        self.encoder = CategoryEncoder(None if known is None else known.tolist())
         # Position and value of the first string and the first number among categories.
         self.seen: dict[bool, tuple[int, Any]] = {}
 
     def add_numbers(self, array: np.ndarray) -> None:
         """Add an array of booleans, integers or floats."""
-        if self.spec.is_category:
+        if self.is_category:
             for start in range(0, max(len(array), 1), CHUNK):  # an empty array is a part, too
                 part = array[start : start + CHUNK]
                 values = part.astype(object)
@@ -92,7 +90,7 @@ class ColumnReader:
         if array.dtype.itemsize > 8:
             with np.errstate(over="ignore"):
                 array = array.astype(np.float64)
-        self._add_array(BOOLEAN if array.dtype.kind == "b" else NUMBER, array)
+        self._add(BOOLEAN if array.dtype.kind == "b" else NUMBER, array)
 
     def add_objects(self, values: list) -> None:
         """Add Python objects: strings, numbers, booleans, and None or NaN if missing."""
@@ -113,7 +111,7 @@ class ColumnReader:
             self._refuse_mixture((self.n + one[0], one[1]), (self.n + other[0], other[1]))
         if not kinds:
             self._add(None, np.zeros(len(values), dtype=np.int32))
-        elif strings or self.spec.is_category:
+        elif strings or self.is_category:
             self._add_category(values)
         else:
             are_booleans = all(issubclass(kind, (bool, np.bool_)) for kind in kinds)
@@ -124,18 +122,18 @@ class ColumnReader:
                 t = next(t for t, v in enumerate(values) if v is not None and _is_huge(v))
                 message = f"{short_repr(values[t])} is outside the range of float64"
                 self._refuse(t, message, ValueError)
-            self._add_array(BOOLEAN if are_booleans else NUMBER, array)
+            self._add(BOOLEAN if are_booleans else NUMBER, array)
 
     def finish(self) -> ColumnValues:
         """Determine the kind of the whole column; errors if parts do not fit together."""
         kinds = {kind for kind, _, _ in self.parts} - {None}
-        if CATEGORY not in kinds and (kinds or self.spec.is_category is False):
+        if CATEGORY not in kinds and (kinds or self.is_category is False):
             kind = BOOLEAN if kinds == {BOOLEAN} else NUMBER
             arrays = [np.full(len(a), np.nan) if k is None else a for k, _, a in self.parts]
             return ColumnValues(kind, _joined(arrays))
         codes = _joined([self._codes(*part) for part in self.parts])
-        if self.spec.known is not None:
-            return ColumnValues(CATEGORY, codes, self.spec.known)
+        if self.known is not None:
+            return ColumnValues(CATEGORY, codes, self.known)
         values = self.encoder.values
         are_strings = not values or isinstance(values[0], str)
         if are_strings:
@@ -158,29 +156,27 @@ class ColumnReader:
         return np.zeros(len(part), dtype=np.int32)
 
     def _add(self, kind: int | None, array: np.ndarray) -> None:
-        self.parts.append((kind, self.n, array))
-        self.n += len(array)
-
-    def _add_array(self, kind: int, array: np.ndarray) -> None:
-        """Add booleans or numbers, which must be finite, or 0 and 1 if the column is boolean."""
-        refuse_infinite(array, lambda t: self.where(self.n + t))
-        if self.spec.is_boolean and array.dtype.kind != "b":
+        """Add a part; numbers must be finite, and 0 or 1 if the column is boolean."""
+        if kind in (BOOLEAN, NUMBER):
+            refuse_infinite(array, lambda t: self.where(self.n + t))
+        if kind == NUMBER and self.is_boolean:
             bad = ~((array == 0) | (array == 1) | np.isnan(array))
             if bad.any():
                 t = int(np.argmax(bad))
-                self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.spec.reason}")
-        self._add(kind, array)
+                self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.reason}")
+        self.parts.append((kind, self.n, array))
+        self.n += len(array)
 
     def _add_category(self, values: list) -> None:
         """Add strings or whole numbers, None if missing."""
         t, value = _first(values)
-        known, is_string = self.spec.known, isinstance(value, str)
+        known, is_string = self.known, isinstance(value, str)
         # If the training data had no value, every value is unseen.
         if value is not None and (known is None or len(known)):
             is_other = known is not None and (known.dtype.kind == "U") != is_string
-            if self.spec.is_category is False or is_other:
+            if self.is_category is False or is_other:
                 what = "a string" if is_string else "a number"
-                self._refuse(t, f"{short_repr(value)} is {what}; {self.spec.reason}")
+                self._refuse(t, f"{short_repr(value)} is {what}; {self.reason}")
             here = self.seen.setdefault(is_string, (self.n + t, value))
             if (not is_string) in self.seen:
                 self._refuse_mixture(self.seen[not is_string], here)
@@ -296,20 +292,6 @@ def sparse_table_of(
     )
 
 
-@dataclass(frozen=True)
-class CellNames:
-    """Names of the values of a column in error messages."""
-
-    offsets: np.ndarray
-    column: str
-    positions: np.ndarray | None = None  # of the values, if some positions have none
-
-    def __call__(self, i: int) -> str:
-        """Name the sequence, position and column of the i-th value."""
-        position = i if self.positions is None else int(self.positions[i])
-        return f"{position_name(position, self.offsets)}, {self.column}"
-
-
 class ColumnSpecs:
     """The values that each column may hold: as in training, or as the user specifies."""
 
@@ -329,13 +311,23 @@ class ColumnSpecs:
         self, j: int, offsets: np.ndarray, positions: np.ndarray | None = None
     ) -> ColumnReader:
         """Make a reader of a column, whose values may be at some positions only."""
-        spec = ColumnSpec()
-        if self.schema is not None:
-            spec = ColumnSpec.of_schema(self.schema, j)
-        elif self.are_fixed:
+
+        def where(i: int) -> str:
+            position = i if positions is None else int(positions[i])
+            return f"{position_name(position, offsets)}, {column_name(self._names, j)}"
+
+        if self.schema is None and self.are_fixed:
             reason = "the column is not in categorical_features; expected numbers"
-            spec = ColumnSpec(bool(self.is_category[j]), reason=reason)
-        return ColumnReader(spec, CellNames(offsets, column_name(self._names, j), positions))
+            return ColumnReader(where, bool(self.is_category[j]), reason=reason)
+        if self.schema is None:
+            return ColumnReader(where)
+        # The same kind of values as in training.
+        kind, known = self.schema.kinds[j], self.schema.categories.get(j)
+        held = "booleans" if kind == BOOLEAN else "numbers"
+        if kind == CATEGORY:
+            held = TYPES[known.dtype.kind]
+        reason = f"in training the column held {held}"
+        return ColumnReader(where, bool(kind == CATEGORY), bool(kind == BOOLEAN), known, reason)
 
 
 def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:

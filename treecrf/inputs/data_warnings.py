@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.offsets import position_name, split_sequences
-from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import (
+    CATEGORY,
     ColumnTable,
     Description,
+    InputSchema,
     ListedSequences,
     LongSequences,
     Sequences,

@@ -24,8 +24,7 @@ from treecrf.inputs.frames import (
 )
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import Segmentation, position_name
-from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import ListedSequences, Sequences
+from treecrf.inputs.sequences import InputSchema, ListedSequences, Sequences
 from treecrf.inputs.table_sources import refuse_files
 from treecrf.inputs.values import (
     as_list,

@@ -16,8 +16,7 @@ from treecrf.inputs.columns import (
     sparse_table_of,
 )
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
-from treecrf.inputs.sequences import LongSequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, LongSequences
 from treecrf.inputs.values import (
     floats_of_codes,
     is_number,

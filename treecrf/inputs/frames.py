@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +18,7 @@ from treecrf.inputs.columns import (
 )
 from treecrf.inputs.data_warnings import warn_of_time
 from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
-from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import LongSequences
+from treecrf.inputs.sequences import InputSchema, LongSequences
 from treecrf.inputs.table_sources import refuse_files
 from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, require_same_names
 
@@ -216,12 +214,12 @@ def _read_column(parts: list, reader: ColumnReader) -> ColumnValues:
     import narwhals.stable.v2 as narwhals
 
     typed = any(series.dtype in (narwhals.Categorical, narwhals.Enum) for series in parts)
-    if typed and reader.spec.is_category is None:
-        reader.spec = replace(reader.spec, is_category=True)
+    if typed and reader.is_category is None:
+        reader.is_category = True
     large = (narwhals.Decimal, narwhals.Int128, narwhals.UInt128)
     for series in parts:
         is_full = series.dtype == narwhals.Boolean and series.null_count() == 0
-        if (is_full or series.dtype.is_numeric()) and not reader.spec.is_category:
+        if (is_full or series.dtype.is_numeric()) and not reader.is_category:
             is_large = series.dtype in large
             reader.add_numbers((series.cast(narwhals.Float64) if is_large else series).to_numpy())
             continue

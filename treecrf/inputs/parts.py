@@ -26,8 +26,17 @@ from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
 from treecrf.inputs.offsets import offsets_of, runs
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
-from treecrf.inputs.sequences import Description, Sequences, Vocabulary
+from treecrf.inputs.sequences import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    TYPES,
+    Description,
+    InputSchema,
+    Sequences,
+    Vocabulary,
+    column_name,
+)
 from treecrf.inputs.tables import are_tables, open_tables, piece_rows
 from treecrf.inputs.values import column_names, is_frame, short_repr
 from treecrf.utils.partitions import LocalPartitions, identity
@@ -405,7 +414,9 @@ def partitions_of(
     files = None if scratch is None else Scratch(scratch)
     if are_tables(raw):
         pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
-        return LocalPartitions.reading([partial(pieces.read, i) for i in range(len(pieces))], files)
+        return LocalPartitions.reading(
+            [partial(pieces.read, i) for i in range(len(pieces.pieces))], files
+        )
     if files is None:
         return None
     parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))

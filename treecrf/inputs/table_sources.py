@@ -17,7 +17,6 @@ import tempfile
 import weakref
 import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -285,39 +284,31 @@ class Table(ABC):
         self.names = [name for name in schema.names if not is_index(name)]
 
 
-class TableFile(Table):
-    """A table in a file; subclasses define how to ``_read_names`` of columns."""
-
-    def __init__(self, source: Source):
-        self.source = source
-        self.name = source.name
-        self.pa = import_pyarrow()
-        with naming(self.name):
-            self._read_names()
-        for name, n in Counter(self.names).most_common(1):
-            if n > 1:
-                raise ValueError(f"{self.name}: more than one column is named {name!r}")
-
-
-class CsvFile(TableFile):
+class CsvFile(Table):
     """A CSV file, in which all values are text."""
 
     first_row = 2
 
     def __init__(self, source: Source, separator: str = ",", encoding: str = "utf-8"):
+        self.name, self.source = source.name, source
+        self.pa = import_pyarrow()
         self.separator = separator
         self.encoding = encoding
-        self.is_gzip = source.is_gzip()
-        super().__init__(source)
+        self.compression = "gzip" if source.is_gzip() else None
+        with naming(self.name):
+            self._read_header()
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of text; see `Table.batches`."""
         with naming(self.name), self._open(names) as reader:
             yield from reader
 
-    def _read_names(self) -> None:
+    def _read_header(self) -> None:
         n_bytes = 0  # of the first line
-        with self.source.open() as raw, self._decompressed(raw) as file:
+        with (
+            self.source.open() as raw,
+            self.pa.input_stream(raw, compression=self.compression) as file,
+        ):
             start = part = file.read(BLOCK_BYTES)
             while part and b"\n" not in part:
                 n_bytes += len(part)
@@ -330,9 +321,6 @@ class CsvFile(TableFile):
         self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * n_bytes)
         with self._open() as reader:
             self.names = reader.schema.names
-
-    def _decompressed(self, file: BinaryIO) -> Any:
-        return self.pa.input_stream(file, compression="gzip" if self.is_gzip else None)
 
     @contextlib.contextmanager
     def _open(self, names: Sequence[str] | None = None) -> Iterator[Any]:
@@ -349,16 +337,22 @@ class CsvFile(TableFile):
         pool = self.pa.system_memory_pool()
         with (
             self.source.open() as file,
-            self._decompressed(file) as stream,
+            self.pa.input_stream(file, compression=self.compression) as stream,
             csv.open_csv(stream, reading, parsing, converting, memory_pool=pool) as reader,
         ):
             yield reader
 
 
-class ParquetFile(TableFile):
+class ParquetFile(Table):
     """A Parquet file, in which columns have types."""
 
     first_row = 1
+
+    def __init__(self, source: Source):
+        self.name, self.source = source.name, source
+        self.pa = import_pyarrow()
+        with naming(self.name), self._open() as file:
+            self._take_schema(file.schema_arrow)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
@@ -371,10 +365,6 @@ class ParquetFile(TableFile):
         options = {"buffer_size": PARQUET_BUFFER, "pre_buffer": False}
         with self.source.open() as stream, self.pa.parquet.ParquetFile(stream, **options) as file:
             yield file
-
-    def _read_names(self) -> None:
-        with self._open() as file:
-            self._take_schema(file.schema_arrow)
 
 
 class ArrowTable(Table):

@@ -1,9 +1,14 @@
-"""Tables of files and Arrow data, read in pieces: runs of whole sequences of limited size."""
+"""Tables of files and Arrow data, read in pieces: runs of whole sequences of limited size.
+
+In text files, the values of a column in all rows determine its type.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -12,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.columns import selected_columns
-from treecrf.inputs.csv_types import AS_NUMBER, AS_TEXT, ArrowConverter, KindFinder, typed_text
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation, runs
 from treecrf.inputs.table_sources import (
@@ -22,7 +26,6 @@ from treecrf.inputs.table_sources import (
     ParquetFile,
     Source,
     Table,
-    TableFile,
     are_batches,
     are_paths,
     find_files,
@@ -43,6 +46,16 @@ READ_BYTES = 1 << 24
 MAX_PIECE_ROWS = 1 << 18
 # Number of rows from which the size of a row is estimated.
 SAMPLE_ROWS = 1000
+# Texts that stand for a missing number or boolean. Among categories, only the empty text does: "NA"
+# and "None" may be values.
+MISSING = ("", "?", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+MAX_WHOLE = np.iinfo(np.int64).max
+WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
+# Whole numbers and text are categories, of integers and of strings.
+AS_BOOLEAN, AS_NUMBER, AS_WHOLE, AS_TEXT = "boolean", "number", "whole", "text"
+# A column gets the first kind that fits all of its values.
+FEATURE_KINDS = (AS_BOOLEAN, AS_NUMBER, AS_TEXT)
+CATEGORY_KINDS = (AS_WHOLE, AS_TEXT)
 
 
 @dataclass(frozen=True)
@@ -123,9 +136,6 @@ class TableReader:
         self._position = 0  # of the next row
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
-
-    def __len__(self) -> int:
-        return len(self.pieces)
 
     def scan(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
         """Yield all record batches as they are, with their tables, and count the rows."""
@@ -246,12 +256,17 @@ class GroupBoundaries:
         self.n_rows += len(indices)
         return [values[i] for i in indices[begins].tolist()]
 
-    def offsets(self) -> np.ndarray:
-        """Return the starts of all groups, and the number of rows; int64."""
-        return np.append(np.concatenate(self.starts), self.n_rows)
+    def added(self, batches: Iterable[tuple[Table, Any]]) -> Iterator[tuple[Table, Any]]:
+        """Yield batches of tables, and add the groups of each."""
+        for table, batch in batches:
+            yield table, batch
+            self.add(batch.column(self.name))
 
-    def check(self, group_at: Callable[[int], Any]) -> None:
-        """Raise ValueError if a group comes back; ``group_at`` returns the group of a row."""
+    def checked(self, group_at: Callable[[int], Any]) -> np.ndarray:
+        """Return the starts of all groups, and the number of rows; int64.
+
+        ValueError if a group comes back. ``group_at`` returns the group of a row.
+        """
         hashes, starts = np.concatenate(self.hashes), np.concatenate(self.starts)
         order = np.argsort(hashes, kind="stable")
         again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
@@ -266,6 +281,7 @@ class GroupBoundaries:
                         "the rows of a group must be contiguous: sort the data by "
                         f"{self.name!r}, keeping the order within each group"
                     )
+        return np.append(starts, self.n_rows)
 
 
 def _common_types(tables: Sequence[Table], names: list[str]) -> dict[str, Any]:
@@ -348,11 +364,9 @@ def open_tables(
     if first.schema is None:
         categories = _categories(features, options, categorical_features)
         plain = [name for name in features if name not in categories]
-        finder = KindFinder(converter, plain, [*categories, columns["y"]])
-        for table, batch in reader.scan(names):
-            finder.add(batch, table)
-            groups.add(batch.column(group))
-        kinds = finder.kinds() | {group: AS_TEXT}
+        batches = groups.added(reader.scan(names))
+        kinds = find_kinds(converter, plain, [*categories, columns["y"]], batches)
+        kinds[group] = AS_TEXT
         if "sample_weight" in columns:
             kinds[columns["sample_weight"]] = AS_NUMBER
         reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
@@ -362,21 +376,29 @@ def open_tables(
             groups.add(reader.convert(batch).column(0))
     if not reader.n_rows:
         raise ValueError(f"{first.name}: the table has no rows")
-    groups.check(reader.group_at)
+    reader.offsets = groups.checked(reader.group_at)
     sample = reader.rows(0, min(reader.n_rows, SAMPLE_ROWS))
-    reader.offsets = groups.offsets()
     reader.pieces = list(runs(reader.offsets, piece_rows(sample.nbytes / len(sample))))
     return reader
 
 
-def table_file(source: Source, options: TableOptions, form: str | None = None) -> TableFile:
-    """Open a file of a form, one of ``FORMAT_OF_ENDING``; by default, that of its ending."""
+def table_file(source: Source, options: TableOptions, form: str | None = None) -> Table:
+    """Open a file of a form, one of ``FORMAT_OF_ENDING``; by default, that of its ending.
+
+    ValueError if columns have the same name.
+    """
     if form is None:
         ending = os.path.splitext(source.path.lower().removesuffix(".gz"))[1]
         form = FORMAT_OF_ENDING[ending]
+    table: Table
     if form == "parquet":
-        return ParquetFile(source)
-    return CsvFile(source, options.separator or SEPARATORS[form], options.encoding)
+        table = ParquetFile(source)
+    else:
+        table = CsvFile(source, options.separator or SEPARATORS[form], options.encoding)
+    for name, n in Counter(table.names).most_common(1):
+        if n > 1:
+            raise ValueError(f"{table.name}: more than one column is named {name!r}")
+    return table
 
 
 def _categories(features: list[str], options: TableOptions, categorical: Any) -> list[str]:
@@ -397,7 +419,7 @@ def in_memory(raw: RawData, categorical_features: Any = "from_dtype") -> RawData
     if not are_tables(raw):
         return raw
     reader = open_tables(raw, categorical_features)
-    return joined_pieces([reader.read(i) for i in range(len(reader))])
+    return joined_pieces([reader.read(i) for i in range(len(reader.pieces))])
 
 
 def joined_pieces(pieces: Sequence[RawData]) -> RawData:
@@ -411,3 +433,148 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
     cuts = Segmentation(lengths)
     return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights)
+
+
+# Types of columns, and conversion of Arrow arrays to NumPy
+
+
+class ArrowConverter:
+    """Converter of pyarrow arrays, typed or text, to NumPy; texts in ``missing`` are missing."""
+
+    def __init__(self, missing: tuple[str, ...] = ()):
+        self.pa = import_pyarrow()
+        self.pc = self.pa.compute
+        self.missing = self.pa.array(["", *missing])
+        self.missing_number = self.pa.array([*MISSING, *missing])
+
+    def numbers(self, array: Any) -> np.ndarray:
+        """Convert to floats, NaN if missing; ValueError if a value is not a number."""
+        if self.is_text(array.type):
+            array = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
+        elif not self.is_number(array.type):
+            raise ValueError(f"of type {array.type}")
+        return self.pc.cast(array, self.pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+    def booleans(self, array: Any) -> np.ndarray:
+        """Convert to floats 0 and 1, NaN if missing; ValueError if a value is not a boolean."""
+        if self.is_text(array.type):
+            text = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
+            text = self.pc.utf8_lower(text)
+            array, others = self.pc.equal(text, "true"), self.pc.not_equal(text, "false")
+            if self.pc.any(self.pc.and_not(others, array)).as_py():
+                raise ValueError("neither true nor false")
+        elif not self.pa.types.is_boolean(array.type):
+            raise ValueError(f"of type {array.type}")
+        return self.pc.cast(array, self.pa.float64()).to_numpy(zero_copy_only=False)
+
+    def categories(self, array: Any) -> tuple[list, np.ndarray]:
+        """Return the distinct values of an array, and the index of each value, -1 if missing."""
+        encoded = self.pc.dictionary_encode(self.plain(array))
+        indices = self.pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        return encoded.dictionary.to_pylist(), indices
+
+    def are_whole(self, array: Any) -> bool:
+        """Return whether all values are integers of 64 bits, texts of integers, or missing."""
+        array = self.plain(array)
+        if not self.is_text(array.type):
+            is_whole = self.pa.types.is_integer(array.type)
+            largest = self.pc.max(array).as_py() if is_whole else None
+            return is_whole and (largest is None or largest <= MAX_WHOLE)
+        fits = self.pc.match_substring_regex(array, WHOLE_NUMBER)
+        return self.pc.all(fits).as_py() is not False
+
+    def copied(self, array: Any) -> list[str]:
+        """Return values of any type as text for an output, empty if missing."""
+        if not self.is_text(array.type):
+            with contextlib.suppress(NotImplementedError, ValueError):
+                array = self.pc.cast(array, self.pa.string())
+        return ["" if value is None else str(value) for value in array.to_pylist()]
+
+    def plain(self, array: Any) -> Any:
+        """Return the values of a category: text, null if missing, or integers."""
+        types = self.pa.types
+        if types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if types.is_boolean(array.type):
+            array = self.pc.cast(array, self.pa.string())
+        return self._present(array, self.missing) if self.is_text(array.type) else array
+
+    def text(self, array: Any) -> Any:
+        """Convert values of any type to text."""
+        array = self.plain(array)
+        return array if self.is_text(array.type) else self.pc.cast(array, self.pa.string())
+
+    def is_text(self, array_type: Any) -> bool:
+        """Return whether a type is a string type."""
+        return self.pa.types.is_string(array_type) or self.pa.types.is_large_string(array_type)
+
+    def is_number(self, array_type: Any) -> bool:
+        """Return whether a type is numeric, or the null type of a column without values."""
+        types = self.pa.types
+        numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+        return any(is_numeric(array_type) for is_numeric in numeric)
+
+    def _present(self, array: Any, missing: Any) -> Any:
+        # PyArrow before version 24 returns wrong text for slices if if_else gets a null.
+        are_missing = self.pc.is_in(array, value_set=missing)
+        return self.pc.replace_with_mask(array, are_missing, self.pa.scalar(None, array.type))
+
+
+def find_kinds(
+    converter: ArrowConverter,
+    features: Iterable[str],
+    categories: Sequence[str],
+    batches: Iterable[tuple[Table, Any]],
+) -> dict[str, str]:
+    """Return the first kind of each column that fits all of its values, in batches of tables.
+
+    TypeError if a type is not supported.
+    """
+    possible = dict.fromkeys(features, FEATURE_KINDS) | dict.fromkeys(categories, CATEGORY_KINDS)
+    for table, batch in batches:
+        for name in possible:
+            array = batch.column(name)
+            while not _fits(converter, possible[name][0], array, table.schema is None):
+                possible[name] = possible[name][1:]
+                if not possible[name]:
+                    numbers, hint = "numbers", f"; --drop {name} leaves it out"
+                    if name in categories:
+                        numbers, hint = "whole numbers", ""
+                    raise TypeError(
+                        f"{table.name}: column {name!r} is of type {array.type}; expected "
+                        f"{numbers}, booleans or strings{hint}"
+                    )
+    return {name: kinds[0] for name, kinds in possible.items()}
+
+
+def _fits(converter: ArrowConverter, kind: str, array: Any, is_text: bool) -> bool:
+    if kind == AS_WHOLE:
+        is_whole = converter.pa.types.is_integer(converter.plain(array).type)
+        return converter.are_whole(array) if is_text else is_whole
+    if kind == AS_TEXT:
+        return converter.is_text(converter.plain(array).type)
+    if converter.is_text(array.type) and not is_text:
+        return False
+    with contextlib.suppress(ValueError):
+        (converter.booleans if kind == AS_BOOLEAN else converter.numbers)(array)
+        return True
+    return False
+
+
+def typed_text(
+    converter: ArrowConverter, kinds: Mapping[str, str], categories: frozenset[str], batch: Any
+) -> Any:
+    """Convert a record batch of text to the kinds of its columns; ``categories`` become coded."""
+    pa, columns = converter.pa, {}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        kind = kinds[name]
+        if kind == AS_BOOLEAN:
+            values = converter.booleans(array)
+            columns[name] = pa.array(values == 1, mask=np.isnan(values))
+        elif kind == AS_NUMBER:
+            columns[name] = pa.array(converter.numbers(array))
+        else:
+            array = converter.plain(array)
+            array = array if kind == AS_TEXT else array.cast(pa.int64())
+            columns[name] = array.dictionary_encode() if name in categories else array
+    return pa.record_batch(columns)

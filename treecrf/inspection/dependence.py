@@ -16,8 +16,7 @@ from treecrf.chains.lattice import runs_of_tables
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names, points_down
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (
     CheckedData,

@@ -11,8 +11,7 @@ from scipy import sparse
 from treecrf.encoding.names import label_or_none
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.frames import label_column
-from treecrf.inputs.schema import BOOLEAN, CATEGORY
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
 from treecrf.inputs.values import is_frame
 from treecrf.inspection.fitted import CheckedData, code_of, integer_between
 from treecrf.inspection.score_contributions import ScoreExplainer

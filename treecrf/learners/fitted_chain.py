@@ -13,8 +13,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import label_paths
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.utils.threads import Threads
 
 

@@ -15,8 +15,7 @@ from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.schema import CATEGORY, InputSchema
-from treecrf.inputs.sequences import Sequences, Vocabulary
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, Vocabulary
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.learner import SequenceLearner

@@ -19,7 +19,7 @@ from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import partitions_of
-from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import InputSchema
 from treecrf.inputs.tables import are_tables, in_memory
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier

@@ -20,8 +20,7 @@ from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.parts import named
-from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences, cut, join_sequences
+from treecrf.inputs.sequences import InputSchema, Sequences, cut, join_sequences
 from treecrf.inputs.tables import are_tables, joined_pieces
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.parameters import cost_table

@@ -9,8 +9,7 @@ import numpy as np
 
 from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.schema import CATEGORY, InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
 from treecrf.inputs.tables import TableOptions
 
 NO_SEQUENCES = as_sequences([], segmentation=Segmentation(may_be_empty=True))

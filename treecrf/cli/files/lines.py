@@ -28,8 +28,7 @@ from treecrf.inputs.columns import (
     table_of,
 )
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
-from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
-from treecrf.inputs.sequences import ListedSequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, ListedSequences
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 

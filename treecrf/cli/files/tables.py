@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,19 @@ from treecrf.cli.files.data import NO_SEQUENCES, FileData, ModelInput, Reading
 from treecrf.inputs.columns import (
     ColumnValues,
 )
-from treecrf.inputs.csv_types import (
+from treecrf.inputs.dataset import ColumnNames
+from treecrf.inputs.offsets import split_sequences
+from treecrf.inputs.sequences import CATEGORY, KINDS, ColumnTable, LongSequences
+from treecrf.inputs.table_sources import Table, naming, temporary_file, temporary_space
+from treecrf.inputs.tables import (
     AS_BOOLEAN,
     AS_NUMBER,
     AS_TEXT,
     AS_WHOLE,
     ArrowConverter,
-    KindFinder,
+    GroupBoundaries,
+    find_kinds,
 )
-from treecrf.inputs.dataset import ColumnNames
-from treecrf.inputs.offsets import split_sequences
-from treecrf.inputs.schema import CATEGORY, KINDS
-from treecrf.inputs.sequences import ColumnTable, LongSequences
-from treecrf.inputs.table_sources import TableFile, naming, temporary_file, temporary_space
-from treecrf.inputs.tables import GroupBoundaries
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, short_list, string_array
 
 # Maximum number of columns that an error message lists.
@@ -38,7 +38,7 @@ OTHER_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
 EXPECTED = {AS_NUMBER: "a number", AS_BOOLEAN: "true, false, 0 or 1", AS_WHOLE: "a whole number"}
 
 
-def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
+def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileData:
     """Read a table in two passes, of which the first finds the kinds of columns.
 
     With a model, the model determines the kinds; columns are matched by name, and others are
@@ -76,10 +76,11 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
         if reading.may_be_empty:
             return data
         raise ValueError(f"{file.name}: the table has no rows")
-    offsets = np.array([0, rows.n_rows]) if groups is None else boundaries.offsets()
+    offsets = np.array([0, rows.n_rows])
     with naming(file.name):
         if groups is not None:
-            boundaries.check(dict(zip(offsets.tolist(), groups, strict=False)).__getitem__)
+            starts = np.concatenate(boundaries.starts).tolist()
+            offsets = boundaries.checked(dict(zip(starts, groups, strict=True)).__getitem__)
         categories = {j: column.values() for j, column in enumerate(columns) if column.is_category}
         sequences = LongSequences.of(
             ColumnTable(rows, np.array([column.is_category for column in columns])),
@@ -104,14 +105,14 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
 
 
 def _copied_columns(
-    file: TableFile, converter: ArrowConverter, names: Sequence[str]
+    file: Table, converter: ArrowConverter, names: Sequence[str]
 ) -> Iterator[Sequence[str]]:
     """Yield some columns of each row as text."""
     for batch in file.batches(list(dict.fromkeys(names))):
         yield from zip(*(converter.copied(batch.column(name)) for name in names), strict=True)
 
 
-def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading) -> Reading:
+def _with_columns_of(model: ModelInput | None, file: Table, reading: Reading) -> Reading:
     """Return the options with the columns of the labels and groups that the model stores."""
     if model is None:
         return reading
@@ -129,12 +130,12 @@ def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading
     return replace(reading, label=label, group=group)
 
 
-def _others(file: TableFile, model: ModelInput) -> set[str]:
+def _others(file: Table, model: ModelInput) -> set[str]:
     """Return the columns that are not features of the model."""
     return set(file.names) - set(model.schema.names or ())
 
 
-def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> list[str]:
+def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[str]:
     """Return the names of the columns that are features."""
     named = [reading.label, reading.group, *reading.drop, *reading.category]
     _require_columns(file, [name for name in named if name is not None])
@@ -159,7 +160,7 @@ def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> li
     return features
 
 
-def _require_columns(file: TableFile, names: Iterable[str]) -> None:
+def _require_columns(file: Table, names: Iterable[str]) -> None:
     known = set(file.names)
     for name in names:
         if name not in known:
@@ -168,7 +169,7 @@ def _require_columns(file: TableFile, names: Iterable[str]) -> None:
             raise ValueError(f"{file.name}: there is no column {name!r}; {hint}{_columns(file)}")
 
 
-def _columns(file: TableFile) -> str:
+def _columns(file: Table) -> str:
     if len(file.names) == 1:
         for separator, option in OTHER_SEPARATORS.items():
             if separator in file.names[0]:
@@ -177,7 +178,7 @@ def _columns(file: TableFile) -> str:
 
 
 def _kinds(
-    file: TableFile,
+    file: Table,
     converter: ArrowConverter,
     features: list[str],
     reading: Reading,
@@ -186,7 +187,10 @@ def _kinds(
     """Determine the kinds of the features and the label."""
     if model is None:
         categories = [*reading.category, *filter(None, [reading.label])]
-        return KindFinder(converter, features, categories).read(file)
+        batches = file.batches(list(dict.fromkeys([*features, *categories])))
+        # In a typed column, the first batch determines the kind.
+        some = batches if file.schema is None else islice(batches, 1)
+        return find_kinds(converter, features, categories, ((file, batch) for batch in some))
     kinds = {}
     for j, name in enumerate(features):
         kind = KINDS[model.schema.kinds[j]]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split_sequences
-from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.boosted.labeled import EncodedLabeled, TrainingParts, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained

@@ -33,8 +33,7 @@ from treecrf.inputs.parts import (
     named,
     read_part,
 )
-from treecrf.inputs.schema import NUMBER, InputSchema
-from treecrf.inputs.sequences import Description, LongSequences, Sequences
+from treecrf.inputs.sequences import NUMBER, Description, InputSchema, LongSequences, Sequences
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,
     LabeledSequences,

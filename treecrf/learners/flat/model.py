@@ -13,8 +13,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF

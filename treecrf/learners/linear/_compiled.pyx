@@ -29,7 +29,7 @@ from treecrf.trees.scoring._walk cimport Walk, Walker
 
 cdef enum:
     BLOCK = 64               # positions of a sequence, the bits of a word
-    BOOLEAN = 0              # kinds of columns, as in `treecrf.inputs.schema`
+    BOOLEAN = 0              # kinds of columns, as in `treecrf.inputs.sequences`
     CATEGORY = 1
 
     MAX_KEYS = 128           # of a dict: more of them take long to sort

@@ -27,8 +27,7 @@ from treecrf.encoding.imputation import (
 )
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.inputs.offsets import position_name
-from treecrf.inputs.schema import CATEGORY, NUMBER, InputSchema
-from treecrf.inputs.sequences import Sequences, Vocabulary
+from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, Vocabulary
 from treecrf.utils import checks
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import LocalPartitions

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
