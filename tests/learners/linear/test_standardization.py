@@ -1,14 +1,21 @@
-"""Units of measurement do not change the linear start of boosting."""
+"""Units of measurement change neither linear models nor the linear start of boosting."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import treecrf
-from treecrf import TreeCRF
+from treecrf import (
+    LinearCRF,
+    SequenceBoostingClassifier,
+    StructuredPerceptron,
+    StructuredSVM,
+    TreeCRF,
+)
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.linear.attributes import Standardization
+from treecrf.metrics import token_accuracy_score
 from treecrf.utils.partitions import LocalPartitions
 
 
@@ -75,3 +82,42 @@ def test_units_do_not_change_predictions(as_form, sensors, tmp_path):
         np.testing.assert_array_equal(found, np.concatenate(model.predict_proba(tables)))
         expected = found if expected is None else expected
         np.testing.assert_array_equal(found, expected)
+
+
+LINEAR = {
+    "LBFGS": LinearCRF(window=1),
+    "SGD": LinearCRF(window=1, solver="sgd", max_iter=10, random_state=0),
+    "pairs": LinearCRF(transition_features=True),
+    "perceptron": StructuredPerceptron(window=1, random_state=0),
+    "SVM": StructuredSVM(window=1),
+    "boosting": SequenceBoostingClassifier(window=1, max_iter=30),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("as_form", [np.asarray, sparse.csr_array])
+def test_units_and_offsets_do_not_change_linear_models(name, as_form, sensors):
+    X, y = sensors
+    offset = 20 * (as_form is np.asarray)
+    expected = LINEAR[name].fit([*map(as_form, X)], y).predict([*map(as_form, X)])
+    shifted = [as_form(table * [1024.0, 1, 0.125] + [offset * 1024.0, 0, offset]) for table in X]
+    model = LINEAR[name].fit(shifted, y)
+    # The order of the sequences in training depends on their values, by hashes.
+    assert token_accuracy_score(expected, model.predict(shifted)) > 0.9
+    assert token_accuracy_score(y, model.predict(shifted)) > 0.7
+
+
+def test_standardization_is_a_choice(sensors, tmp_path):
+    X, y = sensors
+    raw = LinearCRF(standardize=False).fit(X, y)
+    means = np.nanmean(np.vstack(X), axis=0)
+    moved = [table - means * [1, 0, 1] for table in X]
+    # Numbers with deviations between 1 and 2 have a scale of 1.
+    np.testing.assert_allclose(
+        LinearCRF().fit(moved, y).state_weights_, LinearCRF().fit(X, y).state_weights_, atol=1e-3
+    )
+    assert np.abs(raw.state_weights_ - LinearCRF().fit(X, y).state_weights_).max() > 1e-3
+    raw.save(tmp_path / "raw.treecrf")
+    assert treecrf.load(tmp_path / "raw.treecrf").standardize is False
+    with pytest.raises(ValueError, match=r"warm start: .*standardize"):
+        raw.set_params(warm_start=True, standardize=True).fit(X, y)

@@ -101,8 +101,6 @@ class Standardization:
     def learn(cls, sequences: Sequences, means: np.ndarray) -> Standardization:
         """Learn the scales from training data with these means; they do not depend on its order."""
         n = sequences.n_features
-        if sequences.form == "symbols":
-            return cls(np.zeros(n), np.zeros(n, dtype=np.int64))
         is_sparse = any(sparse.issparse(piece) for _, _, piece in sequences.pieces())
         shifts, units = np.zeros(n) if is_sparse else means, exponents_of(sequences)
         squares, n_values, n_others = np.zeros((3, n))
@@ -120,9 +118,10 @@ class Standardization:
         """Standardize the columns of a table; columns that follow them stay as they are."""
         n = len(self.shifts)
         if not sparse.issparse(table):
+            found = table.copy()
             with np.errstate(over="ignore"):
-                table[:, :n] = np.ldexp(table[:, :n] - self.shifts, -self.exponents)
-            return table
+                found[:, :n] = np.ldexp(table[:, :n] - self.shifts, -self.exponents)
+            return found
         rows = sparse.csr_array(table, copy=True)
         exponents = np.append(self.exponents, np.zeros(rows.shape[1] - n, dtype=np.int64))
         rows.data = np.ldexp(rows.data, -exponents[rows.indices])
@@ -162,7 +161,7 @@ class WindowAttributes:
     """The values in a window of the input; see `LinearCRF` for its parameters.
 
     A categorical feature is one-hot encoded, with an attribute for each value. Booleans and numbers
-    are attributes themselves, ``standardized`` or not. Absent values are 0. The window is cut to
+    are attributes themselves. Absent values are 0. The window is cut to
     the length of the training sequences, see `window_within`.
     """
 
@@ -179,10 +178,10 @@ class WindowAttributes:
         max_window: tuple[int, int],
         missing: str = "indicator",
         min_count: int = 1,
-        standardized: bool = False,
+        standardize: bool = True,
     ):
         self.max_window = max_window
-        self.standardized = standardized
+        self.standardize = standardize
         self.missing = missing
         self.min_count = min_count
 
@@ -206,7 +205,7 @@ class WindowAttributes:
         for piece in self._pieces(sequences):
             counts += np.bincount(piece.indices, minlength=len(counts))
         self.kept = np.flatnonzero(counts >= self.min_count)
-        if self.standardized:
+        if self.standardize and (schema.kinds == NUMBER).any():
             # The values that replace missing numbers are means.
             self.standardization = Standardization.learn(sequences, means=self.imputation.values)
         return self
@@ -244,7 +243,7 @@ class WindowAttributes:
         if piece.ndim == 1:
             piece = Vocabulary(self.schema.categories[0]).column(piece)
         filled = self.imputation.fill(piece)
-        table = filled.astype(np.float64, copy=self.standardized)
+        table = filled.astype(np.float64, copy=False)
         if self.standardization is not None:
             table = self.standardization.apply(table)
         rows = one_hot(table, self._sizes)
@@ -304,7 +303,8 @@ class WindowAttributes:
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model."""
         schema = self.schema
-        values = {name: getattr(self, name) for name in ("missing", "min_count", "standardized")}
+        values = {name: getattr(self, name) for name in ("missing", "min_count", "standardize")}
+        values["standardized"] = self.standardization is not None
         values |= {name: getattr(schema, name) for name in ("form", "n_features")}
         values |= {"window": list(self.window), "max_window": list(self.max_window)}
         values["names"] = None if schema.names is None else list(schema.names)
@@ -324,7 +324,10 @@ class WindowAttributes:
         window = tuple(values["window"])
         # Models of earlier versions have no other window.
         max_window = tuple(values.get("max_window", window))
-        restored = cls(max_window, values["missing"], values["min_count"], values["standardized"])
+        is_standardized = values["standardized"]
+        # Models of earlier versions have no choice.
+        standardize = values.get("standardize", is_standardized)
+        restored = cls(max_window, values["missing"], values["min_count"], standardize)
         restored.window = window
         restored.schema = InputSchema(
             values["form"], values["n_features"], names, kinds, categories
@@ -336,8 +339,9 @@ class WindowAttributes:
         symbols = categories[0] if restored.schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(Section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
-        checks.require(isinstance(restored.standardized, bool), "scales")
-        if restored.standardized:
+        checks.require(isinstance(standardize, bool), "scales")
+        checks.require(isinstance(is_standardized, bool), "scales")
+        if is_standardized:
             restored.standardization = Standardization(**Section(arrays, "standardization"))
             restored.standardization.check(len(kinds))
         restored.kept = arrays["kept"]

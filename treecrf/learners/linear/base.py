@@ -52,10 +52,12 @@ class LinearSequenceClassifier(SequenceLearner):
         "transition_features": ["boolean"],
         "min_count": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing": [StrOptions(set(FILLED))],
+        "standardize": ["boolean"],
     }
 
     _needed: ClassVar[dict[str, Needs]] = SequenceLearner._needed | dict.fromkeys(
-        ("min_count", "missing", "categorical_features"), Needs("attributes", (None,))
+        ("min_count", "missing", "standardize", "categorical_features"),
+        Needs("attributes", (None,)),
     )
 
     # Each label depends on the previous one.
@@ -63,7 +65,7 @@ class LinearSequenceClassifier(SequenceLearner):
     _needs_all_labels = True
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
-    # Whether trees start from its scores: numbers are standardized, and weights need not converge.
+    # Whether trees start from its scores: weights need not converge.
     _is_start = False
 
     # Results of training that saved models store: numbers and arrays of numbers.
@@ -141,7 +143,7 @@ class LinearSequenceClassifier(SequenceLearner):
         """Return the source of attributes, not fitted."""
         window = self._window()
         if self.attributes is None:
-            return WindowAttributes(window, self.missing, self.min_count, self._is_start)
+            return WindowAttributes(window, self.missing, self.min_count, self.standardize)
         if any(window):
             raise ValueError(
                 f"window={self.window!r} has no effect with attributes, which define the "
@@ -171,7 +173,7 @@ class LinearSequenceClassifier(SequenceLearner):
         settings = {"transition_features": self._weights.layout.transition_features}
         if not isinstance(attributes, WindowAttributes):
             return settings
-        names = ("missing", "min_count")
+        names = ("missing", "min_count", "standardize")
         settings |= {name: getattr(attributes, name) for name in names}
         return settings | {"window": attributes.max_window}
 
@@ -316,6 +318,9 @@ class LinearSequenceClassifier(SequenceLearner):
             setattr(self, name, value)
         self.n_features_in_ = attributes.schema.n_features
         vars(self).update(names_in(attributes.schema.names))
-        if not isinstance(attributes, WindowAttributes):
+        if isinstance(attributes, WindowAttributes):
+            # Files of earlier versions lack the parameter.
+            self.standardize = attributes.standardize
+        else:
             self.attributes = attributes
         return self

@@ -20,9 +20,10 @@ from treecrf.trees.shapley import Players
 class LinearExplainer:
     """Explainer of the scores of a linear model, given the previous labels.
 
-    An absent feature has attributes of 0, and an absent previous label stands for the mean over all
-    labels. The contribution of a feature is the sum of its attributes, multiplied by their weights.
-    Where a weight also depends on the previous label, the two share what they add together.
+    An absent feature has attributes of 0, the mean of a standardized number, and an absent previous
+    label stands for the mean over all labels. The contribution of a feature is the sum of its
+    attributes, multiplied by their weights. Where a weight also depends on the previous label, the
+    two share what they add together.
     """
 
     def __init__(self, model: LinearSequenceClassifier, codes: list[int]):

@@ -114,6 +114,11 @@ class LinearCRF(LinearSequenceClassifier):
         0, replaces numbers and booleans by their training mean, and, if the column has missing
         values in training, adds an attribute that marks them. ``"impute"`` fills in the mean of
         numeric features and the most common value of all others.
+    standardize : bool, default=True
+        Whether numbers are shifted to a mean of 0 and divided by a power of 2 that brings their
+        standard deviation to between 1 and 2, so that the penalties do not depend on units. Columns
+        of sparse matrices and of dicts are divided, but not shifted. Columns of 0 and 1 and
+        categories stay as they are. Weights are those of the standardized numbers.
     early_stopping : bool, default=False
         Whether to stop when the score of the validation sequences has not improved for
         ``n_iter_no_change`` iterations. The model keeps the weights of the best iteration.
@@ -166,10 +171,8 @@ class LinearCRF(LinearSequenceClassifier):
 
     Notes
     -----
-    Numbers are used without scaling. The solvers cope with different scales, but the penalties do
-    not: a number with small values needs a large weight. Standardize numbers beforehand.
-
-    With the same attributes, the loss is that of CRFsuite with ``feature.possible_transitions``
+    With the same attributes, and ``standardize=False`` if there are numbers other than 0 and 1, the
+    loss is that of CRFsuite with ``feature.possible_transitions``
     and, unless ``all_possible_states`` is False, ``feature.possible_states``. CRFsuite has no
     weights for first positions, unless you add an attribute that marks them.
 
@@ -220,6 +223,7 @@ class LinearCRF(LinearSequenceClassifier):
     tol: float = 1e-5
     min_count: int = 1
     missing: Literal["indicator", "impute"] = "indicator"
+    standardize: bool = True
     categorical_features: CategoricalFeatures = "from_dtype"
     decoding: Decoding = "marginal"
     cost_matrix: CostMatrix = None
@@ -252,7 +256,7 @@ class LinearCRF(LinearSequenceClassifier):
         if not has_ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
-                "raise max_iter or tol, or standardize numeric features",
+                "raise max_iter or tol",
                 ConvergenceWarning,
             )
         return weights, results

@@ -132,6 +132,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
     n_iter_no_change: int = 5
     min_count: int = 1
     missing: Literal["indicator", "impute"] = "indicator"
+    standardize: bool = True
     categorical_features: CategoricalFeatures = "from_dtype"
     decoding: Decoding = "viterbi"
     cost_matrix: CostMatrix = None

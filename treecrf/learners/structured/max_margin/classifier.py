@@ -231,6 +231,7 @@ class StructuredSVM(LinearSequenceClassifier):
     cache_size: float = 2000
     min_count: int = 1
     missing: Literal["indicator", "impute"] = "indicator"
+    standardize: bool = True
     categorical_features: CategoricalFeatures = "from_dtype"
     decoding: Decoding = "viterbi"
     cost_matrix: CostMatrix = None

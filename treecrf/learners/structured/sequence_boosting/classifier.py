@@ -183,6 +183,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     n_iter_no_change: int = 100
     min_count: int = 1
     missing: Literal["indicator", "impute"] = "indicator"
+    standardize: bool = True
     categorical_features: CategoricalFeatures = "from_dtype"
     decoding: Decoding = "marginal"
     cost_matrix: CostMatrix = None
