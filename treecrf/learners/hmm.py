@@ -177,11 +177,10 @@ class HMMClassifier(SequenceClassifier):
             )
         classes = find_classes(labels)
         check_order(len(classes), self.order)
-        weights = raw.weights(sequences.offsets)
         labeling = Labeling(
             order=self.order, transitions=self.transitions, cost_matrix=self.cost_matrix
         )
-        data = labeling.checked(raw, sequences, labels, classes, None, weights).useful()
+        data = labeling.label(classes, raw, sequences, labels)
         vocabulary = Vocabulary(data.sequences.symbols())
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, data.sequences)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -29,6 +29,7 @@ from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.partitions import Partitions
 
 NO_KNOWN_LABELS = "y holds no known labels"
+NO_SYMBOLS = "all symbols of X are missing, except in sequences that are left out"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class LabeledSequences:
         ties += [] if self.previous is None else [self.previous.astype(np.float64)]
         scores = self.sequences.init_scores
         return ties if scores is None else [*ties, sums_of_labels(scores.T)]
+
+    def take_marked(self, marks: np.ndarray) -> LabeledSequences | None:
+        """Select the sequences that a bool array (n_sequences,) marks; None without any."""
+        if marks.all():
+            return self
+        return self.take(np.flatnonzero(marks)) if marks.any() else None
 
     def take(self, chosen: np.ndarray) -> LabeledSequences:
         """Select some of the sequences."""
@@ -105,40 +112,6 @@ class LabeledSequences:
         positions = reversed_positions(self.sequences.offsets)
         return self._at(self.sequences.reversed(), positions)
 
-    def useful(self) -> LabeledSequences:
-        """Leave out sequences of weight 0 or without information; ValueError if none remain.
-
-        All allowed labels are possible in the latter, so their likelihood is 1 under all models.
-        """
-        weighted = self._kept(self.have_weight(), "of weight 0")
-        is_informative = weighted.are_informative()
-        if not is_informative.any():
-            raise ValueError(NO_KNOWN_LABELS)
-        kept = weighted._kept(is_informative, "without known labels")
-        if kept is weighted or unknown_labels(kept.candidates).any():
-            return kept
-        return replace(kept, candidates=None)
-
-    def of_known_examples(self, order: int) -> LabeledSequences:
-        """Return sequences with weights of 0 where labels are unknown; ValueError if none remain.
-
-        These are all positions where the label, or one of the ``order`` labels before it, is
-        unknown.
-        """
-        if self.candidates is None:
-            return self
-        marked = self.with_known_examples(order)
-        if not marked.weights.any():
-            raise ValueError(no_known_examples(order))
-        return marked._kept(marked.have_weight(), "of weight 0")
-
-    def with_known_examples(self, order: int) -> LabeledSequences:
-        """Return the same with weights of 0 where `of_known_examples` sets them."""
-        if self.candidates is None:
-            return self
-        known = known_examples(self.candidates, self.sequences.offsets, order)
-        return replace(self, weights=known * (1.0 if self.weights is None else self.weights))
-
     def cut(self, offsets: np.ndarray) -> LabeledSequences:
         """Return the same positions as shorter sequences, without pieces that teach nothing.
 
@@ -164,16 +137,6 @@ class LabeledSequences:
         possible = self.candidates if self.allowed is None else self.candidates | ~self.allowed
         return np.logical_or.reduceat(~possible.all(axis=1), self.sequences.offsets[:-1])
 
-    def _kept(self, kept: np.ndarray, others: str) -> LabeledSequences:
-        """Return the marked sequences, as if there were no others; ValueError without symbols."""
-        if kept.all():
-            return self
-        taken = self.take(np.flatnonzero(kept))
-        sequences = taken.sequences.with_used_categories()
-        if sequences.of_symbols and not len(sequences.symbols()):
-            raise ValueError(f"all symbols of X are missing, except in sequences {others}")
-        return replace(taken, sequences=sequences)
-
     def _at(self, sequences: Sequences, positions: np.ndarray) -> LabeledSequences:
         """Return other sequences with the labels of some positions."""
         others = (
@@ -181,13 +144,6 @@ class LabeledSequences:
             for array in (self.allowed, self.candidates, self.weights, self.previous)
         )
         return LabeledSequences(sequences, self.codes[positions], *others)
-
-
-def no_known_examples(order: int) -> str:
-    """Return the error message for data without an example of known labels."""
-    return (
-        f"y holds no position with a known label after {order} known labels; expected at least one"
-    )
 
 
 def sums_of_labels(scores: np.ndarray) -> np.ndarray:
@@ -213,6 +169,15 @@ def with_init_score(
         raise ValueError(error)
     scores = as_init_scores(init_score, n_labels, sequences.offsets, segmentation)
     return replace(sequences, init_scores=scores)
+
+
+class Unknown(NamedTuple):
+    """Effects of unknown labels, as numbers that can be added over parts of the data."""
+
+    n_partial: int  # parts in which some labels are unknown
+    n_kept: int  # sequences with weight and information
+    n_uninformative: int  # sequences that are left out for lack of information
+    n_left: int  # unknown labels in the sequences that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,16 +233,64 @@ class Labeling:
         labels: Labels,
         masks: np.ndarray | None = None,
     ) -> LabeledSequences:
-        """Check what has been read, and return what training uses in the chain's direction.
-
-        Sequences of weight 0 and those without information are left out.
-        """
+        """Check what has been read, and return what training uses; ValueError if nothing is."""
         weights = raw.weights(sequences.offsets)
         labeled = self.checked(raw, sequences, labels, classes, masks, weights)
-        if weights is not None or labeled.candidates is not None:
-            labeled = labeled.useful()
-        labeled = labeled.reversed() if self.is_backward else labeled
-        return labeled.of_known_examples(self.order) if self.uses_known_examples else labeled
+        if weights is None and labeled.candidates is None:
+            return labeled.reversed() if self.is_backward else labeled
+        unknown, _ = examine_unknown(labeled)
+        if not unknown.n_kept:
+            raise ValueError(NO_KNOWN_LABELS)
+        useful = select_useful(labeled, self, unknown, len(classes))
+        if useful is None:
+            raise ValueError(self.no_known_examples)
+        if useful.sequences.n_sequences == sequences.n_sequences:
+            return useful
+        used = useful.sequences.with_used_categories()
+        if used.of_symbols and not len(used.symbols()):
+            raise ValueError(NO_SYMBOLS)
+        return replace(useful, sequences=used)
+
+    @property
+    def no_known_examples(self) -> str:
+        """Error message for data without an example of known labels."""
+        return (
+            f"y holds no position with a known label after {self.order} known labels; expected at "
+            "least one"
+        )
+
+
+def examine_unknown(data: LabeledSequences) -> tuple[Unknown, np.ndarray]:
+    """Examine the unknown labels of a part, and return the lengths of its sequences with weight."""
+    has_weight, is_informative = data.have_weight(), data.are_informative()
+    kept, lengths, n_left = has_weight & is_informative, np.diff(data.sequences.offsets), 0
+    if data.candidates is not None:
+        n_left = int(unknown_labels(data.candidates[np.repeat(kept, lengths)]).sum())
+    counts = int(kept.sum()), int((has_weight & ~is_informative).sum()), n_left
+    return Unknown(data.candidates is not None, *counts), lengths[has_weight]
+
+
+def select_useful(
+    data: LabeledSequences, labeling: Labeling, unknown: Unknown, n_labels: int
+) -> LabeledSequences | None:
+    """Return the sequences that training uses, in the chain's direction; None without any.
+
+    Sequences of weight 0 and those without information are left out. ``unknown`` describes all
+    parts of the data, so that all parts are treated alike.
+    """
+    if unknown.n_partial and data.candidates is None:
+        data = replace(data, candidates=np.eye(n_labels, dtype=bool)[data.codes])
+    data = data.take_marked(data.have_weight() & data.are_informative())
+    if data is None:
+        return None
+    if unknown.n_uninformative and not unknown.n_left:
+        data = replace(data, candidates=None)
+    if labeling.is_backward:
+        data = data.reversed()
+    if labeling.uses_known_examples and data.candidates is not None:
+        known = known_examples(data.candidates, data.sequences.offsets, labeling.order)
+        data = replace(data, weights=known * (1.0 if data.weights is None else data.weights))
+    return data.take_marked(data.have_weight())
 
 
 def note_unlabeled(estimator: Any, n_unlabeled: int, n_positions: int) -> None:

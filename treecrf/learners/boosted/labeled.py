@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from treecrf.chains.constraints import as_allowed
-from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.sequence_keys import SequenceHashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_columns
@@ -36,13 +35,16 @@ from treecrf.inputs.parts import (
 from treecrf.inputs.sequences import NUMBER, Description, InputSchema, LongSequences, Sequences
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,
+    NO_SYMBOLS,
     LabeledSequences,
     Labeling,
     TrainingInput,
+    Unknown,
     count_held_out,
-    no_known_examples,
+    examine_unknown,
     note_unlabeled,
     seed_of,
+    select_useful,
 )
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.partitions import (
@@ -120,45 +122,6 @@ def label(
         return reading.labeling.checked(raw, sequences, labels, classes, masks, weights)
 
 
-class Unknown(NamedTuple):
-    """Effects of unknown labels, as numbers that can be added over parts."""
-
-    n_partial: int  # parts in which some labels are unknown
-    n_kept: int  # sequences with weight and information
-    n_uninformative: int  # sequences that are left out for lack of information
-    n_left: int  # unknown labels in the sequences that are kept
-
-
-def select_useful(
-    data: LabeledSequences, reading: PartReading, unknown: Unknown
-) -> LabeledSequences | None:
-    """Return the sequences that training uses, in the direction of the chain; None without any.
-
-    ``unknown`` describes all parts, so that all parts are treated alike.
-    """
-    labeling = reading.labeling
-    if unknown.n_partial and data.candidates is None:
-        known = np.eye(len(reading.classes), dtype=bool)[data.codes]
-        data = replace(data, candidates=known)
-    data = take_some(data, data.have_weight() & data.are_informative())
-    if data is None:
-        return None
-    if unknown.n_uninformative and not unknown.n_left:
-        data = replace(data, candidates=None)
-    if labeling.is_backward:
-        data = data.reversed()
-    if labeling.uses_known_examples:
-        data = data.with_known_examples(labeling.order)
-    return take_some(data, data.have_weight())
-
-
-def take_some(data: LabeledSequences, chosen: np.ndarray) -> LabeledSequences | None:
-    """Return the sequences that a bool array (n_sequences,) marks; None without any."""
-    if chosen.all():
-        return data
-    return data.take(np.flatnonzero(chosen)) if chosen.any() else None
-
-
 def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> LabeledSequences:
     """Return the same sequences with the codes of other categories, a dict of values by column."""
     if data.sequences.form == "symbols":
@@ -204,17 +167,18 @@ class LabeledParts:
         allowed = PerPartition(allowed or [None] * raws.n_parts)
         labeled = raws.derive(label, PerPartition(is_empty), allowed, reading).persisted()
         present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
-        examined, lengths = zip(*present.map(_examined), strict=True)
+        examined, lengths = zip(*present.map(examine_unknown), strict=True)
         unknown = Unknown(*np.sum(examined, axis=0))
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
+        selection = select_useful, reading.labeling, unknown, len(reading.classes)
         if unknown.n_partial:
             # Not all examples of these sequences may be used.
-            lengths = PartitionsView(present, select_useful, reading, unknown).map(_lengths)
+            lengths = PartitionsView(present, *selection).map(_lengths)
         chosen = [len(of_part) > 0 for of_part in lengths]
         if not any(chosen):
-            raise ValueError(no_known_examples(reading.labeling.order))
-        useful = PartitionsView(present, select_useful, reading, unknown, chosen=chosen)
+            raise ValueError(reading.labeling.no_known_examples)
+        useful = PartitionsView(present, *selection, chosen=chosen)
         selected = cls(useful, reading.described, [n for n in lengths if len(n)])
         if selected.described.n_sequences == reading.described.n_sequences:
             return selected
@@ -224,7 +188,9 @@ class LabeledParts:
         """Return the marked sequences of each part."""
         lengths = [n[marks] for n, marks in zip(self.lengths, chosen, strict=True)]
         kept = [len(of_part) > 0 for of_part in lengths]
-        partitions = PartitionsView(self.partitions, take_some, PerPartition(chosen), chosen=kept)
+        partitions = PartitionsView(
+            self.partitions, LabeledSequences.take_marked, PerPartition(chosen), chosen=kept
+        )
         return LabeledParts(partitions, self.described, [n for n in lengths if len(n)])
 
     def with_used_categories(self) -> LabeledParts:
@@ -235,7 +201,7 @@ class LabeledParts:
         parts = self.partitions.map(_used_categories)
         categories = {j: np.unique(np.concatenate([part[j] for part in parts])) for j in parts[0]}
         if schema.form == "symbols" and not len(categories[0]):
-            raise ValueError("all symbols of X are missing, except in sequences that are left out")
+            raise ValueError(NO_SYMBOLS)
         described = replace(self.described, schema=replace(schema, categories=categories))
         return LabeledParts(
             PartitionsView(self.partitions, recode, categories), described, self.lengths
@@ -266,16 +232,6 @@ class LabeledParts:
 
 def _lengths(data: LabeledSequences | None) -> np.ndarray:
     return np.zeros(0, dtype=np.int64) if data is None else np.diff(data.sequences.offsets)
-
-
-def _examined(data: LabeledSequences) -> tuple[Unknown, np.ndarray]:
-    """Examine the unknown labels of a part, and return the lengths of its sequences with weight."""
-    has_weight, is_informative, lengths = data.have_weight(), data.are_informative(), _lengths(data)
-    kept, n_left = has_weight & is_informative, 0
-    if data.candidates is not None:
-        n_left = int(unknown_labels(data.candidates[np.repeat(kept, lengths)]).sum())
-    counts = int(kept.sum()), int((has_weight & ~is_informative).sum()), n_left
-    return Unknown(data.candidates is not None, *counts), lengths[has_weight]
 
 
 def _used_categories(data: LabeledSequences) -> dict[int, np.ndarray]:
