@@ -15,9 +15,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.inputs.dataset import NO_NAMES, RawData
 from treecrf.inputs.labels import SCHEME_NAMES
 from treecrf.learners import saved_model
-from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.parameters import OF_ALL, Needs
-from treecrf.learners.predictor import Predictor, of_each
+from treecrf.learners.predictor import FittedChain, Predictor, of_each
 from treecrf.learners.stream import Stream
 from treecrf.utils.typing import (
     FloatArray,

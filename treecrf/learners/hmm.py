@@ -17,10 +17,9 @@ from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, Vocabulary
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.parameters import warn_without_effect
-from treecrf.learners.predictor import Predictor
+from treecrf.learners.predictor import FittedChain, Predictor
 from treecrf.learners.training_data import LabeledSequences, Labeling, note_unlabeled
 from treecrf.utils import checks
 from treecrf.utils.exact import unit_for

@@ -18,7 +18,7 @@ from test_sampled import assert_same_fit, labeled, model
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted import growing
-from treecrf.learners.boosted.tree_scheduler import TreeScheduler
+from treecrf.learners.boosted.growing import TreeScheduler
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 

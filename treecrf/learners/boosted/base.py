@@ -23,8 +23,13 @@ from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS
-from treecrf.learners.evaluation import NEG_LOG_LOSS, OBJECTIVES, SCORINGS, scoring_of
-from treecrf.learners.iterations import MAX_LEARNING_RATE
+from treecrf.learners.iterations import (
+    MAX_LEARNING_RATE,
+    NEG_LOG_LOSS,
+    OBJECTIVES,
+    SCORINGS,
+    scoring_of,
+)
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.parameters import Needs

@@ -19,10 +19,10 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
 from treecrf.learners.boosted.start import starting_parts, table_of_parts
 from treecrf.learners.boosted.transitions import factored_lattices
-from treecrf.learners.fitted_chain import FittedChain
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.predictor import FittedChain
 from treecrf.trees.context_scores import tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads

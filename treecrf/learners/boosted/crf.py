@@ -16,7 +16,7 @@ from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChai
 from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
 from treecrf.learners.boosted.start import PART, WHOLE, is_linear
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.evaluation import scoring_of
+from treecrf.learners.iterations import scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
 from treecrf.learners.parameters import Needs

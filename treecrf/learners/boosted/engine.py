@@ -31,8 +31,14 @@ from treecrf.learners.boosted.shard import (
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import starting_parts, table_of_parts
-from treecrf.learners.evaluation import OBJECTIVES, Evaluations, LabelScore, Scored, metric_of
-from treecrf.learners.iterations import History
+from treecrf.learners.iterations import (
+    OBJECTIVES,
+    Evaluations,
+    History,
+    LabelScore,
+    Scored,
+    metric_of,
+)
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import (
     LabeledSequences,

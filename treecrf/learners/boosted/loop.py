@@ -18,8 +18,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan, bundle
 from treecrf.encoding.sequence_keys import sequence_keys
-from treecrf.learners.evaluation import Scored
-from treecrf.learners.iterations import History, Stopping
+from treecrf.learners.iterations import History, Scored, Stopping
 from treecrf.learners.training_data import sums_of_labels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features

@@ -27,7 +27,7 @@ from treecrf.learners.boosted.shard import (
     Stale,
     true_labels,
 )
-from treecrf.learners.evaluation import (
+from treecrf.learners.iterations import (
     MEANS,
     OBJECTIVES,
     LabelScore,

@@ -29,8 +29,7 @@ from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.transitions import ContextWeights
-from treecrf.learners.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
-from treecrf.learners.iterations import History
+from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean, TrueLabels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum

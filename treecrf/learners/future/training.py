@@ -12,10 +12,9 @@ from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.loop import Booster, boost
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.evaluation import Scored
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
-from treecrf.learners.iterations import History
+from treecrf.learners.iterations import History, Scored
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import UNIT, rounded_leaves

@@ -6,6 +6,7 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections import ChainMap
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,16 +14,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
+from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping
 from treecrf.learners.learner import SequenceLearner, names_in
+from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.chain import LinearChain
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
+from treecrf.learners.linear.compiled import compiled
+from treecrf.learners.linear.scores import (
+    AttributeMatrix,
+    LinearScores,
+    RowsLattice,
+    StateLattice,
+    linear_scores,
+)
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
 from treecrf.learners.parameters import Needs
+from treecrf.learners.predictor import FittedChain
 from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,
@@ -33,6 +43,54 @@ from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
+
+
+@dataclass(kw_only=True)
+class LinearChain(FittedChain):
+    """Scores that are sums of attributes times weights."""
+
+    attributes: Attributes
+    weights: Weights
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores of a position in a lattice: 0, because these are computed in parts."""
+        return 0
+
+    def reach(self) -> tuple[int, int]:
+        """Return the number of positions to the left and to the right that scores depend on."""
+        if not hasattr(self.attributes, "reach"):
+            raise TypeError(
+                f"the window of {type(self.attributes).__name__} is unknown; expected the "
+                "attributes of a window"
+            )
+        return self.attributes.reach()
+
+    def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
+        require_memory(len(self.classes), self.order, sequences.n_positions)
+        return linear_scores(self.attributes, self.weights, sequences, threads).scores(self.weights)
+
+    def lattice(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | StateLattice:
+        """Make a lattice of the scores of checked sequences under constraints."""
+        if constraints.is_free and not self.weights.layout.transition_features:
+            linear = linear_scores(self.attributes, self.weights, sequences, threads)
+            return StateLattice(linear, self.weights)
+        return super().lattice(sequences, constraints, threads)
+
+    def compiled(self, ignored: set[str]) -> CompiledModel | None:
+        """Return the weights in the form for short sequences."""
+        model = self.attributes, self.weights
+        return compiled(self.schema, len(self.classes), self.order, None, model, ignored)
+
+    def quick_lattice(self, X: list, compiled: CompiledModel) -> Lattice | RowsLattice | None:
+        """Make a lattice of a few short sequences; None if they have to be read like all others."""
+        if self.transitions is not None:
+            return super().quick_lattice(X, compiled)
+        found = compiled.rows(X)
+        return None if found is None else RowsLattice(*found, self.weights.transitions)
 
 
 class LinearSequenceClassifier(SequenceLearner):

@@ -22,7 +22,7 @@ from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import rows_of_positions, widest
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.evaluation import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
+from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier

@@ -13,14 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.fitted_chain import FittedChain
-from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.chain import LinearChain
+from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.scores import AttributeMatrix, scores_of_rows
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.parameters import Needs
+from treecrf.learners.predictor import FittedChain
 from treecrf.learners.structured.max_margin.frank_wolfe import KernelProblem, LinearProblem, solve
 from treecrf.learners.structured.max_margin.kernels import (
     KERNELS,
