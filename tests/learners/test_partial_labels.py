@@ -235,7 +235,7 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
                 row["xyz".index(min(label or "x"))] = True
     raw = RawData(X, y, Segmentation())
     sequences, labels = raw.read()
-    classes = find_classes(labels)
+    classes = find_classes(labels.present())
     masks = as_allowed(masks, None, classes, sequences.offsets)
     training = model._labeling().label(classes, raw, sequences, labels, masks)
     attributes = copy.copy(model._source()).fit(training.sequences)

@@ -109,7 +109,7 @@ def test_parts_in_scratch_files_are_computed_once(tmp_path):
         derived.map(total)
     assert loads.n_reads == len(SIZES)
     assert not derived.reduce(lambda arrays: arrays[1].flags.writeable)
-    assert isinstance(partitions.allocate(3), np.ndarray)
+    assert isinstance(partitions.scratch.allocate(3), np.ndarray)
 
 
 def test_a_failure_leaves_nothing_in_the_folder(tmp_path):

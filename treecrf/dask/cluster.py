@@ -65,17 +65,6 @@ def fingerprint() -> str:
     return f"treecrf {__version__}, numpy {np.__version__}, arithmetic {digest}"
 
 
-def check_versions(expected: str | None) -> None:
-    """Raise RuntimeError if this process does not have the client's fingerprint, if given."""
-    if expected is None or expected == fingerprint():
-        return
-    raise RuntimeError(
-        f"worker on {platform.node()} has {fingerprint()}; the client has {expected}. Results are "
-        "equal to the bit only if these agree: install the same versions, or turn off this check "
-        "with dask.config.set({'treecrf.check-versions': False})"
-    )
-
-
 # Sizes in memory, by which Dask places tasks and moves results to the disk
 
 
@@ -112,7 +101,12 @@ def call(function: bytes, versions: str | None, shared: Any, given: bytes, *part
     arguments of this call alone, in the places of those of type `PerPartition`. Dask does not
     search what is pickled for futures.
     """
-    check_versions(versions)
+    if versions is not None and versions != fingerprint():
+        raise RuntimeError(
+            f"worker on {platform.node()} has {fingerprint()}; the client has {versions}. Results "
+            "are equal to the bit only if these agree: install the same versions, or turn off this "
+            "check with dask.config.set({'treecrf.check-versions': False})"
+        )
     own = iter(pickle.loads(given))
     common = pickle.loads(shared) if isinstance(shared, bytes) else shared
     arguments = [next(own) if isinstance(arg, PerPartition) else arg for arg in common]

@@ -16,11 +16,10 @@ from treecrf.dask import prediction
 from treecrf.dask.cluster import Cluster
 from treecrf.dask.partitions import DaskPartitions, local_partitions, require_memory_of_workers
 from treecrf.dask.sources import (
+    DISTRIBUTED,
     EXPECTED,
-    are_parts,
     described_type,
-    is_dask_frame,
-    is_distributed,
+    form_of,
     is_path,
     is_table,
     raw_partitions,
@@ -161,17 +160,22 @@ class DaskMixin:
         local = self.to_local()
         self._check_fit(local, X, unsupported)
         warn_without_effect(local, local._needed, X_val is not None)
-        if is_dask_frame(X):
-            others = {key: v for key, v in (("y", y), ("groups", groups)) if is_dask_frame(v)}
-            warn_of_columns_in_use(X._meta, others)
+        columns = {k: v for k, v in (("y", y), ("groups", groups)) if form_of(v) == "series"}
+        if form_of(X) == "frame":
+            warn_of_columns_in_use(X._meta, columns)
         if groups_val is None and isinstance(groups, str) and _has_groups(X_val, y_val, X, groups):
             groups_val = groups
-        label = y.name if is_dask_frame(y) and hasattr(y, "name") else y
+        label = y.name if "y" in columns else y
         names = [value if isinstance(value, str) else None for value in (label, groups)]
         with Cluster(self._client()) as cluster:
             partitions = raw_partitions(cluster, X, y, groups, sample_weight)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
-            fitted = _train(cluster, local, partitions, validation, Callbacks(callbacks))
+            spec = local._spec()
+            data = read_partitions(local, partitions, validation)
+            if trains_on_partitions(spec, data):
+                require_memory_of_workers(cluster, spec, data)
+            trained = train(spec, data, Callbacks(callbacks), local._copy_of)
+        fitted = local._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
         fitted |= {"_columns": ColumnNames(*names)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
@@ -186,8 +190,7 @@ class DaskMixin:
                 f"{name}.fit may, on local data"
             )
         self._validate_params()
-        is_series = is_dask_frame(X) and X.ndim == 1
-        if is_series or (not is_distributed(X) and not is_path(X)):
+        if form_of(X) not in ("frame", "bag", "parts") and not is_path(X):
             raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
         if not local._takes_parts:
             raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
@@ -332,7 +335,7 @@ class DaskMixin:
     def _predicted(self, method: str, X: Any, options: dict) -> Any:
         check_is_fitted(self, "classes_")
         refuse_other_collections(X)
-        if not is_distributed(X) and not is_table(X):
+        if not form_of(X) and not is_table(X):
             return getattr(self.to_local(), method)(X, **options)
         return prediction.predicted(self.to_local(), method, X, options)
 
@@ -359,9 +362,9 @@ class DaskMixin:
         """
         check_is_fitted(self, "classes_")
         refuse_other_collections(X)
-        if not is_distributed(X) and not is_path(X):
+        if not form_of(X) and not is_path(X):
             return self.to_local().score(X, y, sample_weight, groups=groups)
-        if groups is None and (is_dask_frame(X) or is_path(X)):
+        if groups is None and (form_of(X) == "frame" or is_path(X)):
             groups = self._columns.group
         with Cluster(self._client()) as cluster:
             raw = raw_partitions(cluster, X, y, groups, sample_weight)
@@ -373,33 +376,17 @@ class DaskMixin:
         return float(n_correct / n)
 
 
-def _train(
-    cluster: Cluster,
-    local: BoostedSequenceClassifier,  # which does not change
-    raws: DaskPartitions,
-    validation: DaskPartitions | None,
-    callbacks: Callbacks,
-) -> dict:
-    """Train a local estimator, and return its fitted attributes."""
-    spec = local._spec()
-    data = read_partitions(local, raws, validation)
-    if trains_on_partitions(spec, data):
-        require_memory_of_workers(cluster, spec, data)
-    fitted = local._attributes_of(train(spec, data, callbacks, local._copy_of))
-    return fitted | {"_n_unlabeled": data.n_unlabeled}
-
-
 def _validation(
     cluster: Cluster, X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> DaskPartitions | None:
     """Return the validation data, which may be local; None if there are none."""
-    if (X is None) != (y is None) and not is_distributed(X):
+    if (X is None) != (y is None) and form_of(X) not in DISTRIBUTED:
         given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
         raise ValueError(f"{given} is given without {missing}; pass both or neither")
     if X is None:
         return None
     refuse_other_collections(X, "X_val")
-    if is_distributed(X) or is_table(X):
+    if form_of(X) or is_table(X):
         return raw_partitions(cluster, X, y, groups, sample_weight, "_val")
     raw = RawData(X, y, Segmentation(None, groups), sample_weight)
     return local_partitions(cluster, [raw])
@@ -407,10 +394,11 @@ def _validation(
 
 def _has_groups(X_val: Any, y_val: Any, X: Any, name: str) -> bool:
     """Return whether validation data have the column of the groups of the training data."""
-    if are_parts(X_val):
-        return are_parts(X) or isinstance(y_val, str)
-    if is_distributed(X_val) or not is_frame(X_val):
-        return is_dask_frame(X_val) or is_table(X_val)
+    form = form_of(X_val)
+    if form == "parts":
+        return form_of(X) == "parts" or isinstance(y_val, str)
+    if form or not is_frame(X_val):
+        return form in ("frame", "series") or is_table(X_val)
     return name in column_names(X_val)
 
 

@@ -13,10 +13,8 @@ from distributed.protocol import pickle
 
 from treecrf.dask.cluster import PREFIX
 from treecrf.dask.sources import (
-    are_parts,
     files_of,
-    is_bag,
-    is_dask_frame,
+    form_of,
     read_parquet,
     require_column,
 )
@@ -38,11 +36,12 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
     pickled = pickle.dumps(model)
     token = hashlib.blake2b(pickled, digest_size=8).hexdigest()
     task = delayed(pickle.loads)(pickled, dask_key_name=f"{PREFIX}model-{token}")
-    if are_parts(X):
+    form = form_of(X)
+    if form == "parts":
         return [_of_part(part, task, method, options) for part in X]
-    if is_bag(X):
+    if form == "bag":
         return X.map_partitions(of_items, task, method, options)
-    if not is_dask_frame(X):
+    if form != "frame":
         from dask import dataframe
 
         X = dataframe.from_map(read_frame, files_of(X))

@@ -30,28 +30,22 @@ EXPECTED = (
 )
 
 
-def is_dask_frame(X: Any) -> bool:
-    """Return whether X is a dask data frame."""
-    return _is_collection(X) and hasattr(X, "columns")
+# Forms of X whose partitions hold data; see `form_of`.
+DISTRIBUTED = ("frame", "series", "bag", "parts")
 
 
-def is_bag(X: Any) -> bool:
-    """Return whether X is a dask bag."""
-    return _is_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_textfiles")
-
-
-def _is_collection(X: Any) -> bool:
-    # A delayed object has any attribute.
-    return dask.is_dask_collection(X) and not isinstance(X, Delayed)
-
-
-def are_parts(X: Any) -> bool:
-    """Return whether X is a list of delayed objects or futures."""
-    return isinstance(X, (list, tuple)) and len(X) > 0 and all(map(_is_part, X))
-
-
-def _is_part(item: Any) -> bool:
-    return isinstance(item, (Delayed, Future))
+def form_of(X: Any) -> str:
+    """Return the form of data of Dask: one of `DISTRIBUTED`, "part" or "other"; "" for all else."""
+    if isinstance(X, (Delayed, Future)):  # a delayed object has any attribute
+        return "part"
+    if isinstance(X, (list, tuple)):
+        are_parts = len(X) > 0 and all(isinstance(item, (Delayed, Future)) for item in X)
+        return "parts" if are_parts else ""
+    if not dask.is_dask_collection(X):
+        return ""
+    if hasattr(X, "columns"):
+        return "series" if X.ndim == 1 else "frame"
+    return "bag" if hasattr(X, "map_partitions") and hasattr(X, "to_textfiles") else "other"
 
 
 def is_path(X: Any) -> bool:
@@ -71,29 +65,20 @@ def is_table(X: Any) -> bool:
     return is_url(X) or are_paths(X, with_strings=True)
 
 
-def is_distributed(X: Any) -> bool:
-    """Return whether X is a collection of Dask, or a list of delayed objects or futures."""
-    return is_dask_frame(X) or is_bag(X) or are_parts(X)
-
-
 def refuse_other_collections(X: Any, name: str = "X") -> None:
     """Raise TypeError for collections of Dask that hold no sequences, such as arrays and series."""
-    if _is_part(X):
+    form = form_of(X)
+    if form == "part":
         raise TypeError(f"{name} is {described_type(X)}")
-    if (is_dask_frame(X) and X.ndim == 1) or (dask.is_dask_collection(X) and not is_distributed(X)):
+    if form in ("series", "other"):
         raise TypeError(f"{name} is {described_type(X)}; {COLLECTIONS}")
-
-
-def _parts_of(X: Any) -> list:
-    """Return a delayed object or a future for each partition of what `is_distributed` accepts."""
-    return list(X if are_parts(X) else X.to_delayed())
 
 
 def described_type(X: Any) -> str:
     """Describe an input that is not supported, in an error message."""
     if isinstance(X, (list, tuple)) and not X:
         return f"an empty {type(X).__name__}"
-    if _is_part(X):
+    if form_of(X) == "part":
         return f"a single {type(X).__name__}, which is one partition; pass it in a list"
     return f"of type {type(X).__name__}"
 
@@ -165,28 +150,36 @@ def raw_partitions(
     in error messages.
     """
     given = {"y": y, "groups": groups, "sample_weight": sample_weight}
-    if is_bag(X):
+    is_bag = form_of(X) == "bag"
+    if is_bag:
         _check_arguments_of_bag(groups, sample_weight, name)
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
     if is_path(X):
         files = files_of(X)
         sources = {"X": [delayed(read_parquet, pure=False)(file) for file in files]}
         places = [_name_of_file(file) for file in files]
-    elif not is_distributed(X):
+    elif form_of(X) not in DISTRIBUTED:
         raise TypeError(f"X{name} is {described_type(X)}; {EXPECTED}")
     else:
-        sources = {"X": _parts_of(X)}
+        sources = {"X": list(X) if form_of(X) == "parts" else X.to_delayed()}
         places = [f"partition {i}" for i in range(len(sources["X"]))]
     n_parts = len(places)
     others = tuple(argument for argument in given if argument not in columns)
     for argument in others:
-        _require_collection(given[argument], f"{argument}{name}")
-        sources[argument] = _parts_of(given[argument])
+        value, form = given[argument], form_of(given[argument])
+        if form not in DISTRIBUTED:
+            is_list_of_names = argument == "groups" and is_path(value)
+            several = "; join several columns into one" if is_list_of_names else ""
+            raise TypeError(
+                f"{argument}{name} is of type {type(value).__name__}; expected the name of one "
+                f"column, or a collection of Dask with the partitions of X{several}"
+            )
+        sources[argument] = list(value) if form == "parts" else value.to_delayed()
         n_others = len(sources[argument])
         if n_others != n_parts:
             raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")
     _require_columns(X, columns, name)
-    arguments = columns, others, is_bag(X), PerPartition(places)
+    arguments = columns, others, is_bag, PerPartition(places)
 
     def submit() -> list[Future]:
         parts = [_submitted(cluster, values, name) for values in sources.values()]
@@ -198,7 +191,7 @@ def raw_partitions(
 def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
     """Raise an error if a table needs the name of a column, or does not have the column."""
     require_different_names({f"{argument}{name}": column for argument, column in columns.items()})
-    if not is_dask_frame(X) and not is_path(X):
+    if form_of(X) not in ("frame", "series") and not is_path(X):
         return
     for argument, content in (("y", "labels"), ("groups", "groups")):
         if columns.get(argument, argument) is None:
@@ -224,19 +217,6 @@ def _check_arguments_of_bag(groups: Any, sample_weight: Any, name: str) -> None:
             f"sample_weight{name}={sample_weight!r} names a column, but X{name} is a bag; expected "
             "a bag of weights, or a bag of triples (X, y, sample_weight)"
         )
-
-
-def _require_collection(value: Any, argument: str) -> None:
-    """Raise TypeError for local data, and for a list of names."""
-    if is_distributed(value):
-        return
-    several = ""
-    if argument.startswith("groups") and is_path(value):
-        several = "; join several columns into one"
-    raise TypeError(
-        f"{argument} is of type {type(value).__name__}; expected the name of one column, or a "
-        f"collection of Dask with the partitions of X{several}"
-    )
 
 
 def require_column(frame: Any, name: str, argument: str, owner: str = "X") -> None:

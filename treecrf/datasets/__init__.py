@@ -9,12 +9,11 @@ from treecrf.datasets.conll import (
     read_conllu,
 )
 from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
-from treecrf.datasets.future_bags import make_future_bags
-from treecrf.datasets.hidden_markov import make_block_hmm, make_ring_hmm
 from treecrf.datasets.nettalk import fetch_nettalk, iter_nettalk, read_nettalk
 from treecrf.datasets.occupancy import fetch_occupancy
 from treecrf.datasets.protein import fetch_hyphenation, fetch_protein, iter_protein, read_protein
 from treecrf.datasets.sparse_rows import iter_sparse, read_sparse
+from treecrf.datasets.synthetic import make_block_hmm, make_future_bags, make_ring_hmm
 
 __all__ = [
     "fetch_conll2000",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding._windows import copy_rows, count_rows
+from treecrf.encoding._codes import copy_rows, count_rows
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences
 from treecrf.utils.checks import check_counts, require
 from treecrf.utils.scratch import Allocate, moved

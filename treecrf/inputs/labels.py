@@ -271,13 +271,9 @@ def check_kind(labels: np.ndarray, classes: np.ndarray) -> None:
         raise ValueError(f"y holds {kind}, but the labels of the model are {known_kind}")
 
 
-def find_classes(labels: Labels) -> np.ndarray:
-    """Return the distinct labels, known or possible, sorted; ValueError unless there are two."""
-    return checked_classes(np.unique(np.concatenate(labels.present())))
-
-
-def checked_classes(classes: np.ndarray) -> np.ndarray:
-    """Return the classes; ValueError if there are fewer than two."""
+def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
+    """Return the distinct labels in arrays, sorted; ValueError unless there are two."""
+    classes = np.unique(np.concatenate(arrays or [np.zeros(0)]))
     if len(classes) < 2:
         problem = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
         raise ValueError(f"y holds {problem}; expected at least 2 different labels")

@@ -24,7 +24,7 @@ from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData, as_sequences, is_empty, is_empty_list, read_weights
 from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of, rows_of
-from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, checked_classes, label_kind
+from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
 from treecrf.inputs.offsets import offsets_of, runs
 from treecrf.inputs.sequences import (
     BOOLEAN,
@@ -223,7 +223,7 @@ def merged(
 
 
 def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
-    """Return the distinct labels of all parts, sorted; see `find_classes`."""
+    """Return the distinct labels of all parts, sorted; ValueError unless there are two."""
     known = [(part.place, part.labels) for part in parts if part is not None and len(part.labels)]
     _refuse_different(
         [(place, label_kind(labels)) for place, labels in known],
@@ -231,7 +231,7 @@ def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
         "all strings or all integers",
         TypeError,
     )
-    return checked_classes(_distinct([labels for _, labels in known]))
+    return find_classes([labels for _, labels in known])
 
 
 def _united(column: str, categories: list[tuple[str, np.ndarray]]) -> np.ndarray:

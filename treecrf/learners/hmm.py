@@ -174,7 +174,7 @@ class HMMClassifier(SequenceClassifier):
                 "X holds tables; HMMClassifier expects sequences of symbols: strings, or 1-D "
                 "arrays or lists of symbols"
             )
-        classes = find_classes(labels)
+        classes = find_classes(labels.present())
         check_order(len(classes), self.order)
         labeling = Labeling(
             order=self.order, transitions=self.transitions, cost_matrix=self.cost_matrix

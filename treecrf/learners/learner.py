@@ -291,7 +291,7 @@ class SequenceLearner(SequenceClassifier):
         if n_unlabeled := labels.n_unlabeled:
             note_unlabeled(self, n_unlabeled, sequences.n_positions)
         seed = seed_of(self.random_state, earlier)
-        classes = earlier["classes_"] if earlier else find_classes(labels)
+        classes = earlier["classes_"] if earlier else find_classes(labels.present())
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
 
         label = partial(self._labeling().label, classes)

@@ -55,25 +55,19 @@ SPANS = {
 }
 
 
-class TokenOptions(TypedDict, total=False):
-    """Arguments of token scores."""
+class Options(TypedDict, total=False):
+    """Arguments of scores; those of spans have no labels, those of tokens no scheme and no cuts."""
 
     labels: ArrayLike | None
     zero_division: float | str
-
-
-class SpanOptions(TypedDict, total=False):
-    """Arguments of span scores."""
-
     scheme: str | None
     mode: str | None
-    zero_division: float
     lengths: ArrayLike | None
     groups: ArrayLike | None
 
 
-class TokenScore(Protocol):
-    """A score of positions: a number, or without an average an array."""
+class Score(Protocol):
+    """A score: a number, or without an average an array."""
 
     @overload
     def __call__(
@@ -82,45 +76,17 @@ class TokenScore(Protocol):
         y_pred: LabelsLike,
         *,
         average: str = ...,
-        **options: Unpack[TokenOptions],
+        **options: Unpack[Options],
     ) -> float: ...
     @overload
     def __call__(
-        self,
-        y_true: LabelsLike,
-        y_pred: LabelsLike,
-        *,
-        average: None,
-        **options: Unpack[TokenOptions],
-    ) -> NDArray[np.float64]: ...
-
-
-class SpanScore(Protocol):
-    """A score of spans: a number, or without an average an array."""
-
-    @overload
-    def __call__(
-        self,
-        y_true: LabelsLike,
-        y_pred: LabelsLike,
-        *,
-        average: str = ...,
-        **options: Unpack[SpanOptions],
-    ) -> float: ...
-    @overload
-    def __call__(
-        self,
-        y_true: LabelsLike,
-        y_pred: LabelsLike,
-        *,
-        average: None,
-        **options: Unpack[SpanOptions],
+        self, y_true: LabelsLike, y_pred: LabelsLike, *, average: None, **options: Unpack[Options]
     ) -> NDArray[np.float64]: ...
 
 
 # Declare the types and complete the docstring of a function.
-token_score: Callable[[Callable], TokenScore] = documented(TOKENS)
-span_score: Callable[[Callable], SpanScore] = documented(SPANS)
+token_score: Callable[[Callable], Score] = documented(TOKENS)
+span_score: Callable[[Callable], Score] = documented(SPANS)
 
 
 def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:

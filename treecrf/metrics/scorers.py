@@ -59,12 +59,7 @@ class BaseScorer(_MetadataRequester):
         """
         return self.score(estimator, X, y, lengths=lengths, groups=groups)
 
-    # scikit-learn derives `set_score_request` from a method of this name.
-    def score(
-        self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
-    ) -> float:
-        """Compute the score, as when the scorer is called."""
-        raise NotImplementedError
+    # scikit-learn derives `set_score_request` from the method `score` of subclasses.
 
     def _accept_sample_weight(self) -> bool:
         # Called by scikit-learn without metadata routing.

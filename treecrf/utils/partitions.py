@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from treecrf.utils.scratch import Allocate, Scratch
+from treecrf.utils.scratch import Scratch
 
 
 @dataclass(frozen=True)
@@ -24,25 +24,21 @@ class Partitions(Protocol):
 
     The object does not change. Functions are defined at the top level of modules and are pure, so
     that they can be sent to other processes and repeated after a loss. Their results do not depend
-    on where they run.
+    on where they run. An argument of type `PerPartition` passes one item to each part.
     """
 
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
+    n_parts: int
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts.
 
-        Results come to the caller, so they should be small. An argument of type `PerPartition`
-        passes one item to each part.
+        Results come to the caller, so they should be small.
         """
 
     def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
         """Return the partitions ``function(part, *args)``.
 
         The new parts stay where they are computed, and may be computed when they are first used.
-        Arguments are as for `map`.
         """
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -80,8 +76,9 @@ class LocalPartitions:
 
     def __init__(self, parts: Sequence[Any]):
         self._loads: list[Load] = [partial(identity, part) for part in parts]
+        self.n_parts = len(parts)
         self._is_in_memory = True  # whether derived parts are
-        self._scratch: Scratch | None = None  # keeps derived parts that are not in memory
+        self.scratch: Scratch | None = None  # keeps derived parts that are not in memory
 
     @classmethod
     def reading(cls, loads: Sequence[Load], scratch: Scratch | None = None) -> LocalPartitions:
@@ -91,19 +88,9 @@ class LocalPartitions:
         are used.
         """
         partitions = cls([])
-        partitions._loads = list(loads)
-        partitions._is_in_memory, partitions._scratch = False, scratch
+        partitions._loads, partitions.n_parts = list(loads), len(loads)
+        partitions._is_in_memory, partitions.scratch = False, scratch
         return partitions
-
-    @property
-    def allocate(self) -> Allocate | None:
-        """What makes arrays in scratch files, if there are any."""
-        return None if self._scratch is None else self._scratch.allocate
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return len(self._loads)
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
@@ -119,12 +106,12 @@ class LocalPartitions:
         if self._is_in_memory:
             return LocalPartitions(self.map(function, *args))
         loads = [
-            partial(_compute, load, function, arguments_of(i, args))
+            lambda load=load, i=i: function(load(), *arguments_of(i, args))
             for i, load in enumerate(self._loads)
         ]
-        if self._scratch is not None:
-            loads = self._scratch.store(load() for load in loads)
-        return self._with(loads)
+        if self.scratch is not None:
+            loads = self.scratch.store(load() for load in loads)
+        return LocalPartitions.reading(loads, self.scratch)
 
     derive_all = derive
 
@@ -139,36 +126,29 @@ class LocalPartitions:
         there is none, nothing changes. Partitions derived from the new ones are computed each time
         they are used. A single part, which is in memory whenever it is used, stays there.
         """
-        if self._is_in_memory or self._scratch is not None:
-            return self
-        if self.n_parts == 1:
+        if self._is_in_memory or self.scratch is not None or self.n_parts == 1:
             return self.kept()
         try:
-            return self._with(Scratch(tempfile.gettempdir()).store(load() for load in self._loads))
+            loads = Scratch(tempfile.gettempdir()).store(load() for load in self._loads)
         except OSError:  # also of a part that cannot be read, which will be raised again
             return self
+        return LocalPartitions.reading(loads)
 
     def kept(self) -> LocalPartitions:
         """Return the same partitions, not to be computed each time they are used."""
-        is_kept = self._is_in_memory or self._scratch is not None
+        is_kept = self._is_in_memory or self.scratch is not None
         return self if is_kept else LocalPartitions(self.map(identity))
 
     def chain(self, other: LocalPartitions) -> LocalPartitions:
         """Return these partitions, followed by other local ones."""
-        return self._with([*self._loads, *other._loads])
+        partitions = copy.copy(self)
+        partitions._loads = [*self._loads, *other._loads]
+        partitions.n_parts = len(partitions._loads)
+        return partitions
 
     def release(self) -> None:
         """Forget the parts; the space of scratch files is free when no array of them is used."""
         self._loads = []
-
-    def _with(self, loads: list[Load]) -> LocalPartitions:
-        partitions = copy.copy(self)
-        partitions._loads = loads
-        return partitions
-
-
-def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
-    return function(load(), *args)
 
 
 def view(
@@ -206,12 +186,8 @@ class PartitionsView:
             self._chosen = [bool(kept) for kept in _spread(PerPartition(chosen), were_chosen).items]
         # Arguments of `_shown`: last, the functions, each followed by its own arguments.
         calls += [function, *(_spread(arg, were_chosen) for arg in args)]
+        self.n_parts = sum(self._chosen)
         self._calling = [PerPartition(self._chosen), (*sizes, 1 + len(args)), *calls]
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return sum(self._chosen)
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""

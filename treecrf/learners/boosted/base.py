@@ -115,7 +115,7 @@ class BoostedSequenceClassifier(SequenceLearner):
                 is_given = has_validation(validation)
                 validation = LocalPartitions([validation]) if is_given else None
             data = read_partitions(self, partitions, validation, arguments.allowed)
-            allocate = partitions.allocate
+            allocate = partitions.scratch and partitions.scratch.allocate
         trained = train(spec, data, arguments.callbacks, self._copy_of, allocate)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
 
