@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from treecrf import LinearCRF, TreeCRF
-from treecrf.utils.progress import Progress
+from treecrf.utils.messages import Progress
 
 
 def test_silence(letters, capfd):
@@ -67,7 +67,7 @@ def test_lines_without_tqdm(letters, capfd, no_tqdm):
 
 def test_lines_are_seconds_apart(capfd, no_tqdm, monkeypatch):
     now = 10.0
-    monkeypatch.setattr("treecrf.utils.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("treecrf.utils.messages.time.monotonic", lambda: now)
     with Progress(1, 0, 100, "Model") as progress:
         for n, seconds in enumerate([0.0, 1.0, 1.5, 0.5, 1.4], start=1):
             now += seconds

@@ -37,8 +37,8 @@ from treecrf.inputs.tables import MAX_WHOLE, TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
+from treecrf.utils.messages import warn
 from treecrf.utils.scratch import check_folder
-from treecrf.utils.warn import warn
 
 DESCRIPTION = (
     "Train a model on the sequences of a file and save it. Tables (CSV, TSV, Parquet) require "

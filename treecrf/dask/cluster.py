@@ -30,8 +30,8 @@ from treecrf.inputs.dataset import RawData
 from treecrf.learners.boosted.labeled import EncodedPart
 from treecrf.learners.boosted.shard import IterationResult, ShardAnswer
 from treecrf.learners.training_data import LabeledSequences
+from treecrf.utils.messages import warn
 from treecrf.utils.partitions import PerPartition
-from treecrf.utils.warn import warn
 
 # Longer lists are measured by a sample; measuring the tokens of all positions takes seconds.
 MAX_ITEMS = 200

@@ -20,7 +20,7 @@ from treecrf.inputs.sequences import (
     Sequences,
 )
 from treecrf.inputs.values import column_names, is_frame, short_repr
-from treecrf.utils.warn import warn
+from treecrf.utils.messages import warn
 
 # Columns with at most this many distinct values cause no warning of their number.
 MAX_DISTINCT = 100

@@ -22,8 +22,8 @@ from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.trees.conjunctions import Condition
 from treecrf.trees.forest import LABEL, Forest
+from treecrf.utils.messages import warn
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
-from treecrf.utils.warn import warn
 
 
 def check_model(model: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.utils.warn import warn
+from treecrf.utils.messages import warn
 
 SCALARS = (bool, int, float, str, type(None))
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from treecrf import LinearCRF, SequenceBoostingClassifier, StructuredPerceptron, StructuredSVM
-from treecrf.utils.progress import Progress
+from treecrf.utils.messages import Progress
 
 LEARNERS = {
     "max margin": StructuredSVM(C=10, random_state=0),

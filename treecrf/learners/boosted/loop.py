@@ -34,7 +34,7 @@ from treecrf.utils.exact import (
     unit_of,
 )
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.progress import Progress
+from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 
 

@@ -17,8 +17,8 @@ from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import Stopping
 from treecrf.learners.linear.crf import rounded_linear
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.utils.messages import Progress
 from treecrf.utils.partitions import identity
-from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
 # A fold holds out a fifth of the positions; of more positions this number, and of many this

@@ -25,11 +25,10 @@ from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, IterationInfo
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.utils.messages import Progress, warn
 from treecrf.utils.partitions import LocalPartitions, identity
-from treecrf.utils.progress import Progress
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Background, Threads, check_memory
-from treecrf.utils.warn import warn
 
 
 def train(

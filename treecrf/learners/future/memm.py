@@ -26,7 +26,7 @@ from treecrf.learners.future.features import (
 from treecrf.learners.future.training import AlternatingTraining
 from treecrf.learners.predictor import of_each
 from treecrf.learners.training_data import FitArguments
-from treecrf.utils.progress import Progress
+from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,

@@ -40,7 +40,7 @@ from treecrf.learners.training_data import (
     position_weights,
 )
 from treecrf.utils import checks, model_file
-from treecrf.utils.progress import Progress
+from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
 

@@ -36,6 +36,7 @@ from treecrf.learners.predictor import best_codes
 from treecrf.learners.training_data import TrainingInput, hold_out
 from treecrf.utils import checks, model_file
 from treecrf.utils.exact import rounded_leaves
+from treecrf.utils.messages import warn
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -49,7 +50,6 @@ from treecrf.utils.typing import (
     Window,
 )
 from treecrf.utils.validation import Interval, StrOptions, documented_as
-from treecrf.utils.warn import warn
 
 
 @documented_as(SequenceLearner)

@@ -15,7 +15,7 @@ from treecrf.inputs.offsets import runs
 from treecrf.learners.iterations import Callbacks, History, IterationInfo, Stopping
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.weights import Weights
-from treecrf.utils.progress import Progress
+from treecrf.utils.messages import Progress
 
 # Convergence is judged over this many iterations, because a single one may gain little.
 PERIOD = 10

@@ -29,6 +29,7 @@ from treecrf.learners.structured.max_margin.kernels import (
     gamma_of,
 )
 from treecrf.utils import checks, model_file
+from treecrf.utils.messages import warn
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -40,7 +41,6 @@ from treecrf.utils.typing import (
     Window,
 )
 from treecrf.utils.validation import Interval, StrOptions, documented_as
-from treecrf.utils.warn import warn
 
 
 @dataclass(kw_only=True)

@@ -1,13 +1,26 @@
-"""Progress of a training run: a bar if tqdm is installed, otherwise a line every few seconds."""
+"""What users see while a call runs: warnings that point at their line, and progress.
+
+Progress is a bar if tqdm is installed, and otherwise a line every few seconds.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
+PACKAGE = __name__.partition(".")[0] + "."
 SECONDS_BETWEEN_LINES = 2.0
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line that called this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 class Progress(AbstractContextManager["Progress"]):
