@@ -20,6 +20,7 @@ from support.samples import (
     exists,
     floor_of,
     keys_of,
+    size_of,
 )  # fmt: skip
 from support.score_parts import draw_case, lengths_of, rules, scales, shuffled_case
 from support.score_parts import shapes as shapes_of_parts
@@ -296,7 +297,7 @@ def check_all_examples(parts, labels, candidates, bound_share):
         assert (wrong <= 1e-9 * expected + 1e-7 + 20 * error).all()
     likelihoods = sampler.likelihoods.sum() / len(labels)
     np.testing.assert_allclose(likelihoods, value, rtol=1e-9, atol=1e-9 + error)
-    assert raw.size * SUM_UNIT == pytest.approx(
+    assert size_of(raw.samples) * SUM_UNIT == pytest.approx(
         np.abs(residuals).sum(), abs=(1e-8 + error) * (1 + found.size)
     )
     for examples in lists:

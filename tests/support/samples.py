@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
-from treecrf.chains.sampling import EXAMPLE_UNIT, FLOOR, RawSample, WeightedSample
+from treecrf.chains.sampling import EXAMPLE_UNIT, FLOOR, RawSample
 from treecrf.utils.threads import Threads
 
 TINY = 2.0**-40  # as mu, keeps all examples
 FIELDS = ["positions", "contexts", "labels", "values", "counts"]
+Draw = namedtuple("Draw", "lists size")
 
 
 def keys_of(offsets):
@@ -25,7 +28,12 @@ def draw(sampler, scores, iteration, seed, mu, *weights, floor=0.0):
     """Draw examples, and weight them."""
     samples = sampler.sample(scores, iteration, seed, mu, *weights, floor=floor)
     raw = RawSample(samples, mu, floor)
-    return WeightedSample(raw.lists(mu, Threads(None)), mu, raw.size)
+    return Draw(raw.lists(mu, Threads(None)), size_of(samples))
+
+
+def size_of(samples):
+    """The sum of the absolute residuals of all examples, in units."""
+    return sum(sample.size for sample in samples)
 
 
 def exists(parts):

@@ -61,17 +61,6 @@ class ExampleList:
 
 
 @dataclass(frozen=True)
-class WeightedSample:
-    """Examples that were drawn at some scores."""
-
-    lists: list[ExampleList]  # for each label
-    mu: float  # residuals of this size and larger ones are all kept
-    # Sum of the absolute residuals of all examples, in units of 2**-30. On average, at most
-    # ``size / mu`` examples are kept; in first order, some more.
-    size: int
-
-
-@dataclass(frozen=True)
 class ExampleTable:
     """All examples, before some are drawn."""
 
@@ -112,7 +101,6 @@ class RawSample:
         self.samples = samples  # of consecutive parts of the sequences
         self.mu = mu
         self.floor = floor  # relative to mu
-        self.size = sum(sample.size for sample in samples)
 
     def lists(
         self,
@@ -140,8 +128,8 @@ class RawSample:
 def mu_for(mu: float, size: int, max_examples: int | None) -> float:
     """Raise mu until the expected number of examples is at most ``max_examples``.
 
-    ``size`` is that of a `WeightedSample`. In first order, examples that are kept for their weight
-    alone do not count, see `floor_for`.
+    ``size`` is the sum of the absolute residuals of all examples, in units of 2**-30. In first
+    order, examples that are kept for their weight alone do not count, see `floor_for`.
     """
     return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 

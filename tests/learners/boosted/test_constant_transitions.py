@@ -11,7 +11,7 @@ from support.family import assert_equal_arrays, scores_of
 from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten, load
-from treecrf.chains.sampling import ExampleList, WeightedSample
+from treecrf.chains.sampling import ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.boosted.transitions import ContextWeights, grow_transitions
 from treecrf.trees.forest import LABEL, Forest, check_forest
@@ -197,7 +197,7 @@ def drawn(rng, n_positions, depths, n_labels, order):
         lists.append(
             ExampleList(positions, contexts, np.zeros((20, order)), values, None, (0, 0, 0))
         )
-    return WeightedSample(lists, 0.1, 0)
+    return lists
 
 
 @pytest.mark.parametrize("has_curvature", [False, True])
@@ -219,7 +219,7 @@ def test_steps_are_newton_steps(order, has_curvature):
     grow_transitions(forest, growth, draw, depths, of_contexts)
     expected = np.zeros((order + 1, n_labels, n_labels**order))
     for d, v, c in np.ndindex(expected.shape):
-        examples = draw.lists[v]
+        examples = draw[v]
         chosen = (depths[examples.positions] == d) & (examples.contexts == c)
         weight = examples.curvatures[chosen].sum()
         if not has_curvature:

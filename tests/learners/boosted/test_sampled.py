@@ -137,9 +137,9 @@ def test_a_budget_limits_the_examples(seed, monkeypatch):
     sizes = []
     grow = ListGrowth.grow
 
-    def counting(self, draw, *arguments):
-        sizes.append(sum(len(examples.positions) for examples in draw.lists))
-        grow(self, draw, *arguments)
+    def counting(self, lists, *arguments):
+        sizes.append(sum(len(examples.positions) for examples in lists))
+        return grow(self, lists, *arguments)
 
     monkeypatch.setattr(ListGrowth, "grow", counting)
     model(sampling=0.01, max_examples=300, second_order=True, max_iter=5).fit(X, y)

@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 
 from treecrf.chains._sampling import Sample
-from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, WeightedSample, mu_for
+from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, mu_for
 from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.labeled import ListedPositions
 from treecrf.learners.boosted.loop import choices_of_tree
@@ -173,7 +173,7 @@ class ListGrowth:
         self.table = table
         self.surrogates = setup.encoder.missing == "surrogate"
         self._rows = positions.encoded.rows_from_first
-        empty = setup.new_forest()
+        self._empty = empty = setup.new_forest()
         self.n_labels = empty.n_labels
         # Whether the contexts of a position are one example, because no tree tests labels.
         self._joins_contexts = empty.transitions is not None
@@ -206,11 +206,8 @@ class ListGrowth:
         """Whether growers need the number of examples in addition to their weights."""
         return self.growth.min_examples > 0 or self.surrogates or self.has_curvature
 
-    def round(self, draw: WeightedSample) -> None:
+    def _round(self, examples: ExampleList) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
-        self.threads.map(self._round_examples, draw.lists)
-
-    def _round_examples(self, examples: ExampleList) -> None:
         weights = examples.curvatures
         if self._joins_contexts and not self.has_curvature:
             # The contexts of a position together have its weight.
@@ -226,20 +223,21 @@ class ListGrowth:
             if values is not None and not is_exact:
                 round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
-    def grow(
-        self, draw: WeightedSample, forest: Forest, iteration: int, learning_rate: float
-    ) -> None:
-        """Add a tree for each label to a forest, grown on its examples, which are rounded."""
+    def grow(self, lists: list[ExampleList], iteration: int, learning_rate: float) -> Forest:
+        """Return a forest with a tree for each label, grown on its examples, which are rounded."""
+        self.threads.map(self._round, lists)
         self._scheduler.set_learning_rate(learning_rate)
-        sizes = np.array([len(examples.positions) for examples in draw.lists])
+        sizes = np.array([len(examples.positions) for examples in lists])
 
         def begin(grower: ListGrower, k: int) -> None:
             choices = choices_of_tree(self.growth, iteration, k, self.table.n_features)
-            grower.begin(*self._listed(draw.lists[k]), *choices, k)
+            grower.begin(*self._listed(lists[k]), *choices, k)
 
         trees = self._scheduler.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
+        forest = self._empty.copy()
         for k in range(self.n_labels):
             forest.append(trees[k], self._meanings)
+        return forest
 
     def _listed(self, examples: ExampleList) -> tuple[np.ndarray | None, ...]:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
@@ -287,7 +285,7 @@ class ListGrowing:
         trees = None
         if step.request is not None and mu >= step.request.mu:
             of_contexts = total(answer.of_contexts for answer in drawn)
-            trees = self._trees(examples, mu, size, of_contexts, step, n_threads)
+            trees = self._trees(examples, mu, of_contexts, step, n_threads)
         return IterationResult(
             trees,
             mu,
@@ -303,23 +301,19 @@ class ListGrowing:
         self,
         examples: list[SampledExamples | ResidentExamples],
         mu: float,
-        size: int,
         of_contexts: np.ndarray | None,
         step: IterationRequest,
         n_threads: int,
     ) -> Forest:
         """Grow the trees of an iteration."""
-        forest = self.setup.new_forest()
-        lists, samples = self._growth(examples, n_threads)
+        growth, samples = self._growth(examples, n_threads)
         raw = RawSample(samples, step.request.mu, step.request.floor)
-        with nullcontext() if lists is self._resident else lists.threads:
-            weighted = raw.lists(mu, lists.threads, counted=lists.with_counts, release=True)
-            draw = WeightedSample(weighted, mu, size)
-            lists.round(draw)
-            lists.grow(draw, forest, step.n_iter, step.learning_rate)
+        with nullcontext() if growth is self._resident else growth.threads:
+            lists = raw.lists(mu, growth.threads, counted=growth.with_counts, release=True)
+            forest = growth.grow(lists, step.n_iter, step.learning_rate)
         if self.setup.spec.kind.constant_transitions:
-            growth = replace(self.setup.growth, learning_rate=step.learning_rate)
-            grow_transitions(forest, growth, draw, lists.positions.depth, of_contexts)
+            settings = replace(self.setup.growth, learning_rate=step.learning_rate)
+            grow_transitions(forest, settings, lists, growth.positions.depth, of_contexts)
         return forest
 
     def _growth(

@@ -14,7 +14,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import PartsLattice
 from treecrf.chains.partial_labels import unknown_contexts
-from treecrf.chains.sampling import WeightedSample
+from treecrf.chains.sampling import ExampleList
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
@@ -36,7 +36,7 @@ MAX_TRANSITION = 64.0
 def grow_transitions(
     forest: Forest,
     growth: Growth,
-    sample: WeightedSample,
+    lists: list[ExampleList],  # for each label
     depths: np.ndarray,  # number of labels before each position that define its context
     of_contexts: np.ndarray | None,  # sums of `ContextWeights`; None if there is a curvature
 ) -> None:
@@ -44,7 +44,7 @@ def grow_transitions(
 
     Without a curvature, a step is divided by the weight of the positions at which the context of
     the transition is the true one. The values of the examples must be rounded such that sums are
-    exact, as `ListGrowth.round` rounds them. Then the order of the examples does not matter.
+    exact, as `ListGrowth.grow` rounds them. Then the order of the examples does not matter.
     """
     shape = forest.order + 1, forest.n_labels**forest.order
     bound = min(growth.max_leaf_value, MAX_TRANSITION)
@@ -56,7 +56,7 @@ def grow_transitions(
             n_contexts = forest.n_labels**depth
             true_weights[depth, :n_contexts] += weight / n_contexts
     added = []
-    for examples in sample.lists:
+    for examples in lists:
         groups = depths[examples.positions].astype(np.int64) * shape[1] + examples.contexts
         totals = np.bincount(groups, examples.residuals, np.prod(shape))
         if true_weights is None:
