@@ -463,6 +463,7 @@ class Task:
         return BeamObjective(data, beam, threads, 1.0 if self.second_order else None)
 
     def booster(self, beam, n_threads=1, forest=None, weights=None, **growth):
+        growth["min_examples"] = growth.pop("min_samples_leaf", 0)
         limit = {"max_leaf_value": 4.0} if self.second_order else {}
         threads = Threads(n_threads)
         return BeamBooster(

@@ -24,14 +24,13 @@ from support.sweeps import pairs
 
 from treecrf import _inference
 from treecrf.chains._sampling import EXAMPLE, Sample, log_likelihood
-from treecrf.chains.contexts import extended_contexts, true_contexts
-from treecrf.chains.lattice import chains_of
+from treecrf.chains.contexts import chains_of, extended_contexts, true_contexts
+from treecrf.chains.objectives import ExampleTable
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
     FLOOR,
     KEEP_NONE,
     SUM_UNIT,
-    ExampleTable,
     LikelihoodSampler,
     RawSample,
     TableSampler,

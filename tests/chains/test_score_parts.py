@@ -12,8 +12,7 @@ from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
 from treecrf.chains import _local, _objectives
-from treecrf.chains.contexts import true_contexts
-from treecrf.chains.lattice import chains_of
+from treecrf.chains.contexts import chains_of, true_contexts
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 
 

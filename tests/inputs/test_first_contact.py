@@ -10,7 +10,7 @@ import pytest
 
 import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF
-from treecrf.chains.lattice import require_memory
+from treecrf.chains.contexts import require_memory
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -121,7 +121,7 @@ def test_new_sequences(method, kind, rates):
     [
         {"weights": True},
         {"subsample": 0.5},
-        {"max_leaf_value": 4.0, "min_samples_leaf": 2},
+        {"max_leaf_value": 4.0, "min_examples": 2},
         {"max_features": 0.4, "max_leaf_value": 4.0, "weights": True},
     ],
 )

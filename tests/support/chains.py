@@ -8,7 +8,7 @@ from support.oracles import brute_force, indicator
 
 from treecrf import _inference
 from treecrf.chains import _decode, _local
-from treecrf.chains.lattice import chains_of
+from treecrf.chains.contexts import chains_of
 
 SENTINEL = 7.0
 STEP = 2.0**-32  # residuals and curvatures are multiples of this

@@ -9,6 +9,7 @@ from math import factorial
 import numpy as np
 
 from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.utils.threads import check_memory
 
 MAX_SCORES_LOG2 = 24
 
@@ -34,6 +35,17 @@ def doubt_of(n_labels: int) -> str:
     return "; is y a measurement? Labels are categories" if n_labels > MANY_LABELS else ""
 
 
+def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
+    """Check that arrays of scores fit in memory, before any work on them."""
+    n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
+    check_memory(
+        n_bytes,
+        f"order={order} with {n_labels} labels and {n_positions} positions needs "
+        f"{n_bytes / 1e9:.0f} GB: lower the order, set beam_width (boosted trees), or use "
+        f"fewer labels or fewer sequences{doubt_of(n_labels)}",
+    )
+
+
 def check_label_codes(n_labels: int, what: str) -> None:
     """Refuse more labels than a byte can encode in addition to a missing label."""
     if n_labels > MAX_LABELS:
@@ -46,6 +58,11 @@ def check_lags(order: int) -> None:
     """Refuse an order whose lags do not fit in a byte."""
     if order > MAX_LAGS:
         raise ValueError(f"order={order}; expected at most {MAX_LAGS}")
+
+
+def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
+    """Return the offsets of independent chains; with order 0, every position is a chain."""
+    return offsets if order else np.arange(offsets[-1] + 1)
 
 
 def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,20 +12,14 @@ import numpy as np
 
 from treecrf import _inference
 from treecrf.chains import _beam_search, _decode
-from treecrf.chains.contexts import doubt_of
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
-from treecrf.utils.threads import Threads, check_memory
+from treecrf.utils.threads import Threads
 
 # Memory of the scores of all contexts at a time, where they are computed from parts.
 MAX_BYTES = 1 << 24
 # Fewer label sequences than this are counted.
 MAX_LABEL_SEQUENCES_LOG2 = 62
-
-
-def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
-    """Return the offsets of independent chains; with order 0, every position is a chain."""
-    return offsets if order else np.arange(offsets[-1] + 1)
 
 
 def runs_of_tables(
@@ -57,7 +51,7 @@ class Lattice:
     @property
     def chains(self) -> np.ndarray:
         """Offsets of the chains that are independent of each other."""
-        return chains_of(self.offsets, self.order)
+        return self.offsets if self.order else np.arange(self.n_positions + 1)
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
@@ -187,14 +181,3 @@ class PartsLattice(Lattice):
         for first, last in runs_of_tables(self.offsets, self.n_labels, self.order, MAX_BYTES):
             part = self.scores.take(first, last)
             yield Lattice(part.table(), part.offsets, self.order, self.threads)
-
-
-def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
-    """Check that arrays of scores fit in memory, before any work on them."""
-    n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
-    check_memory(
-        n_bytes,
-        f"order={order} with {n_labels} labels and {n_positions} positions needs "
-        f"{n_bytes / 1e9:.0f} GB: lower the order, set beam_width (boosted trees), or use "
-        f"fewer labels or fewer sequences{doubt_of(n_labels)}",
-    )

@@ -35,11 +35,10 @@ import numpy as np
 from treecrf import _inference
 from treecrf.chains import _local, _objectives, _sampling
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import previous_labels
-from treecrf.chains.lattice import chains_of
+from treecrf.chains.contexts import chains_of, previous_labels
 from treecrf.chains.partial_labels import UnknownLabels
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.utils.exact import UNIT, ExactSum, exact_sum, unit_for
+from treecrf.utils.exact import UNIT, ExactSum, exact_sum, rounded, unit_for
 from treecrf.utils.threads import Threads
 
 
@@ -119,6 +118,32 @@ class WeightedMean:
         if self.of_items is not None:
             values = np.where(self.of_items > 0, values, 0.0) * self.of_items
         return MeanSums(ExactSum.of(values), self._positions)
+
+
+@dataclass(frozen=True)
+class ExampleTable:
+    """All examples that trees may be fitted to: residuals, and what weighs them."""
+
+    residuals: np.ndarray  # with n_contexts = 1 and an order above 0, each position has one context
+    curvature: np.ndarray | None = None
+    counts: np.ndarray | None = None  # without a curvature, examples that a position counts as
+
+    def weighted(self, weights: np.ndarray | None) -> ExampleTable:
+        """Multiply the examples by weights of their positions; None stands for ones."""
+        if weights is None:
+            return self
+        of_positions = weights[None, :, None]
+        if self.counts is None and ((weights == 0) | (weights == 1)).all():
+            # Those of a subset stay in their place, and what is left out was rounded already.
+            for values in (self.residuals, self.curvature):
+                if values is not None:
+                    values *= of_positions
+            return ExampleTable(self.residuals, self.curvature, weights)
+        return ExampleTable(
+            rounded(self.residuals * of_positions),
+            None if self.curvature is None else rounded(self.curvature * of_positions),
+            weights if self.counts is None else rounded(self.counts * weights, np.ceil),
+        )
 
 
 class ChainObjective(ABC):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from treecrf.chains import _sampling
-from treecrf.chains.lattice import chains_of
+from treecrf.chains.contexts import chains_of
+from treecrf.chains.objectives import ExampleTable
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.utils.exact import rounded
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads
 
@@ -58,40 +58,6 @@ class ExampleList:
     def curvatures(self) -> np.ndarray:
         """Curvatures, a view of ``values``."""
         return self.values[:, 1]
-
-
-@dataclass(frozen=True)
-class ExampleTable:
-    """All examples, before some are drawn."""
-
-    residuals: np.ndarray  # with n_contexts = 1 and an order above 0, each position has one context
-    curvature: np.ndarray | None = None
-    counts: np.ndarray | None = None  # without a curvature, examples that a position counts as
-
-    def weighted(self, weights: np.ndarray | None) -> ExampleTable:
-        """Multiply the examples by weights of their positions; None stands for ones."""
-        if weights is None:
-            return self
-        of_positions = weights[None, :, None]
-        if self.counts is None and ((weights == 0) | (weights == 1)).all():
-            # Those of a subset stay in their place, and what is left out was rounded already.
-            for values in (self.residuals, self.curvature):
-                if values is not None:
-                    values *= of_positions
-            return ExampleTable(self.residuals, self.curvature, weights)
-        return ExampleTable(
-            rounded(self.residuals * of_positions),
-            None if self.curvature is None else rounded(self.curvature * of_positions),
-            weights if self.counts is None else rounded(self.counts * weights, np.ceil),
-        )
-
-    def of_label(self, k: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Return the residuals, the curvature and the counts for the tree of a label."""
-        return (
-            self.residuals[k],
-            None if self.curvature is None else self.curvature[k],
-            self.counts,
-        )
 
 
 class RawSample:

@@ -11,8 +11,8 @@ import numpy as np
 
 from treecrf.chains._beam_search import search_contexts
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_order, previous_labels
-from treecrf.chains.lattice import Lattice, PartsLattice, require_memory, runs_of_tables
+from treecrf.chains.contexts import check_order, previous_labels, require_memory
+from treecrf.chains.lattice import Lattice, PartsLattice, runs_of_tables
 from treecrf.chains.objectives import normalize
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from treecrf._tree import TreeGrower
-from treecrf.chains.objectives import Objective
-from treecrf.chains.sampling import ExampleTable
+from treecrf.chains.objectives import ExampleTable, Objective
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan, bundle
@@ -154,7 +153,8 @@ class Booster:
 
         def grow(k: int) -> dict:
             """Grow the tree of one label and add its values to the scores."""
-            tables, scores = examples.of_label(k), self.scores[k]
+            curvature = None if examples.curvature is None else examples.curvature[k]
+            tables, scores = (examples.residuals[k], curvature, examples.counts), self.scores[k]
             seed, chosen = choices_of_tree(self.growth, iteration, k, self.table.n_features)
             grower = idle.get()
             try:

@@ -12,8 +12,8 @@ import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.lattice import Lattice, PartsLattice
-from treecrf.chains.objectives import MeanSums, Objective, WholeValue
-from treecrf.chains.sampling import ExampleTable, LikelihoodSampler, TableSampler
+from treecrf.chains.objectives import ExampleTable, MeanSums, Objective, WholeValue
+from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder

@@ -21,8 +21,8 @@ from treecrf.chains.contexts import (
     check_lags,
     check_order,
     previous_labels,
+    require_memory,
 )
-from treecrf.chains.lattice import require_memory
 from treecrf.chains.objectives import (
     ChainLabels,
     ChainObjective,
@@ -42,7 +42,7 @@ from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.growth import MAX_DEPTH, Growth
 from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.threads import Threads
 
@@ -375,9 +375,9 @@ class BoostingSpec:
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2_regularization,
             learning_rate=self.learning_rate,
-            max_depth=self.max_depth,
+            depth_limit=-1 if self.max_depth is None else min(self.max_depth, MAX_DEPTH),
             min_gain=self.min_gain,
-            min_samples_leaf=self.min_samples_leaf,
+            min_examples=0 if self.min_samples_leaf == 1 else self.min_samples_leaf,
             max_features=self.max_features,
             max_features_per_tree=self.max_features_per_tree,
             subsample=self.subsample,

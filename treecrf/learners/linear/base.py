@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_order
-from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.chains.contexts import check_order, require_memory
+from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping

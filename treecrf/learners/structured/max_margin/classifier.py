@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.chains.contexts import require_memory
+from treecrf.chains.lattice import Lattice
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
