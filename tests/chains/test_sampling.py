@@ -23,7 +23,8 @@ from support.score_parts import draw_case, lengths_of, rules, scales, shapes, sh
 from support.sweeps import pairs
 
 from treecrf import _inference
-from treecrf.chains._sampling import EXAMPLE, Sample, log_likelihood
+from treecrf.chains._samples import EXAMPLE, Sample
+from treecrf.chains._sampling import log_likelihood
 from treecrf.chains.contexts import chains_of, extended_contexts, true_contexts
 from treecrf.chains.objectives import ExampleTable
 from treecrf.chains.sampling import (

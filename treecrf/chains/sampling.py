@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.chains import _sampling
+from treecrf.chains import _samples, _sampling
 from treecrf.chains.contexts import chains_of
 from treecrf.chains.objectives import ExampleTable
 from treecrf.chains.partial_labels import unknown_labels
@@ -63,7 +63,7 @@ class ExampleList:
 class RawSample:
     """Examples that are not weighted yet, so that ``mu`` can still be increased."""
 
-    def __init__(self, samples: list[_sampling.Sample], mu: float, floor: float):
+    def __init__(self, samples: list[_samples.Sample], mu: float, floor: float):
         self.samples = samples  # of consecutive parts of the sequences
         self.mu = mu
         self.floor = floor  # relative to mu
@@ -85,7 +85,7 @@ class RawSample:
             raise ValueError(f"mu={mu}; expected at least {self.mu}, that of the draw")
         return threads.map(
             lambda label: ExampleList(
-                *_sampling.collect(self.samples, label, mu, self.floor * mu, unit, counted, release)
+                *_samples.collect(self.samples, label, mu, self.floor * mu, unit, counted, release)
             ),
             range(self.samples[0].n_labels),
         )
@@ -185,7 +185,7 @@ class LikelihoodSampler(Sampler):
         mu: float,
         weights: np.ndarray | None = None,
         floor: float = 0.0,
-    ) -> list[_sampling.Sample]:
+    ) -> list[_samples.Sample]:
         """Draw the examples of each part of the sequences; sets ``likelihoods``.
 
         All examples are kept that have an absolute residual, multiplied by the weight of the
@@ -207,7 +207,7 @@ class TableSampler(Sampler):
 
     def sample(
         self, examples: ExampleTable, iteration: int, seed: int, mu: float, floor: float = 0.0
-    ) -> list[_sampling.Sample]:
+    ) -> list[_samples.Sample]:
         """Draw the examples of each part of the sequences, as `LikelihoodSampler.sample`."""
         key, floor = int(mix(seed, iteration)), floor * mu
         n_labels, _, n_contexts = examples.residuals.shape

@@ -11,7 +11,7 @@ from threading import Lock
 
 import numpy as np
 
-from treecrf.chains._sampling import Sample
+from treecrf.chains._samples import Sample
 from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, mu_for
 from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.labeled import ListedPositions

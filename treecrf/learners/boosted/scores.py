@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.chains._sampling import Sample
+from treecrf.chains._samples import Sample
 from treecrf.chains.lattice import Lattice, PartsLattice
 from treecrf.chains.objectives import ExampleTable, MeanSums, Objective, WholeValue
 from treecrf.chains.sampling import LikelihoodSampler, TableSampler

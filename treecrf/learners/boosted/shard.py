@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treecrf.chains._sampling import EXAMPLE, Sample
+from treecrf.chains._samples import EXAMPLE, Sample
 from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
 from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
