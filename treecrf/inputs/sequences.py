@@ -25,7 +25,7 @@ from treecrf.utils.checks import check_categories, check_counts, check_names, re
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.
-PIECE_BYTES = 1 << 22
+PIECE_BYTES = 1 << 21
 SPARSE_ROW_BYTES = 256
 CHARACTER = np.dtype("U1")
 # Code points of characters that are looked up in a table; nearly all texts have no others.

@@ -8,6 +8,8 @@ The functions release the global interpreter lock and write only to the given ra
 attributes or sequences, so that threads can share the work.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "learners/linear/linear.h" nogil:
@@ -55,21 +57,24 @@ def score_rows(by_row, window, const double[:, :, ::1] weights, Py_ssize_t first
                  left, right, weights.shape[2], &weights[0, 0, 0], first, last, &out[0, 0])
 
 
-def sum_rows(by_attribute, const double[:, ::1] deltas, Py_ssize_t first, Py_ssize_t last,
-             double[:, :, ::1] out):
-    """Write the gradient of attributes ``first`` to ``last - 1`` to ``out``.
+def add_gradient(by_row, window, parts, double[:, :, ::1] out, attributes):
+    """Add the gradient of a range of attributes to ``out``, which has all of them.
 
-    ``deltas`` holds the derivatives with respect to the scores of all rows, 0 for boundary rows,
-    with ``right`` rows of zeros in front and ``left`` at the end, if (left, right) is the window.
+    ``parts`` are pairs of a row and the derivatives with respect to the scores of the rows from
+    there on, 0 for boundary rows. Sums run in the order of the rows, whatever the range.
     """
-    cdef const int64_t[::1] starts = by_attribute[0]
-    cdef const int32_t[::1] rows = by_attribute[1]
-    cdef const double[::1] values = by_attribute[2]
-    if first == last:
-        return
-    with nogil:
-        add_columns(&starts[0], pointer_32(rows), pointer_d(values), out.shape[1],
-                    out.shape[2], &deltas[0, 0], first, last, &out[0, 0, 0])
+    cdef const int64_t[::1] starts = by_row[0]
+    cdef const int32_t[::1] indices = by_row[1]
+    cdef const double[::1] values = by_row[2]
+    cdef const double[:, ::1] rows
+    cdef Py_ssize_t left = window[0], right = window[1], low = attributes[0], high = attributes[1]
+    cdef Py_ssize_t first
+    for first, rows in parts:
+        if out.shape[0] and rows.shape[0]:
+            with nogil:
+                collect_rows(&starts[0], pointer_32(indices), pointer_d(values),
+                             starts.shape[0] - 1, left, right, out.shape[2], &rows[0, 0], first,
+                             first + rows.shape[0], low, high, &out[0, 0, 0])
 
 
 def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
@@ -101,22 +106,23 @@ def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
 
 
 def chain_residuals(const double[:, :, ::1] residuals, const int64_t[::1] offsets,
-                    const int64_t[::1] first_rows, part, double[:, ::1] rows,
+                    const int64_t[::1] first_rows, part, Py_ssize_t width,
                     double[:, ::1] transitions):
-    """Write the transpose of `chain_scores`: derivatives with respect to rows and transitions.
+    """Transpose `chain_scores`: return derivatives with respect to the rows of some sequences.
 
-    ``rows`` is an array like ``deltas`` of `sum_rows`. Only the rows of positions are written;
-    ``first_rows`` are indices into this array. ``transitions`` receives sums over the sequences.
+    ``transitions`` receives those with respect to the transitions.
     """
-    cdef Py_ssize_t first = part[0], last = part[1]
-    cdef Py_ssize_t i, t, u, v, n_labels = residuals.shape[0], width = rows.shape[1]
+    cdef Py_ssize_t first = part[0], last = part[1], origin = first_rows[first]
+    cdef Py_ssize_t i, t, u, v, n_labels = residuals.shape[0]
+    i = first_rows[last - 1] + offsets[last] - offsets[last - 1] - origin
+    cdef double[:, ::1] rows = np.zeros((i, width))
     cdef double total
     cdef double *row
     with nogil:
         transitions[:, :] = 0.0
         for i in range(first, last):
             for t in range(offsets[i], offsets[i + 1]):
-                row = &rows[first_rows[i] + t - offsets[i], 0]
+                row = &rows[first_rows[i] + t - offsets[i] - origin, 0]
                 for v in range(n_labels):
                     if t == offsets[i]:
                         total = residuals[v, t, 0]
@@ -131,6 +137,7 @@ def chain_residuals(const double[:, :, ::1] residuals, const int64_t[::1] offset
                         for u in range(n_labels):
                             row[(1 + u) * n_labels + v] = (
                                 0.0 if t == offsets[i] else residuals[v, t, u])
+    return np.asarray(rows)
 
 
 def add_product(const double[:, ::1] values, const double[:, ::1] coefficients,

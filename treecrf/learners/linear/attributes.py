@@ -26,7 +26,7 @@ from treecrf.encoding.imputation import (
     means_of,
 )
 from treecrf.encoding.names import bracketed, feature_name
-from treecrf.inputs.offsets import position_name
+from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, Vocabulary
 from treecrf.utils import checks
 from treecrf.utils.model_file import Section, as_section
@@ -157,6 +157,22 @@ def _sums_of_sparse(table: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.bincount(columns, each, minlength=len(units)) for each in weights)
 
 
+def _joined(pieces: Iterator[sparse.csr_array], most: int) -> sparse.csr_array:
+    """Join rows with at most this number of entries; indices are not held twice."""
+    # Memory that is not written to does not exist.
+    indices, n_entries, data, counts = np.empty(most, dtype=np.int32), 0, [], []
+    for piece in pieces:
+        indices[n_entries : n_entries + piece.nnz] = piece.indices
+        n_entries += piece.nnz
+        data.append(piece.data)
+        counts.append(np.diff(piece.indptr))
+    starts = offsets_of(np.concatenate(counts))
+    # SciPy uses one dtype for both, the wider one.
+    starts = starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
+    parts = np.concatenate(data), indices[:n_entries], starts
+    return sparse.csr_array(parts, shape=(len(starts) - 1, piece.shape[1]))
+
+
 class WindowAttributes:
     """The values in a window of the input; see `LinearCRF` for its parameters.
 
@@ -222,8 +238,10 @@ class WindowAttributes:
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
         """Compute the attributes of all positions; raises ValueError for numbers too large."""
-        pieces = list(self._pieces(sequences))
-        rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
+        most = sequences.n_positions * len(self.imputation.sources)
+        if sequences.form == "sparse":
+            most = 2 * sum(piece.nnz for _, _, piece in sequences.pieces())
+        rows = _joined(self._pieces(sequences), most)
         # Products with weights must be finite.
         large = np.abs(rows.data) > MAX_NUMBER
         if large.any():

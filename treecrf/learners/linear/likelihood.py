@@ -16,28 +16,25 @@ class StateLikelihood:
 
     def __init__(self, data: TrainingData):
         self.data = data
-        self._rows = data.scores.new_rows()
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
-        first_rows = data.table.first_rows + data.table.window[1]
+        # The rows of each part are an array.
+        firsts, ends = np.transpose(data.table.parts)
+        first_rows = data.table.first_rows
+        first_rows = first_rows - np.repeat(first_rows[firsts], ends - firsts)
         self._chains = StateChains(data.offsets, first_rows, data.codes, *data.masks)
-        n_parts, n_labels = len(data.table.parts), data.layout.n_labels
-        self._transitions = np.zeros((n_parts, n_labels + 1, n_labels))
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
         """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
-        def fill(k: int) -> None:
+        def residuals(k: int, summed: np.ndarray) -> np.ndarray:
             part = data.table.parts[k]
-            data.scores.part_rows(weights, *part, self._rows)
-            # The scores in the rows become residuals.
-            self._chains.residuals(
-                self._rows, transitions, data.weights, *part, self._transitions[k],
-                self._log_likelihoods,
-            )  # fmt: skip
+            rows = data.scores.part_rows(weights, *part)
+            likelihoods = self._log_likelihoods
+            self._chains.residuals(rows, transitions, data.weights, *part, summed, likelihoods)
+            return rows
 
-        data.threads.map(fill, range(len(self._transitions)))
-        gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
+        gradient = data.scores.gradient_of_rows(residuals)
         mean = data.mean(self._log_likelihoods)
         return dot(self._log_likelihoods, data.weights), mean, gradient
 
@@ -50,8 +47,8 @@ class StateLikelihood:
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(part: tuple[int, int]) -> None:
-            data.scores.part_rows(weights, *part, self._rows)
-            self._chains.log_likelihoods(self._rows, transitions, *part, self._log_likelihoods)
+            rows = data.scores.part_rows(weights, *part)
+            self._chains.log_likelihoods(rows, transitions, *part, self._log_likelihoods)
 
         data.threads.map(fill, data.table.parts)
         return self._log_likelihoods

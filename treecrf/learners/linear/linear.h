@@ -92,35 +92,21 @@ TREECRF_WIDEST static void add_rows(const int64_t *starts, const int32_t *attrib
     }
 }
 
-/* The transposed product for the attributes first .. last - 1: sums of the blocks of all rows that
- * have them. The block of row s is at deltas + s * width. Sums run in the order of the rows, whichever
- * range of attributes is computed. */
-TREECRF_WIDEST static void add_columns(const int64_t *starts, const int32_t *rows,
-                                       const double *values, ptrdiff_t n_offsets, ptrdiff_t width,
-                                       const double *deltas, ptrdiff_t first, ptrdiff_t last,
-                                       double *gradient)
-{
-    ptrdiff_t block = n_offsets * width;
-    for (ptrdiff_t a = first; a < last; a++) {
-        double *target = gradient + a * block;
-        memset(target, 0, (size_t)block * sizeof *target);
-        for (int64_t k = starts[a]; k < starts[a + 1]; k++)
-            add_block(target, deltas + rows[k] * width, values ? values[k] : 1.0, block);
-    }
-}
-
-/* Transpose `add_rows`: add to each weight its attribute's values times the deltas of the rows. */
+/* Transpose `add_rows`: add to each weight of the attributes `low` .. `high` - 1 its attribute's values
+ * times the deltas of the rows, in the order of the rows. */
 TREECRF_WIDEST static void collect_rows(const int64_t *starts, const int32_t *attributes,
                                         const double *values, ptrdiff_t n_rows, ptrdiff_t left,
                                         ptrdiff_t right, ptrdiff_t width, const double *deltas,
-                                        ptrdiff_t first, ptrdiff_t last, double *weights)
+                                        ptrdiff_t first, ptrdiff_t last, ptrdiff_t low,
+                                        ptrdiff_t high, double *weights)
 {
     ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
     for (ptrdiff_t s = window_start(first, left); s < end; s++) {
         block_part b = part_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++)
-            add_block(weights + attributes[k] * block + b.start, deltas + b.row,
-                      values ? values[k] : 1.0, b.size);
+            if (attributes[k] >= low && attributes[k] < high)
+                add_block(weights + attributes[k] * block + b.start, deltas + b.row,
+                          values ? values[k] : 1.0, b.size);
     }
 }
 

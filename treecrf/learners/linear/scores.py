@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -16,11 +18,14 @@ from treecrf.learners.linear import _linear
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.attributes import Attributes
 from treecrf.learners.linear.weights import WeightLayout, Weights
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import PARTS_PER_THREAD, Threads
 
 # Sequences and attributes are processed in parts of about this many positions or values. The size
 # does not depend on the number of threads, and so neither do sums over the parts.
 PART_POSITIONS = 4096
+
+# Number of entries from which threads divide the attributes among themselves.
+N_SAMPLES = 4096
 
 # Start of each row's entries (or each column's), and the indices and values of the entries; None if
 # all values are 1.
@@ -87,15 +92,17 @@ class AttributeMatrix:
         """Ranges of sequences that threads work on."""
         return list(runs(self.offsets, PART_POSITIONS))
 
-    @cached_property
-    def attribute_parts(self) -> list[tuple[int, int]]:
-        """Ranges of attributes that threads work on."""
-        return list(runs(self.by_attribute[0] + np.arange(self.n_attributes + 1), PART_POSITIONS))
-
     def within(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Return offsets and first rows of some sequences, counted from the first of them."""
         offsets, first_rows = self.offsets[first : last + 1], self.first_rows[first:last]
         return offsets - offsets[0], first_rows - first_rows[0]
+
+    def part_of(self, of_positions: np.ndarray, k: int) -> np.ndarray:
+        """Return the rows of part k, given those of all positions; boundary rows are 0."""
+        rows = rows_of_positions(*self.within(*self.parts[k]))
+        part = np.zeros((rows[-1] + 1, of_positions.shape[1]))
+        part[rows] = of_positions[slice(*self.offsets[list(self.parts[k])])]
+        return part
 
 
 def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray | None) -> SparseArrays:
@@ -160,60 +167,46 @@ class LinearScores:
 
     def gradient(self, residuals: np.ndarray) -> Weights:
         """Convert derivatives with respect to the scores to those with respect to the weights."""
-        table, rows = self.table, self.new_rows()
-        first_rows = table.first_rows + table.window[1]
-        transitions = np.empty((len(table.parts), *self.layout.weights().transitions.shape))
-
-        def collect(k: int) -> None:
-            _linear.chain_residuals(
-                residuals, table.offsets, first_rows, table.parts[k], rows, transitions[k]
+        table, width = self.table, self.layout.width
+        return self.gradient_of_rows(
+            lambda k, transitions: _linear.chain_residuals(
+                residuals, table.offsets, table.first_rows, table.parts[k], width, transitions
             )
-
-        self.threads.map(collect, range(len(table.parts)))
-        return self.gradient_of_rows(rows, transitions)
+        )
 
     # Scores of labels in rows, without the transitions
 
-    def new_rows(self) -> np.ndarray:
-        """Return zeros for all rows; row r of the table is at index ``right + r``."""
-        left, right = self.table.window
-        return np.zeros((right + self.table.n_rows + left, self.layout.width))
-
-    def part_rows(
-        self, weights: Weights, first: int, last: int, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Compute the scores of some sequences, in an array that starts with their first row.
-
-        It is a view of ``out``, if this is given: an array from `new_rows`.
-        """
-        table, right = self.table, self.table.window[1]
-        start, length = int(table.first_rows[first]), table.offsets[last] - table.offsets[last - 1]
+    def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
+        """Compute the scores of some sequences, in an array that starts with their first row."""
+        table, start = self.table, int(self.table.first_rows[first])
+        length = table.offsets[last] - table.offsets[last - 1]
         stop = int(table.first_rows[last - 1] + length)
-        if out is None:
-            rows = np.empty((stop - start, self.layout.width))
-        else:
-            rows = out[right + start : right + stop]
+        rows = np.empty((stop - start, self.layout.width))
         _linear.score_rows(table.by_row, table.window, weights.attributes, start, stop, rows)
         return rows
 
-    def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
-        """Compute the derivatives with respect to the weights.
+    def gradient_of_rows(self, derivatives: Callable[[int, np.ndarray], np.ndarray]) -> Weights:
+        """Compute the derivatives with respect to the weights, a few parts at a time.
 
-        ``rows``, from `new_rows`, holds derivatives with respect to the scores, 0 for boundary
-        rows; ``transitions`` those with respect to the transitions, one array for each part.
+        ``derivatives(k, transitions)`` returns those with respect to the scores of the rows of part
+        k, 0 for boundary rows, and may write those with respect to the transitions.
         """
-        out = self.layout.weights(np.empty(self.layout.size))
+        table, layout, out = self.table, self.layout, self.layout.weights()
+        transitions = np.zeros((len(table.parts), layout.n_labels + 1, layout.n_labels))
+        # Each thread adds to attributes of its own, which have about the same number of entries.
+        n, (_, indices, _) = self.threads.n_threads, table.by_row
+        sample = np.sort(indices[:: 1 + len(indices) // N_SAMPLES])
+        cuts = [int(sample[len(sample) * i // n]) for i in range(1, n)] if len(sample) else []
+        chosen = list(pairwise([0, *cuts, table.n_attributes]))
+        firsts = [int(table.first_rows[first]) for first, _ in table.parts]
+        at_once = PARTS_PER_THREAD * n if n > 1 else 1
+        for k in range(0, len(firsts), at_once):
+            some = range(len(firsts))[k : k + at_once]
+            found = self.threads.map(lambda k: (firsts[k], derivatives(k, transitions[k])), some)
+            add = partial(_linear.add_gradient, table.by_row, table.window, found, out.attributes)
+            self.threads.map(add, chosen)
         out.transitions[:] = transitions.sum(axis=0)
-        self.sum_rows(self.table.by_attribute, rows, out)
         return out
-
-    def sum_rows(self, by_attribute: SparseArrays, rows: np.ndarray, out: Weights) -> None:
-        """Write the sums of ``rows`` times entries to the weights of attributes."""
-        attributes = out.attributes
-        self.threads.map(
-            lambda part: _linear.sum_rows(by_attribute, rows, *part, attributes),
-            self.table.attribute_parts,
-        )
 
 
 def linear_scores(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -154,15 +154,15 @@ def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
     possible = data.candidates
     if possible is None:
         possible = data.codes[:, np.newaxis] == np.arange(layout.n_labels)
-    rows = data.scores.new_rows()
-    of_positions = data.table.layout.rows + data.table.window[1]
-    rows[of_positions, : layout.n_labels] = possible
     if layout.transition_features:
         both = possible[1:, np.newaxis] & possible[:-1, :, np.newaxis]
         both[offsets[1:-1] - 1] = False
-        rows[of_positions[1:], layout.n_labels :] = both.reshape(len(both), -1)
-    starts, positions, values = data.table.by_attribute
-    occurrences = starts, positions, None if values is None else (values != 0).astype(np.float64)
-    occur = layout.weights(np.ones(layout.size))
-    data.scores.sum_rows(occurrences, rows, occur)
+        both = np.concatenate([np.zeros_like(both[:1]), both]).reshape(len(possible), -1)
+        possible = np.concatenate([possible, both], axis=1)
+    table, (starts, indices, values) = data.table, data.table.by_row
+    if values is not None:
+        table = replace(table, by_row=(starts, indices, (values != 0).astype(np.float64)))
+    scores = LinearScores(table, layout.n_labels, layout.transition_features, data.threads)
+    occur = scores.gradient_of_rows(lambda k, _: table.part_of(possible, k))
+    occur.transitions[:] = 1
     return np.flatnonzero((occur.vector != 0) | (start.vector != 0))

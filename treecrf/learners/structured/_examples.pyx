@@ -6,7 +6,7 @@ Rows, windows and blocks of weights are those of `treecrf.learners.linear._linea
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
+from libc.stdint cimport INT32_MAX, int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -48,7 +48,7 @@ cdef class AttributeRows:
         if self.attributes.shape[0]:
             collect_rows(&self.starts[0], &self.attributes[0], &self.values[0],
                          self.starts.shape[0] - 1, self.left, self.right, self.width, deltas,
-                         first, first + length, weights)
+                         first, first + length, 0, INT32_MAX, weights)
 
     cdef void move(self, Py_ssize_t i, Py_ssize_t length, double factor, double *source,
                    double *target) noexcept nogil:

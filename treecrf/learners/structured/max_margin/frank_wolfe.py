@@ -86,9 +86,10 @@ class LinearProblem(Problem):
 
     def weights(self, dual: Dual) -> Weights:
         """Return the weights of the dual variables."""
-        table, rows = self.data.table, self.data.scores.new_rows()
-        rows[table.window[1] + table.layout.rows] = dual.deltas
-        return self.data.scores.gradient_of_rows(rows, dual.pairs)
+        table = self.data.table
+        weights = self.data.scores.gradient_of_rows(lambda k, _: table.part_of(dual.deltas, k))
+        weights.transitions[:] = dual.pairs.sum(axis=0)
+        return weights
 
     def state(self, dual: Dual) -> LinearDualState:
         """Make a state from dual variables, with their weights; steps change these in place."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treecrf.chains.objectives import WeightedMean
+from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.learners.linear.training import TrainingData
 from treecrf.learners.linear.weights import Weights
@@ -48,10 +49,9 @@ class SequenceLosses:
         self._mean = WeightedMean(data.sample_weights, self.offsets)
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
-        rows = data.scores.new_rows()
-        for part in data.table.parts:
-            data.scores.part_rows(weights, *part, rows)
-        self.scores = rows[data.table.window[1] + self.rows]
+        table = data.table
+        parts = [(data.scores.part_rows(weights, *p), table.within(*p)) for p in table.parts]
+        self.scores = np.concatenate([rows[rows_of_positions(*of_part)] for rows, of_part in parts])
         self.losses = np.full(len(self.before), np.inf)
         self._position_of = np.full(data.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
