@@ -29,6 +29,7 @@ from treecrf.learners.training_data import (
     FitArguments,
     Labeling,
     TrainingInput,
+    check_init_scores,
     hold_out,
     note_unlabeled,
     read_eval_set,
@@ -258,6 +259,8 @@ class SequenceLearner(SequenceClassifier):
         )
         if partitions is not None and (eval_sets or not self._takes_parts):
             arguments = arguments.in_memory()
+        if isinstance(arguments.validation, RawData):
+            check_init_scores(arguments.raw, arguments.validation, bool(eval_sets))
         fitted = self._train(arguments) | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
@@ -284,7 +287,6 @@ class SequenceLearner(SequenceClassifier):
     def _prepare(self, arguments: FitArguments) -> TrainingInput:
         """Read and check everything that training starts from."""
         raw, validation, allowed = arguments.raw, arguments.validation, arguments.allowed
-        arguments.check_init_scores()
         earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)

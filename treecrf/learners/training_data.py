@@ -215,7 +215,8 @@ class Labeling:
                 sequences, scores, cuts, len(classes), self.init_score_error
             )
         codes, candidates = labels.encoded(classes)
-        cost_table(self.cost_matrix, classes)
+        if self.cost_matrix is not None:
+            cost_table(self.cost_matrix, classes)
         if candidates is None:
             check_labels(self.transitions, self.order, classes, codes, sequences.offsets, masks)
         elif self.unknown_error is not None:
@@ -397,17 +398,17 @@ class FitArguments:
             validation = validation.reduce(joined_pieces)
         return replace(self, raw=raw, validation=validation, partitions=None)
 
-    def check_init_scores(self) -> None:
-        """Raise ValueError if only the training or only the validation data have init scores."""
-        if self.validation.X is None and self.validation.init_score is None:
-            is_valid = self.raw.init_score is None or not self.eval_sets
-        else:
-            is_valid = (self.raw.init_score is None) == (self.validation.init_score is None)
-        if not is_valid:
-            raise ValueError(
-                "init_score and init_score_val: one is given without the other; pass both with "
-                "X_val, and no eval_set without X_val"
-            )
+
+def check_init_scores(raw: RawData, validation: RawData, has_eval_sets: bool) -> None:
+    """Raise ValueError if only the training or only the validation data have init scores."""
+    is_valid = (raw.init_score is None) == (validation.init_score is None)
+    if validation.X is None and validation.init_score is None:
+        is_valid = raw.init_score is None or not has_eval_sets
+    if not is_valid:
+        raise ValueError(
+            "init_score and init_score_val: one is given without the other; pass both with "
+            "X_val, and no eval_set without X_val"
+        )
 
 
 @dataclass(frozen=True)

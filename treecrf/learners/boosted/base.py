@@ -111,9 +111,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             data = TrainingParts.of(self._prepare(arguments))
         else:
             if isinstance(validation, RawData):
-                arguments.check_init_scores()
-                is_given = has_validation(validation)
-                validation = LocalPartitions([validation]) if is_given else None
+                validation = LocalPartitions([validation]) if has_validation(validation) else None
             data = read_partitions(self, partitions, validation, arguments.allowed)
             allocate = partitions.scratch and partitions.scratch.allocate
         trained = train(spec, data, arguments.callbacks, self._copy_of, allocate)

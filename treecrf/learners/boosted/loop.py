@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from math import ceil
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -147,16 +146,14 @@ class Booster:
         """Add one iteration of trees; return the value of the objective before it."""
         iteration = self.forest.n_iter
         examples, value = self._weighted_examples(iteration)
-        idle: SimpleQueue = SimpleQueue()
-        for grower in self._growers:
-            idle.put(grower)
+        idle = list(self._growers)  # as many as trees that grow concurrently
 
         def grow(k: int) -> dict:
             """Grow the tree of one label and add its values to the scores."""
             curvature = None if examples.curvature is None else examples.curvature[k]
             tables, scores = (examples.residuals[k], curvature, examples.counts), self.scores[k]
             seed, chosen = choices_of_tree(self.growth, iteration, k, self.table.n_features)
-            grower = idle.get()
+            grower = idle.pop()
             try:
                 if self.objective.given is None:
                     return grower.grow(*tables, seed, scores, chosen, k)
@@ -165,7 +162,7 @@ class Booster:
                 added = np.zeros((grower.n_rows, 1))
                 tree = grower.grow(*tables, seed, added, chosen, k)
             finally:
-                idle.put(grower)
+                idle.append(grower)
             scores += added[self.encoded.rows_from_first]
             return tree
 
