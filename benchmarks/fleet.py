@@ -37,7 +37,7 @@ from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
-from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.growing import SampledGrowth
 from treecrf.learners.boosted.labeled import EncodedPart, read_partitions
 from treecrf.learners.boosted.shard import (
     IterationRequest,
@@ -152,7 +152,7 @@ class MeasuredShards:
         self.setup = setup
         self.preparing = preparing  # CPU seconds to read and encode the parts
         self.shards = [Shard(setup, {i: part}) for i, part in enumerate(parts)]
-        self.growing = ListGrowing(setup)
+        self.growing = SampledGrowth(setup)
         self.measured: list[Measured] = []
 
     def iterate(
@@ -361,14 +361,14 @@ def catching_up(fit: Fit) -> float:
 def growth_in_one(model: TreeCRF, X: list, y: list) -> float:
     """Return the CPU seconds of the growth of an iteration in one process."""
     seconds = []
-    grow = ListGrowing.grow
+    grow = SampledGrowth.grow
 
     def timed_growth(*arguments: Any) -> IterationResult:
         value, spent = timed(grow, *arguments)
         seconds.append(spent)
         return value
 
-    with patch.object(ListGrowing, "grow", timed_growth), without_collections():
+    with patch.object(SampledGrowth, "grow", timed_growth), without_collections():
         model.fit(X, y)
     return median(seconds[SETTLED:])
 

@@ -15,7 +15,7 @@ from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.encoding.encoded import window_within
-from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.growing import SampledGrowth
 from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.shard import (
     IterationRequest,
@@ -153,7 +153,7 @@ class DaskShards:
         self.cluster = partitions.cluster
         self.setup = setup
         self._n_jobs = getattr(getattr(setup, "spec", None), "n_jobs", None)
-        self.growing = growing or ListGrowing(setup)
+        self.growing = growing or SampledGrowth(setup)
         self._partitions = partitions
         self._make = make
         self._shards: list[Future] = []
@@ -300,8 +300,8 @@ def draw(shard: Any, step: IterationRequest) -> Any:
 def grow(given: list, step: IterationRequest, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
     """Grow trees on the examples of all shards, or return the shards that lack trees, if any.
 
-    The list has a `ListGrowing` and the answer of each shard, a `ShardAnswer` or `Stale`. The trees
-    of the step are not read.
+    The list has a `SampledGrowth` and the answer of each shard, a `ShardAnswer` or `Stale`. The
+    trees of the step are not read.
     """
     growing, *drawn = given
     stale = StaleShards((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Stale))

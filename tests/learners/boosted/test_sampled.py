@@ -10,7 +10,7 @@ from support.sweeps import sweep
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.offsets import split_sequences
-from treecrf.learners.boosted.growing import ListGrowth
+from treecrf.learners.boosted.growing import ListGrowers
 
 # A threshold at which every example with a residual is kept.
 ALL = 1e-8
@@ -135,13 +135,13 @@ def test_validation_scores_and_warm_starts():
 def test_a_budget_limits_the_examples(seed, monkeypatch):
     X, y = labeled(np.random.default_rng(seed), 40)
     sizes = []
-    grow = ListGrowth.grow
+    grow = ListGrowers.grow
 
     def counting(self, lists, *arguments):
         sizes.append(sum(len(examples.positions) for examples in lists))
         return grow(self, lists, *arguments)
 
-    monkeypatch.setattr(ListGrowth, "grow", counting)
+    monkeypatch.setattr(ListGrowers, "grow", counting)
     model(sampling=0.01, max_examples=300, second_order=True, max_iter=5).fit(X, y)
     assert len(sizes) == 5
     assert max(sizes) < 300 + 6 * np.sqrt(300)

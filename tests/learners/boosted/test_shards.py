@@ -227,7 +227,7 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
 
         def run(self, step):
             self.shard = pickle.loads(pickle.dumps(self.shard))
-            n_copied.append(self.shard.n_iter)
+            n_copied.append(self.shard.forest.n_iter)
             return self.shard.run(step)
 
     def start(*arguments):

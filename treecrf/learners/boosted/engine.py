@@ -24,9 +24,9 @@ from treecrf.learners.boosted.sampled_booster import (
 )
 from treecrf.learners.boosted.shard import (
     ShardSettings,
-    Totals,
     predictions_for,
     total,
+    totals_of,
     true_labels,
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
@@ -132,10 +132,11 @@ def engine_of(
         arguments = part.position_weights, threads, table
         booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
     else:
-        setup = replace(setup, totals=Totals.of(encoded))
+        training, held_out = map(total, zip(*encoded.map(totals_of), strict=True))
+        setup = replace(setup, training=training, held_out=held_out)
         data.release()
         booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, max_iter)
-        if setup.totals.held_out.n_sequences:
+        if setup.held_out is not None:
             validation = scored_on_shards(booster)
     return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
 

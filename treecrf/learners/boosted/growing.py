@@ -160,8 +160,8 @@ class TreeScheduler:
             self._tasks.put(None)
 
 
-class ListGrowth:
-    """Growth of trees on lists of examples at some positions."""
+class ListGrowers:
+    """Growers of trees on lists of examples at some positions, and their threads."""
 
     def __init__(
         self, setup: ShardSettings, table: TestTable, positions: ListedPositions, threads: Threads
@@ -257,7 +257,7 @@ def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray |
     return values if values is None or not len(starts) else np.add.reduceat(values, starts)
 
 
-class ListGrowing:
+class SampledGrowth:
     """Growth of the trees of an iteration on the examples of all shards.
 
     It can be pickled, and does the same in any process.
@@ -266,7 +266,7 @@ class ListGrowing:
     def __init__(self, setup: ShardSettings):
         self.setup = setup
         # Of examples that are where trees grow.
-        self._resident: ListGrowth | None = None
+        self._resident: ListGrowers | None = None
 
     @cached_property
     def _table(self) -> TestTable:
@@ -306,19 +306,19 @@ class ListGrowing:
         n_threads: int,
     ) -> Forest:
         """Grow the trees of an iteration."""
-        growth, samples = self._growth(examples, n_threads)
+        growers, samples = self._growers(examples, n_threads)
         raw = RawSample(samples, step.request.mu, step.request.floor)
-        with nullcontext() if growth is self._resident else growth.threads:
-            lists = raw.lists(mu, growth.threads, counted=growth.with_counts, release=True)
-            forest = growth.grow(lists, step.n_iter, step.learning_rate)
+        with nullcontext() if growers is self._resident else growers.threads:
+            lists = raw.lists(mu, growers.threads, counted=growers.with_counts, release=True)
+            forest = growers.grow(lists, step.n_iter, step.learning_rate)
         if self.setup.spec.kind.constant_transitions:
             settings = replace(self.setup.growth, learning_rate=step.learning_rate)
-            grow_transitions(forest, settings, lists, growth.positions.depth, of_contexts)
+            grow_transitions(forest, settings, lists, growers.positions.depth, of_contexts)
         return forest
 
-    def _growth(
+    def _growers(
         self, examples: list[SampledExamples | ResidentExamples], n_threads: int
-    ) -> tuple[ListGrowth, list[Sample]]:
+    ) -> tuple[ListGrowers, list[Sample]]:
         """Return the growers of an iteration, and the samples of all parts.
 
         The growers last where the examples stay in one place.
@@ -326,7 +326,7 @@ class ListGrowing:
         setup, table, first = self.setup, self._table, examples[0]
         if isinstance(first, ResidentExamples):
             if self._resident is None or self._resident.positions is not first.positions:
-                self._resident = ListGrowth(setup, table, first.positions, Threads(n_threads))
+                self._resident = ListGrowers(setup, table, first.positions, Threads(n_threads))
             return self._resident, first.drawn
         n_lags = 0 if first.positions.given is not None else setup.spec.kind.order
         samples, n_before = [], 0
@@ -334,7 +334,7 @@ class ListGrowing:
             samples.append(Sample.unpack(part.examples, part.starts, n_lags, part.size, n_before))
             n_before += len(part.positions.depth)
         positions = _joined([part.positions for part in examples])
-        return ListGrowth(setup, table, positions, Threads(n_threads)), samples
+        return ListGrowers(setup, table, positions, Threads(n_threads)), samples
 
 
 def _mean(sums: Iterable) -> float:

@@ -16,7 +16,7 @@ from treecrf.chains.sampling import (
     guess_for,
     probable_decrease,
 )
-from treecrf.learners.boosted.growing import ListGrowing
+from treecrf.learners.boosted.growing import SampledGrowth
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
 from treecrf.learners.boosted.scores import SampleRequest
 from treecrf.learners.boosted.shard import (
@@ -65,7 +65,7 @@ class LocalShards:
         if n_shards == 1 and len(self.shards[0].training) == 1:
             # Files would be read into memory.
             self.shards[0].is_resident = allocate is None
-        self.growing = ListGrowing(setup)
+        self.growing = SampledGrowth(setup)
         self.n_threads = n_threads
 
     def iterate(
@@ -162,7 +162,7 @@ class SampledBooster:
         setup, kind = self.setup, self.setup.spec.kind
         if kind.has_curvature:
             return 0.0
-        weight = float(setup.totals.training.weight)
+        weight = float(setup.training.weight)
         if setup.growth.subsample < 1:
             weight = self._chosen_weights[self.forest.n_iter]
         n_examples = kind.n_scores(setup.n_labels)
@@ -170,7 +170,7 @@ class SampledBooster:
 
     def _choose_subsamples(self, first: int) -> None:
         """Choose the subsamples of some iterations, which depend on all sequences."""
-        growth, n = self.setup.growth, self.setup.totals.training.n_sequences
+        growth, n = self.setup.growth, self.setup.training.n_sequences
         iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
         n_chosen = subsample_size(n, growth)
         window = _quantile_window(n_chosen, n)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.partitions import Partitions
 from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads
 
@@ -46,16 +45,13 @@ LARGE_PART = 1 << 17
 class LabeledTotals:
     """Numbers that describe labeled sequences; the numbers of several parts can be added."""
 
-    n_sequences: int = 0
-    # Sum of the position weights.
-    weight: ExactSum = ExactSum()  # noqa: RUF009
-    largest_weight: float | None = None  # of the sample weights; None if all are 1
+    n_sequences: int
+    weight: ExactSum  # sum of the position weights
+    largest_weight: float | None  # of the sample weights; None if all are 1
 
     @classmethod
-    def of(cls, data: EncodedLabeled | None) -> LabeledTotals:
+    def of(cls, data: EncodedLabeled) -> LabeledTotals:
         """Describe the sequences of a part."""
-        if data is None:
-            return cls()
         return cls(
             len(data.encoded.offsets) - 1,
             ExactSum.of(data.position_weights),
@@ -71,20 +67,9 @@ class LabeledTotals:
         )
 
 
-class Totals(NamedTuple):
-    """Numbers that describe all parts of the data."""
-
-    training: LabeledTotals
-    held_out: LabeledTotals
-
-    @classmethod
-    def of(cls, partitions: Partitions) -> Totals:
-        """Describe partitions of `EncodedPart`."""
-        return cls(*map(total, zip(*partitions.map(_totals_of), strict=True)))
-
-
-def _totals_of(part: EncodedPart) -> tuple[LabeledTotals, LabeledTotals]:
-    return LabeledTotals.of(part.training), LabeledTotals.of(part.held_out)
+def totals_of(part: EncodedPart) -> list[LabeledTotals | None]:
+    """Describe the training sequences and the validation sequences of a part."""
+    return [data and LabeledTotals.of(data) for data in (part.training, part.held_out)]
 
 
 @dataclass(frozen=True)
@@ -98,7 +83,9 @@ class ShardSettings:
     # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
     # examples. It rises if there would be more than ``spec.max_examples``.
     threshold: float | None
-    totals: Totals | None = None
+    # Totals of all parts, once they are known; the latter are None without validation data.
+    training: LabeledTotals | None = None
+    held_out: LabeledTotals | None = None
 
     @property
     def n_labels(self) -> int:
@@ -296,18 +283,13 @@ class Shard:
             for number, data in self.held_out.items()
         }
 
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations in the scores."""
-        return self.forest.n_iter
-
     def run(self, step: IterationRequest) -> ShardAnswer | Stale:
         """Add the trees that are new, and draw examples; a repeated step has the same result."""
         with self._lock:
-            if self.n_iter > step.n_iter:
+            if self.forest.n_iter > step.n_iter:
                 self._restart()
-            if self.n_iter < step.first:
-                return Stale(self.n_iter)
+            if self.forest.n_iter < step.first:
+                return Stale(self.forest.n_iter)
             try:
                 with nullcontext() if self.is_resident else self._threads:
                     self._add_trees(step)
@@ -323,7 +305,8 @@ class Shard:
         self._lock = lock
 
     def _add_trees(self, step: IterationRequest) -> None:
-        self.forest.extend(step.trees.iterations(self.n_iter - step.first, step.trees.n_iter))
+        n_known = self.forest.n_iter - step.first
+        self.forest.extend(step.trees.iterations(n_known, step.trees.n_iter))
         for part in self._training:
             part.scores.add_trees(self.forest)
 
@@ -399,7 +382,7 @@ class ShardPart:
     ):
         self.setup = setup
         scoring, kind = setup.spec.scoring, setup.spec.kind
-        totals = setup.totals.held_out if is_validation else setup.totals.training
+        totals = setup.held_out if is_validation else setup.training
         # Sums for a ``scoring`` that is a mean over positions; others need predictions.
         self.mean = None
         if is_validation and scoring in MEANS:

@@ -44,7 +44,7 @@ def grow_transitions(
 
     Without a curvature, a step is divided by the weight of the positions at which the context of
     the transition is the true one. The values of the examples must be rounded such that sums are
-    exact, as `ListGrowth.grow` rounds them. Then the order of the examples does not matter.
+    exact, as `ListGrowers.grow` rounds them. Then the order of the examples does not matter.
     """
     shape = forest.order + 1, forest.n_labels**forest.order
     bound = min(growth.max_leaf_value, MAX_TRANSITION)
