@@ -25,8 +25,8 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
-from treecrf.learners.parameters import warn_without_effect
 from treecrf.learners.registry import LEARNERS
+from treecrf.utils.validation import warn_without_effect
 
 X, Y = ["abab", "ba", "ab", "bb"], ["xyxy", "yx", "xy", "yy"]
 COST = [[0, 1], [2, 0]]

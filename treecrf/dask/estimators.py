@@ -36,8 +36,7 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.iterations import Callbacks
-from treecrf.learners.parameters import warn_without_effect
-from treecrf.utils.validation import documented, documented_as
+from treecrf.utils.validation import documented, documented_as, warn_without_effect
 
 # What follows the first line of each class's docstring.
 DOCUMENTATION = """

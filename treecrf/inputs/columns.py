@@ -32,6 +32,7 @@ from treecrf.inputs.values import (
     short_list,
     short_repr,
 )
+from treecrf.utils.validation import is_huge
 
 # Number of values that are Python objects at the same time.
 CHUNK = 1 << 16
@@ -119,7 +120,7 @@ class ColumnReader:
             try:
                 array = np.array(values, dtype=bool if is_full else np.float64)
             except OverflowError:
-                t = next(t for t, v in enumerate(values) if v is not None and _is_huge(v))
+                t = next(t for t, v in enumerate(values) if v is not None and is_huge(v))
                 message = f"{short_repr(values[t])} is outside the range of float64"
                 self._refuse(t, message, ValueError)
             self._add(BOOLEAN if are_booleans else NUMBER, array)
@@ -235,14 +236,6 @@ def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any
 
 def _fits_integer(value: Any) -> bool:
     return value % 1 == 0 and -(2**63) <= int(value) < 2**63
-
-
-def _is_huge(value: Any) -> bool:
-    try:
-        float(value)
-    except OverflowError:
-        return True
-    return False
 
 
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:

@@ -15,7 +15,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.inputs.dataset import NO_NAMES, RawData
 from treecrf.inputs.labels import SCHEME_NAMES
 from treecrf.learners import saved_model
-from treecrf.learners.parameters import OF_ALL, Needs
 from treecrf.learners.predictor import FittedChain, Predictor, of_each
 from treecrf.learners.stream import Stream
 from treecrf.utils.typing import (
@@ -32,7 +31,7 @@ from treecrf.utils.typing import (
     SequencesLike,
     WeightsLike,
 )
-from treecrf.utils.validation import DocumentationLink, Interval, StrOptions
+from treecrf.utils.validation import DocumentationLink, Interval, Needs, StrOptions
 
 if TYPE_CHECKING:
 
@@ -98,7 +97,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         return tags
 
     # What some parameters need to have an effect; a warning names those that have none.
-    _needed: ClassVar[dict[str, Needs]] = OF_ALL
+    _needed: ClassVar[dict[str, Needs]] = {"cost_matrix": Needs("decoding", ("minimum_risk",))}
 
     # What an estimator is made of
 

@@ -18,7 +18,6 @@ from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, Vocabulary
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
-from treecrf.learners.parameters import warn_without_effect
 from treecrf.learners.predictor import FittedChain, Predictor
 from treecrf.learners.training_data import LabeledSequences, Labeling, note_unlabeled
 from treecrf.utils import checks
@@ -34,7 +33,7 @@ from treecrf.utils.typing import (
     Transitions,
     WeightsLike,
 )
-from treecrf.utils.validation import Interval, documented_as
+from treecrf.utils.validation import Interval, documented_as, warn_without_effect
 
 
 @documented_as(SequenceLearner, without=["feature_names_in_"])

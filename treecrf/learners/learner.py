@@ -24,7 +24,6 @@ from treecrf.inputs.tables import are_tables, in_memory
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import Callbacks
-from treecrf.learners.parameters import OF_STOPPING, Needs, warn_without_effect
 from treecrf.learners.training_data import (
     FitArguments,
     Labeling,
@@ -45,7 +44,7 @@ from treecrf.utils.typing import (
     TablesLike,
     WeightsLike,
 )
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, Needs, StrOptions, warn_without_effect
 
 
 class SequenceLearner(SequenceClassifier):
@@ -112,7 +111,12 @@ class SequenceLearner(SequenceClassifier):
         "random_state": ["random_state"],
     }
 
-    _needed: ClassVar[dict[str, Needs]] = SequenceClassifier._needed | OF_STOPPING
+    _needed: ClassVar[dict[str, Needs]] = SequenceClassifier._needed | {
+        "validation_fraction": Needs("early_stopping", (True,)),
+        "n_iter_no_change": Needs("early_stopping", (True, "auto")),
+        "scoring": Needs("early_stopping", (True, "auto"), or_validation=True),
+        "refit": Needs("early_stopping", (True,), or_validation=True),
+    }
 
     # Attributes that fit sets in addition to those that end with an underscore. The first one
     # holds what training has learned.

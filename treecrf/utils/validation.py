@@ -4,10 +4,13 @@ scikit-learn keeps the names of both private, so a version that moves them requi
 alone.
 """
 
+from __future__ import annotations
+
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from string import Template
 from typing import Any, TypeVar
@@ -15,10 +18,14 @@ from typing import Any, TypeVar
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
 
+from treecrf.utils.messages import warn
+
 __all__ = ["HasMethods", "Interval", "StrOptions", "validate_params"]
 
 Function = TypeVar("Function", bound=Callable)
 Class = TypeVar("Class", bound=type)
+
+SCALARS = (bool, int, float, str, type(None))
 
 
 def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
@@ -83,10 +90,81 @@ class Interval(_param_validation.Interval):
         return val in self
 
 
+def is_huge(value: Any) -> bool:
+    """Return whether a number is too large for float64."""
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    return False
+
+
 def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless an argument is a positive integer."""
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}; expected a positive integer")
+
+
+# Parameters without effect
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Values of another parameter without which a parameter has no effect."""
+
+    name: str  # the other parameter
+    values: tuple = ()  # with an effect; if empty, all but ``unless``
+    unless: tuple = ()  # without an effect
+    or_validation: bool = False  # whether validation data are enough
+
+    def are_met(self, value: Any) -> bool:
+        """Return whether there is an effect if the other parameter has a value."""
+        found = [other for other in self.values or self.unless if _is_equal(value, other)]
+        return bool(found) == bool(self.values)
+
+    @property
+    def mend(self) -> str:
+        """What to set for an effect."""
+        if self.values:
+            return "expected " + " or ".join(f"{self.name}={value!r}" for value in self.values)
+        return f"set {self.name}"
+
+
+def warn_without_effect(
+    estimator: Any, needed: Mapping[str, Needs], has_validation: bool = False
+) -> None:
+    """Warn of each parameter that is not at its default, and has no effect.
+
+    Needs of parameters that the estimator lacks are ignored.
+    """
+    values = estimator.get_params(deep=False)
+    defaults = inspect.signature(type(estimator).__init__).parameters
+    for name, needs in needed.items():
+        if name not in values or needs.name not in values:
+            continue
+        if _is_equal(values[name], defaults[name].default):
+            continue
+        other = values[needs.name]
+        if needs.are_met(other) or (needs.or_validation and has_validation):
+            continue
+        warn(
+            f"{_shown(name, values[name])} has no effect with {_shown(needs.name, other)}; "
+            f"{needs.mend}"
+        )
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    """Compare two values; the second one is not an array."""
+    if value is other:
+        return True
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    return isinstance(value, SCALARS) and isinstance(other, SCALARS) and value == other
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return a parameter with its value, unless that takes much room."""
+    return f"{name}={value!r}" if isinstance(value, SCALARS) else name
 
 
 class DocumentationLink:

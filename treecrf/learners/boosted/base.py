@@ -32,14 +32,13 @@ from treecrf.learners.iterations import (
 )
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, has_validation
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import Interval, Needs, StrOptions
 
 
 def _has_iterations(model: BoostedSequenceClassifier) -> bool:

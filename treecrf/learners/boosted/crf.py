@@ -19,7 +19,6 @@ from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
-from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import Labeling
 from treecrf.utils import checks, model_file
 from treecrf.utils.typing import (
@@ -37,7 +36,7 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import HasMethods, Interval, StrOptions, documented_as
+from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions, documented_as
 
 # Number of initial iterations that follow the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3

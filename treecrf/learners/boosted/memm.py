@@ -10,7 +10,6 @@ from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import LocalChain, LocalForestChain
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.spec import LocalKind
-from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import Labeling
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -26,7 +25,7 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval, StrOptions, documented_as
+from treecrf.utils.validation import Interval, Needs, StrOptions, documented_as
 
 # Values of ``decoding`` that follow predictions.
 SEARCHES = ("greedy", "beam")

@@ -19,7 +19,6 @@ from treecrf.learners.boosted.rows import RowChain, fit_rows
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.learner import names_in
-from treecrf.learners.parameters import Needs
 from treecrf.learners.training_data import FitArguments, Labeling, TrainingInput
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -35,7 +34,7 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import HasMethods, Interval, StrOptions, documented_as
+from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions, documented_as
 
 # Parameters of boosted trees, without effect on other estimators.
 OF_TREES = (

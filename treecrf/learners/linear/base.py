@@ -31,7 +31,6 @@ from treecrf.learners.linear.scores import (
 )
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
-from treecrf.learners.parameters import Needs
 from treecrf.learners.predictor import FittedChain
 from treecrf.learners.training_data import (
     FitArguments,
@@ -42,7 +41,7 @@ from treecrf.learners.training_data import (
 from treecrf.utils import checks, model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
-from treecrf.utils.validation import HasMethods, Interval, StrOptions
+from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions
 
 
 @dataclass(kw_only=True)

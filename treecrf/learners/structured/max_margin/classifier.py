@@ -19,7 +19,6 @@ from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.scores import AttributeMatrix, scores_of_rows
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.parameters import Needs
 from treecrf.learners.predictor import FittedChain
 from treecrf.learners.structured.max_margin.frank_wolfe import KernelProblem, LinearProblem, solve
 from treecrf.learners.structured.max_margin.kernels import (
@@ -41,7 +40,7 @@ from treecrf.utils.typing import (
     Transitions,
     Window,
 )
-from treecrf.utils.validation import Interval, StrOptions, documented_as
+from treecrf.utils.validation import Interval, Needs, StrOptions, documented_as
 
 
 @dataclass(kw_only=True)
