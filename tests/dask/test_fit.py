@@ -137,14 +137,9 @@ def test_series_of_labels_and_groups(workers):
 
 
 OPTIONS = [
-    (DaskTreeMEMM, {}),
-    (DaskSlidingWindowClassifier, {}),
-    (DaskTreeCRF, {"sampling": None}),
     (DaskTreeCRF, {"subsample": 0.5, "max_examples": 200}),
     (DaskTreeCRF, {"early_stopping": True, "max_iter": 12, "scoring": "accuracy"}),
-    (DaskTreeCRF, {"init": "linear", "class_weight": "balanced"}),
     (DaskTreeCRF, {"early_stopping": True, "scoring": get_scorer("token_f1_macro")}),
-    (DaskTreeCRF, {"early_stopping": "auto"}),
     (DaskTreeCRF, {"window": 1000, "early_stopping": True}),
 ]
 MORE = [

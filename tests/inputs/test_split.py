@@ -69,8 +69,6 @@ def test_rows_keep_their_index():
     ("arguments", "cuts", "error", "message"),
     [
         ((TABLE,), {}, TypeError, "neither lengths nor groups is given; expected one of them"),
-        ((TABLE,), {"lengths": [8], "groups": GROUPS}, ValueError, "pass either lengths or groups"),
-        ((TABLE,), {"lengths": [3, 4]}, ValueError, "lengths add up to 7, but X has 8 positions"),
         ((TABLE,), {"groups": "day"}, ValueError, "groups='day' names a column, but X is not a"),
         ((TABLE,), {"groups": GROUPS[::-1][[0, 7, 1, 2, 3, 4, 5, 6]]}, ValueError, "contiguous"),
         ((TABLE, LABELS[:7]), {"lengths": LENGTHS}, ValueError, "X has 8 positions, y has 7"),

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from support.open_files import open_files
 
-from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf import LinearCRF, TreeCRF
 from treecrf.inputs import tables
 from treecrf.utils import scratch
 
@@ -78,14 +78,13 @@ def source_of(folder, name):
     sources = {
         "batches": lambda: table.to_batches(64),
         "reader": lambda: table.to_reader(64),
-        "arrow": lambda: table,
         "pandas": table.to_pandas,
     }
     return sources.get(name, lambda: str(folder / "data" / name))()
 
 
 @pytest.mark.parametrize("with_scratch", [False, True])
-@pytest.mark.parametrize("source", ["*.parquet", "*.csv", "batches", "reader", "arrow", "pandas"])
+@pytest.mark.parametrize("source", ["*.csv", "batches", "reader", "pandas"])
 @pytest.mark.parametrize("sampling", [None, 0.2])
 def test_the_model_is_that_of_the_table_in_memory(folder, source, with_scratch, sampling):
     where = folder / "scratch" if with_scratch else None
@@ -125,25 +124,6 @@ def test_the_index_of_pandas_is_not_a_feature(tmp_path, source):
     assert found.tolist() == fitted.predict(frame[["a"]], groups=frame["doc"]).tolist()
 
 
-@pytest.mark.parametrize("rows", [7, 200])
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        (TreeCRF, {"order": 2, "missing": "impute"}),
-        (TreeCRF, {"early_stopping": True, "init": "linear"}),
-        (TreeCRF, {"early_stopping": True, "class_weight": "balanced", "subsample": 0.7}),
-        (TreeMEMM, {"early_stopping": True, "scoring": "accuracy"}),
-        (SlidingWindowClassifier, {"max_examples": 100}),
-    ],
-)
-def test_pieces_of_any_size(folder, monkeypatch, kind, settings, rows):
-    monkeypatch.setattr(tables, "MAX_PIECE_ROWS", rows)
-    of_kind = {name: v for name, v in SETTINGS.items() if name in kind().get_params()}
-    model = kind(**of_kind | {"sampling": 0.2} | settings)
-    fitted = clone(model).fit(folder / "data" / "*.parquet", "tag", groups="doc", scratch=folder)
-    assert_same_model(fitted, model.fit(TABLE.select(FEATURES), "tag", groups="doc"))
-
-
 @pytest.mark.parametrize("is_full", [False, True])
 @pytest.mark.parametrize("sampling", [None, 0.2])
 def test_pieces_are_read_twice_if_there_is_space(folder, monkeypatch, is_full, sampling):
@@ -166,16 +146,6 @@ def test_pieces_are_read_twice_if_there_is_space(folder, monkeypatch, is_full, s
     counts = {reads.count(i) for i in reads}
     assert counts == {2} if not is_full else min(counts) > 2
     assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", groups="doc"))
-
-
-def test_lists_of_sequences_with_scratch_files(folder):
-    rng = np.random.default_rng(3)
-    X = [rng.normal(size=(n, 2)) for n in (3, 60, 1, 80, 20)]
-    y = [np.where(x[:, 0] > 0, "N", "V") for x in X]
-    weights = [1.0, 2.0, 1.0, 0.5, 1.0]
-    crf = TreeCRF(**SETTINGS, sampling=0.2)
-    fitted = clone(crf).fit(X, y, sample_weight=weights, scratch=folder)
-    assert_same_model(fitted, crf.fit(X, y, sample_weight=weights))
 
 
 def test_sample_weights_are_a_column(folder):

@@ -139,7 +139,8 @@ def _listed(X: Any, schema: InputSchema | None) -> list:
     if is_array and X.ndim == 1 and X.dtype.kind in "UT":
         # Each string is a sequence, unless they may be the symbols of a single one.
         items = X.tolist()
-        of_words = schema is not None and schema.form == "symbols" and schema.has_words
+        known = schema.known_symbols if schema is not None and schema.form == "symbols" else ()
+        of_words = any(isinstance(symbol, str) and len(symbol) > 1 for symbol in known)
         if not of_words and any(len(item) > 1 for item in items):
             return items
         raise TypeError(

@@ -77,11 +77,6 @@ class InputSchema:
         return frozenset(self.categories[0].tolist())
 
     @cached_property
-    def has_words(self) -> bool:
-        """Whether some symbols have more than one character."""
-        return any(isinstance(symbol, str) and len(symbol) > 1 for symbol in self.known_symbols)
-
-    @cached_property
     def is_categorical(self) -> bool:
         """Whether all columns are categories."""
         return bool((self.kinds == CATEGORY).all())

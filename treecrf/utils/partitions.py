@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from treecrf.utils.scratch import Scratch
 
@@ -19,59 +19,19 @@ class PerPartition:
     items: Sequence[Any]
 
 
-class Partitions(Protocol):
-    """Parts of the data, wherever they are kept: this process, files, or workers.
-
-    The object does not change. Functions are defined at the top level of modules and are pure, so
-    that they can be sent to other processes and repeated after a loss. Their results do not depend
-    on where they run. An argument of type `PerPartition` passes one item to each part.
-    """
-
-    n_parts: int
-
-    def map(self, function: Callable[..., Any], *args: Any) -> list:
-        """Return ``function(part, *args)`` for each part, in the order of the parts.
-
-        Results come to the caller, so they should be small.
-        """
-
-    def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
-        """Return the partitions ``function(part, *args)``.
-
-        The new parts stay where they are computed, and may be computed when they are first used.
-        """
-
-    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``, with the list of all parts in order, in one place."""
-
-    def chain(self, other: Partitions) -> Partitions:
-        """Return these partitions, followed by others in the same place."""
-
-    def persisted(self) -> Partitions:
-        """Return the same partitions, not to be read from their source again, if possible.
-
-        They may be large, so they are in files rather than in memory.
-        """
-
-    def kept(self) -> Partitions:
-        """Return the same partitions, not to be computed each time they are used."""
-
-    def release(self) -> None:
-        """Free the memory of the parts, which are not used any more.
-
-        An object that can compute partitions again does so if they are needed after all, for
-        example to replace parts that were derived from them and have been lost.
-        """
-
-
+# `LocalPartitions`, or another object with its methods: parts of the data on workers.
+Partitions = Any
 # Returns a part, for example by reading it.
 Load = Callable[[], Any]
 
 
 class LocalPartitions:
-    """Parts of this process: in memory, in scratch files, or read each time they are used.
+    """Parts of the data in this process: in memory, in scratch files, or read at each use.
 
-    The constructor takes parts in memory; parts derived from them are in memory, too.
+    The object does not change. Functions are defined at the top level of modules and are pure, so
+    that they can be sent to other processes and repeated after a loss: parts may also be on other
+    machines, in an object with these methods. An argument of type `PerPartition` passes one item
+    to each part. The constructor takes parts in memory; parts derived from them are there, too.
     """
 
     def __init__(self, parts: Sequence[Any]):
@@ -93,7 +53,7 @@ class LocalPartitions:
         return partitions
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
-        """Return ``function(part, *args)`` for each part, in the order of the parts."""
+        """Return ``function(part, *args)`` for each part, in order; results should be small."""
         return [function(load(), *arguments_of(i, args)) for i, load in enumerate(self._loads)]
 
     def derive(
@@ -101,6 +61,7 @@ class LocalPartitions:
     ) -> LocalPartitions:
         """Return the partitions ``function(part, *args)``; OSError if the disk is too full.
 
+        They stay where they are computed, which may be when they are first used.
         No part is left out, so ``otherwise`` is ignored; see `PartitionsView.derive_all`.
         """
         if self._is_in_memory:
@@ -116,7 +77,7 @@ class LocalPartitions:
     derive_all = derive
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``."""
+        """Return ``function(parts, *args)``, with all parts in order, in one place."""
         return function(self.map(identity), *args)
 
     def persisted(self) -> LocalPartitions:

@@ -1,7 +1,6 @@
 """Fits on parts of the data are equal to fits on all at once, array for array."""
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -27,8 +26,6 @@ from treecrf import (
 )
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
-from treecrf.inputs.dataset import RawData
-from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted import selection, start
 from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.training import train
@@ -324,31 +321,6 @@ def test_parts_with_a_single_label_and_a_single_position():
     X, y = ["a", *X[1:]], ["x", *y[1:]]
     parts = [np.array([0]), np.array([], dtype=int), np.arange(1, len(X))]
     assert_same_model(fit_parts_of(TreeCRF(**ZERO), X, y, parts), TreeCRF(**ZERO).fit(X, y), X)
-
-
-def test_long_tables_in_parts():
-    X, y = data_of("pandas", seed=10)
-    table = pd.concat(
-        [part.assign(group=f"g{i}", label=list(y[i])) for i, part in enumerate(X)]
-    ).reset_index(drop=True)
-    settings = ZERO | {"class_weight": "balanced"}
-    model = TreeCRF(**settings).fit(table, "label", groups="group")
-    ends = np.cumsum([0, *(len(part) for part in X)])
-    raws = [
-        RawData(
-            table.iloc[ends[first] : ends[last]],
-            "label",
-            Segmentation(groups="group"),
-            place=f"{first}.parquet",
-        )
-        for first, last in ((0, 7), (7, 7), (7, 8), (8, len(X)))
-    ]
-    assert_same_model(fit_raw_parts(TreeCRF(**settings), raws), model, X)
-    torn = [replace(raw, X=rows) for raw, rows in (
-        (raws[0], table.iloc[: ends[3] + 1]), (raws[1], table.iloc[ends[3] + 1 :]))]  # fmt: skip
-    if len(X[3]) > 1:
-        with pytest.raises(ValueError, match=r"group 'g3' is in 0\.parquet and in 7\.parquet"):
-            fit_raw_parts(TreeCRF(**settings), torn)
 
 
 def test_data_that_are_joined():
