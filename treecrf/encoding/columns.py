@@ -16,8 +16,8 @@ from scipy import sparse
 from treecrf.encoding.sequence_keys import input_hashes, keys_of
 from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Description, Sequences
-from treecrf.utils.checks import check_categories, require
 from treecrf.utils.hashing import likely_bound, mix, smallest
+from treecrf.utils.model_file import check_categories, require
 from treecrf.utils.partitions import Partitions, PerPartition
 
 # Names of the arrays of `Columns`, in the order of its constructor.

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from treecrf.encoding._codes import copy_rows, count_rows
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences
-from treecrf.utils.checks import check_counts, require
+from treecrf.utils.model_file import check_counts, require
 from treecrf.utils.scratch import Allocate, moved
 
 # Memory and time grow with the window, and offsets must fit the kernels' integers.

@@ -29,8 +29,7 @@ from treecrf.encoding.encoded import (
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.inputs.sequences import Description, InputSchema, Sequences, Vocabulary
-from treecrf.utils.checks import require
-from treecrf.utils.model_file import Section, as_section
+from treecrf.utils.model_file import Section, as_section, require
 from treecrf.utils.partitions import LocalPartitions, Partitions, view
 from treecrf.utils.threads import Threads
 

@@ -17,8 +17,8 @@ from treecrf.inputs.sequences import (
     Sequences,
     Vocabulary,
 )
-from treecrf.utils.checks import check_indices, require
 from treecrf.utils.exact import from_integers, integer_parts
+from treecrf.utils.model_file import check_indices, require
 from treecrf.utils.partitions import Partitions
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")

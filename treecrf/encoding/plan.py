@@ -30,7 +30,7 @@ import numpy as np
 
 from treecrf.encoding.columns import Columns
 from treecrf.encoding.encoded import EncodedSequences
-from treecrf.utils.checks import check_counts, require
+from treecrf.utils.model_file import check_counts, require
 
 # Storage of a column.
 CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3

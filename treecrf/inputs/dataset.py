@@ -35,8 +35,8 @@ from treecrf.inputs.values import (
     short_repr,
     stands_for_missing,
 )
-from treecrf.utils.checks import require
 from treecrf.utils.exact import rounded_leaves
+from treecrf.utils.model_file import require
 
 # How to use the tools of scikit-learn that take the items of X as samples.
 SEARCHES = (

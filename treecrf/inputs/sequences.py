@@ -21,7 +21,7 @@ from treecrf.inputs.offsets import (
     split_sequences,
 )
 from treecrf.inputs.values import characters, floats_of_codes
-from treecrf.utils.checks import check_categories, check_counts, check_names, require
+from treecrf.utils.model_file import check_categories, check_counts, check_names, require
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.

@@ -20,7 +20,7 @@ from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.predictor import FittedChain, Predictor
 from treecrf.learners.training_data import LabeledSequences, Labeling, note_unlabeled
-from treecrf.utils import checks
+from treecrf.utils import model_file
 from treecrf.utils.exact import unit_for
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -224,12 +224,12 @@ class HMMClassifier(SequenceClassifier):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> HMMClassifier:
         self._validate_params()
         order = values["order"]
-        checks.check_counts(order)
+        model_file.check_counts(order)
         self.classes_, self.symbols_ = arrays["classes"], arrays["symbols"]
         self.emission_log_prob_ = arrays["emissions"]
         self.transition_log_prob_ = [arrays[f"transitions.{d}"] for d in range(order + 1)]
         self.n_features_in_ = 1
-        checks.check_classes(self.classes_)
+        model_file.check_classes(self.classes_)
         check_order(len(self.classes_), order)
         self._check_tables()
         return self
@@ -237,8 +237,10 @@ class HMMClassifier(SequenceClassifier):
     def _check_tables(self) -> None:
         """Raise ValueError unless the symbols are sorted and the tables have valid shapes."""
         symbols, n_labels = self.symbols_, len(self.classes_)
-        checks.require(symbols.dtype.kind in "iU" and checks.is_ascending(symbols), "symbols")
-        checks.require(len(symbols) > 0, "symbols")
+        model_file.require(
+            symbols.dtype.kind in "iU" and model_file.is_ascending(symbols), "symbols"
+        )
+        model_file.require(len(symbols) > 0, "symbols")
         _check_log_probabilities(self.emission_log_prob_, (n_labels, len(symbols) + 1))
         for depth, table in enumerate(self.transition_log_prob_):
             _check_log_probabilities(table, (n_labels,) * (depth + 1))
@@ -287,9 +289,9 @@ class HMMChain(FittedChain):
 
 def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless each row along the last axis is a distribution without zeros."""
-    checks.require(table.shape == shape and table.dtype == np.float64, "probabilities")
-    checks.require(np.isfinite(table).all() and (table <= 0).all(), "probabilities")
-    checks.require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
+    model_file.require(table.shape == shape and table.dtype == np.float64, "probabilities")
+    model_file.require(np.isfinite(table).all() and (table <= 0).all(), "probabilities")
+    model_file.require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
 
 
 def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from treecrf.inputs.dataset import ColumnNames
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 
 if TYPE_CHECKING:
     from treecrf.learners.classifier import SequenceClassifier
@@ -42,5 +42,5 @@ def restored(
     model = kind(**parameters)._restore(values, arrays)
     model._columns = ColumnNames.of_values(values.get("columns", {}))
     model._n_unlabeled = values.get("n_unlabeled", 0)
-    checks.check_counts(model._n_unlabeled)
+    model_file.check_counts(model._n_unlabeled)
     return model

@@ -13,8 +13,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, NOWHERE
 from treecrf.trees.growing.window_tests import TestTable
 from treecrf.trees.scoring.scorer import LABEL, PackedTrees, Router, Scorer, Scoring
-from treecrf.utils.checks import require
 from treecrf.utils.exact import MAX_EXACT
+from treecrf.utils.model_file import require
 from treecrf.utils.threads import Threads
 
 TEST = ("column", "offset", "value")

@@ -34,7 +34,7 @@ from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import FitArguments, has_validation
 from treecrf.trees.forest import Forest, check_forest
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
@@ -343,8 +343,8 @@ class BoostedSequenceClassifier(SequenceLearner):
         self.classes_ = arrays["classes"]
         self._encoder = self._encoder_class.from_state(values["encoder"], arrays)
         self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
-        checks.check_counts(self.n_iter_, self._seed, order)
-        checks.check_classes(self.classes_)
+        model_file.check_counts(self.n_iter_, self._seed, order)
+        model_file.check_classes(self.classes_)
         replace(self._kind(), order=order).check_size(len(self.classes_), 1)
         check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
@@ -353,8 +353,8 @@ class BoostedSequenceClassifier(SequenceLearner):
         self.feature_importances_ = arrays["feature_importances"]
         self.evals_result_: dict[str, dict[str, np.ndarray]] = {}
         self.n_features_in_ = self._encoder.n_features
-        checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
-        checks.check_series(self.feature_importances_, self.n_features_in_)
+        model_file.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        model_file.check_series(self.feature_importances_, self.n_features_in_)
         vars(self).update(names_in(self._encoder.names))
         return self
 

@@ -20,7 +20,7 @@ from treecrf.learners.iterations import scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
 from treecrf.learners.training_data import Labeling
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -400,7 +400,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if self._trained_objective not in (*OBJECTIVES, CUSTOM):
             raise ValueError(f"unknown objective {self._trained_objective!r}")
         self.init_, of_init = None, model_file.Section(arrays, "init")
-        checks.require(("init" in values) == bool(of_init), "start")
+        model_file.require(("init" in values) == bool(of_init), "start")
         if of_init:
             self.init_ = restored_start(values["init"], of_init, arrays["classes"])
             # Files have no estimators among the parameters.

@@ -30,7 +30,7 @@ from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES
 from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions
 from treecrf.utils.validation import Interval, StrOptions, documented_as
 
@@ -251,9 +251,9 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         model = FLATTENABLE[values["model"]](**parameters)
         model._restore(values, arrays)
         pruned = Pruned(**values["pruned"])
-        checks.check_counts(pruned.n_weights, pruned.n_conjunctions)
+        model_file.check_counts(pruned.n_weights, pruned.n_conjunctions)
         changes = (pruned.score_change, pruned.log_probability_change)
-        checks.require(all(type(c) is float and 0 <= c < np.inf for c in changes), "bounds")
+        model_file.require(all(type(c) is float and 0 <= c < np.inf for c in changes), "bounds")
         # The conjunctions are derived from the trees.
         return self._adopt(model, model._forest, pruned)
 

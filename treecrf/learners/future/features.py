@@ -15,7 +15,7 @@ from treecrf.encoding.plan import CODES, MAX_CODES, Plan
 from treecrf.inputs.sequences import Sequences
 from treecrf.trees.conjunctions import leaf_values
 from treecrf.trees.forest import Forest, check_forest
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.exact import UNIT
 from treecrf.utils.threads import Threads
 
@@ -105,13 +105,15 @@ class BagFeature:
         """Restore an object from its `state`; ``encoder`` encodes the input alone."""
         effects, size = arrays[f"future.{k}.effects"], values["size"]
         if size is not None:
-            checks.check_counts(size)
-        checks.require(size is None or size > 0, "bags")
-        checks.require(values["direction"] in DIRECTIONS, "bags")
+            model_file.check_counts(size)
+        model_file.require(size is None or size > 0, "bags")
+        model_file.require(values["direction"] in DIRECTIONS, "bags")
         for number in (values["initial_score"], values["gain"]):
-            checks.require(isinstance(number, numbers.Real) and np.isfinite(number), "features")
-        checks.require(effects.shape == (2, n_labels) and effects.dtype == np.float64, "features")
-        checks.require(bool(np.isfinite(effects).all()), "features")
+            model_file.require(isinstance(number, numbers.Real) and np.isfinite(number), "features")
+        model_file.require(
+            effects.shape == (2, n_labels) and effects.dtype == np.float64, "features"
+        )
+        model_file.require(bool(np.isfinite(effects).all()), "features")
         packed = model_file.Section(arrays, f"future.{k}.trees")
         check_forest(packed, len(packed["starts"]) - 1, 1, 0, encoder)
         trees = Forest.unpack(1, 0, packed)
@@ -209,8 +211,8 @@ class FutureEncoder(Encoder):
         """Restore an object from its `state`; raises ValueError if the state is invalid."""
         base = Encoder.from_state(values, arrays)
         n_bins, n_labels = values["n_future_bins"], len(arrays["classes"])
-        checks.check_counts(n_bins)
-        checks.require(2 <= n_bins <= MAX_CODES, "bins")
+        model_file.check_counts(n_bins)
+        model_file.require(2 <= n_bins <= MAX_CODES, "bins")
         features = [
             BagFeature.from_state(k, plain, arrays, base, n_labels)
             for k, plain in enumerate(values["features"])

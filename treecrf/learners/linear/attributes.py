@@ -28,7 +28,7 @@ from treecrf.encoding.imputation import (
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, Vocabulary
-from treecrf.utils import checks
+from treecrf.utils import model_file
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import LocalPartitions
 
@@ -129,9 +129,9 @@ class Standardization:
 
     def check(self, n_columns: int) -> None:
         """Raise ValueError if this does not fit the columns."""
-        checks.require(self.shifts.shape == self.exponents.shape == (n_columns,), "scales")
-        checks.require(np.isfinite(self.shifts).all(), "scales")
-        checks.require((np.abs(self.exponents) <= 1100).all(), "scales")
+        model_file.require(self.shifts.shape == self.exponents.shape == (n_columns,), "scales")
+        model_file.require(np.isfinite(self.shifts).all(), "scales")
+        model_file.require((np.abs(self.exponents) <= 1100).all(), "scales")
 
 
 def _sums(table: np.ndarray, means: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -350,20 +350,20 @@ class WindowAttributes:
         restored.schema = InputSchema(
             values["form"], values["n_features"], names, kinds, categories
         )
-        checks.require(restored.missing in FILLED, "missing values")
-        checks.check_counts(restored.min_count)
+        model_file.require(restored.missing in FILLED, "missing values")
+        model_file.check_counts(restored.min_count)
         check_windows(window, max_window)
         restored.schema.check()
         symbols = categories[0] if restored.schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(Section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
-        checks.require(isinstance(standardize, bool), "scales")
-        checks.require(isinstance(is_standardized, bool), "scales")
+        model_file.require(isinstance(standardize, bool), "scales")
+        model_file.require(isinstance(is_standardized, bool), "scales")
         if is_standardized:
             restored.standardization = Standardization(**Section(arrays, "standardization"))
             restored.standardization.check(len(kinds))
         restored.kept = arrays["kept"]
-        checks.check_indices(restored.kept, restored.n_all, "attributes")
+        model_file.check_indices(restored.kept, restored.n_all, "attributes")
         return restored
 
 

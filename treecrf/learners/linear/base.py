@@ -38,7 +38,7 @@ from treecrf.learners.training_data import (
     TrainingInput,
     position_weights,
 )
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions
@@ -350,28 +350,28 @@ class LinearSequenceClassifier(SequenceLearner):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearSequenceClassifier:
         self._validate_params()
         self.classes_ = arrays["classes"]
-        checks.check_classes(self.classes_)
-        checks.check_counts(values["order"])
-        checks.require(values["order"] == self.order, "order")
+        model_file.check_classes(self.classes_)
+        model_file.check_counts(values["order"])
+        model_file.require(values["order"] == self.order, "order")
         source = values["attributes"]
-        checks.require(source["kind"] in SOURCES, "attributes")
+        model_file.require(source["kind"] in SOURCES, "attributes")
         self._attributes = SOURCES[source["kind"]].from_state(
             source, model_file.Section(arrays, "attributes")
         )
         attributes, n_labels = self._attributes, len(self.classes_)
         check_order(n_labels, self.order)
         transition_features, vector = values["transition_features"], arrays["weights"]
-        checks.require(isinstance(transition_features, bool), "weights")
+        model_file.require(isinstance(transition_features, bool), "weights")
         n_offsets = sum(attributes.window) + 1
         n_attributes = attributes.n_attributes + any(attributes.window)
         layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
-        checks.require(vector.shape == (layout.size,), "weights")
-        checks.require(vector.dtype == np.float64 and are_weights(vector), "weights")
+        model_file.require(vector.shape == (layout.size,), "weights")
+        model_file.require(vector.dtype == np.float64 and are_weights(vector), "weights")
         self._weights = layout.weights(vector)
         results = ChainMap(values["results"], model_file.Section(arrays, "results"))
         for name in self._results:
             value = results[name]
-            checks.check_result(value)
+            model_file.check_result(value)
             setattr(self, name, value)
         self.n_features_in_ = attributes.schema.n_features
         vars(self).update(names_in(attributes.schema.names))

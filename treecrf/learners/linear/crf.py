@@ -34,7 +34,7 @@ from treecrf.learners.linear.training import Run, TrainingData, observed_weights
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.predictor import best_codes
 from treecrf.learners.training_data import TrainingInput, hold_out
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.messages import warn
 from treecrf.utils.threads import Threads
@@ -284,8 +284,8 @@ class LinearCRF(LinearSequenceClassifier):
         if self.objective is None:
             self.objective = "log"
         super()._restore(values, arrays)
-        checks.check_counts(self.n_iter_)
-        checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        model_file.check_counts(self.n_iter_)
+        model_file.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         return self
 
     def _validation_score(self, data: TrainingData) -> Callable[[Weights], float]:
@@ -396,7 +396,7 @@ def restored_start(values: dict, arrays: dict[str, np.ndarray], classes: np.ndar
     """Restore a model from its `start_state`; ValueError if parts do not fit together."""
     linear = LinearCRF(**model_file.restored_parameters(values["parameters"]))
     linear._restore(values, ChainMap({"classes": classes}, arrays))
-    checks.require(not values["transition_features"], "start")
+    model_file.require(not values["transition_features"], "start")
     return linear
 
 

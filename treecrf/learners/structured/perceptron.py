@@ -16,7 +16,7 @@ from treecrf.learners.linear.training import Run, TrainingData, bursts
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured._perceptron import Updates
-from treecrf.utils import checks
+from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -174,10 +174,10 @@ class StructuredPerceptron(LinearSequenceClassifier):
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
         super()._restore(values, arrays)
-        checks.check_counts(self.n_iter_)
-        checks.check_series(self.train_accuracy_, self.n_iter_)
+        model_file.check_counts(self.n_iter_)
+        model_file.check_series(self.train_accuracy_, self.n_iter_)
         is_validated = len(self.validation_accuracy_) > 0
-        checks.check_series(self.validation_accuracy_, self.n_iter_ if is_validated else 0)
+        model_file.check_series(self.validation_accuracy_, self.n_iter_ if is_validated else 0)
         return self
 
 

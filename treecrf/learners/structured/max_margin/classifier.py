@@ -28,7 +28,7 @@ from treecrf.learners.structured.max_margin.kernels import (
     Support,
     gamma_of,
 )
-from treecrf.utils import checks, model_file
+from treecrf.utils import model_file
 from treecrf.utils.messages import warn
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -310,9 +310,9 @@ class StructuredSVM(LinearSequenceClassifier):
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredSVM:
         super()._restore(values, arrays)
-        checks.check_counts(self.n_iter_)
+        model_file.check_counts(self.n_iter_)
         for number in (self.objective_, self.dual_gap_):
-            checks.require(isinstance(number, float), "results")
+            model_file.require(isinstance(number, float), "results")
         support = model_file.Section(arrays, "support")
         self._support = None
         if support or "kernel" in values:

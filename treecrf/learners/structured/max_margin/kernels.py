@@ -12,7 +12,7 @@ from scipy import sparse
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.scores import AttributeMatrix
-from treecrf.utils import checks
+from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 
 KERNELS = ("linear", "poly", "rbf")
@@ -168,19 +168,19 @@ class Support:
     ) -> Support:
         """Restore an object from its `state`."""
         kernel = Kernel(*(values[name] for name in ("kind", "gamma", "degree", "coef0")))
-        checks.require(kernel.kind in KERNELS, "kernel")
+        model_file.require(kernel.kind in KERNELS, "kernel")
         for number in (kernel.gamma, kernel.degree, kernel.coef0):
-            checks.require(isinstance(number, int | float), "kernel")
-            checks.check_result(number)
+            model_file.require(isinstance(number, int | float), "kernel")
+            model_file.check_result(number)
         data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
         coefficients = arrays["coefficients"]
         for array in (data, coefficients):
-            checks.require(array.dtype == np.float64 and np.isfinite(array).all(), "support")
+            model_file.require(array.dtype == np.float64 and np.isfinite(array).all(), "support")
         n = len(coefficients)
-        checks.require(coefficients.shape == (n, n_labels), "support")
-        checks.require(data.shape == indices.shape, "support")
-        checks.check_indices(indices, n_columns, "support")
-        checks.check_indices(indptr, len(data) + 1, "support")
-        checks.require(len(indptr) == n + 1 and (np.diff(indptr) >= 0).all(), "support")
-        checks.require(indptr[0] == 0 and indptr[-1] == len(data), "support")
+        model_file.require(coefficients.shape == (n, n_labels), "support")
+        model_file.require(data.shape == indices.shape, "support")
+        model_file.check_indices(indices, n_columns, "support")
+        model_file.check_indices(indptr, len(data) + 1, "support")
+        model_file.require(len(indptr) == n + 1 and (np.diff(indptr) >= 0).all(), "support")
+        model_file.require(indptr[0] == 0 and indptr[-1] == len(data), "support")
         return cls(kernel, sparse.csr_array((data, indices, indptr), (n, n_columns)), coefficients)

@@ -21,7 +21,7 @@ from treecrf.learners.structured.sequence_boosting.rounds import (
     SequenceBound,
     UnionBound,
 )
-from treecrf.utils import checks
+from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -236,12 +236,12 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceBoostingClassifier:
         super()._restore(values, arrays)
         n = self.n_iter_
-        checks.check_counts(n)
-        checks.check_history(n, self.train_score_, self.validation_score_)
-        checks.check_series(self.features_, n, "i")
-        checks.check_indices(self.features_, self._weights.layout.size, "features")
+        model_file.check_counts(n)
+        model_file.check_history(n, self.train_score_, self.validation_score_)
+        model_file.check_series(self.features_, n, "i")
+        model_file.check_indices(self.features_, self._weights.layout.size, "features")
         for array, length in ((self.steps_, n), (self.bounds_, n), (self.loss_, n + 1)):
-            checks.check_series(array, length)
+            model_file.check_series(array, length)
         return self
 
     def _bound(self) -> type[Chooser]:
