@@ -22,7 +22,6 @@ from treecrf.learners.boosted.labeled import EncodedLabeled, TrainingParts, read
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train
-from treecrf.learners.boosted.tree_constraints import INTERACTIONS
 from treecrf.learners.iterations import (
     MAX_LEARNING_RATE,
     NEG_LOG_LOSS,
@@ -34,6 +33,7 @@ from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import FitArguments, has_validation
 from treecrf.trees.forest import Forest, check_forest
+from treecrf.trees.growing.growth import INTERACTIONS
 from treecrf.utils import model_file
 from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.threads import Threads

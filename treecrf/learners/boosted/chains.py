@@ -14,11 +14,11 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, previous_labels, require_memory
 from treecrf.chains.lattice import Lattice, PartsLattice, runs_of_tables
 from treecrf.chains.objectives import normalize
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.start import starting_parts, table_of_parts
-from treecrf.learners.boosted.transitions import factored_lattices
+from treecrf.learners.boosted.start import started, starting_parts, table_of_parts
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF
@@ -120,11 +120,15 @@ class FactoredChain(ForestChain):
         """Yield a lattice of the scores after each of these numbers of iterations."""
         check_order(self.forest.n_labels, self.order, self.alternative)
         require_memory(self.forest.n_labels, 0, sequences.n_positions)
-        start = starting_parts(self.start, sequences, threads)
-        encoded = self.encoder.encode(sequences, threads)
-        yield from factored_lattices(
-            self.forest, self.encoder, encoded, start, constraints, threads, ends
-        )
+        offsets, start = sequences.offsets, starting_parts(self.start, sequences, threads)
+        parts = ScoreParts(self.forest.n_labels, self.order, offsets, constraints)
+        parts, encoded = started(parts, *start), self.encoder.encode(sequences, threads)
+        for i, iterations in enumerate(pairwise([0, *ends])):
+            if i:
+                parts = parts.take(0, len(offsets) - 1)
+            state = self.forest.state_scores(self.encoder, encoded, threads, iterations)
+            parts.add(self.forest.sum_of_transitions(iterations), state)
+            yield PartsLattice(parts, offsets, self.order, threads)
 
 
 @dataclass(kw_only=True)

@@ -38,11 +38,10 @@ from treecrf.learners.boosted.labeled import EncodedLabeled, ListedPositions
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
 from treecrf.learners.boosted.start import started, table_of_parts
-from treecrf.learners.boosted.tree_constraints import read_constraints
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import MAX_DEPTH, Growth
+from treecrf.trees.growing.growth import MAX_DEPTH, Growth, read_constraints
 from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.threads import Threads
 

@@ -5,24 +5,14 @@ Each iteration adds a Newton step to them, which follows from the examples that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-
 import numpy as np
 
-from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import true_contexts
-from treecrf.chains.lattice import PartsLattice
 from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.chains.sampling import ExampleList
-from treecrf.chains.score_parts import ScoreParts
-from treecrf.encoding.encoded import EncodedSequences
-from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.start import started
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import LEAF_UNIT
-from treecrf.utils.threads import Threads
 
 # Maximum learning rate of constant transitions. Each of them changes the scores of most sequences
 # many times, and long steps overshoot.
@@ -98,23 +88,3 @@ class ContextWeights:
             weights = np.rint(weights / WEIGHT_UNIT) * WEIGHT_UNIT
         sums = np.bincount(self.groups, weights, np.prod(self.shape))
         return sums.astype(np.float64).reshape(self.shape)
-
-
-def factored_lattices(
-    forest: Forest,
-    encoder: Encoder,
-    encoded: EncodedSequences,
-    start: tuple[np.ndarray | None, np.ndarray | None],  # from `starting_parts`
-    constraints: Constraints,
-    threads: Threads,
-    ends: Iterable[int],
-) -> Iterator[PartsLattice]:
-    """Yield the lattice after each number of iterations, without tables of all contexts."""
-    offsets, order = encoded.offsets, forest.order
-    parts = started(ScoreParts(forest.n_labels, order, offsets, constraints), *start)
-    for i, iterations in enumerate(pairwise([0, *ends])):
-        if i:
-            parts = parts.take(0, len(offsets) - 1)
-        state = forest.state_scores(encoder, encoded, threads, iterations)
-        parts.add(forest.sum_of_transitions(iterations), state)
-        yield PartsLattice(parts, offsets, order, threads)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from treecrf.encoding.encoder import INPUT, Encoder
+from treecrf.encoding.names import feature_name
 from treecrf.trees.growing.window_tests import TestTable
 
 # Deeper than any tree.
@@ -59,3 +64,112 @@ class Growth:
     max_leaf_value: float = np.inf
     seed: int = 0
     constraints: TreeConstraints | None = None
+
+
+# The parameters ``monotonic_cst`` and ``interaction_cst``
+
+SIGNS = (-1, 0, 1)
+# Maximum number of features in a branch.
+INTERACTIONS = {"no_interactions": 1, "pairwise": 2}
+
+
+def read_constraints(
+    monotonic: Any, interactions: Any, encoder: Encoder, classes: np.ndarray
+) -> TreeConstraints:
+    """Read both parameters of an estimator, which may be None; errors name what is invalid."""
+    sources = [encoder.origin_of(j)[1] for j in range(len(encoder.columns))]  # features
+    groups, max_in_branch = None, 0
+    if isinstance(interactions, str):
+        max_in_branch = INTERACTIONS[interactions]
+    elif interactions is not None:
+        groups = _read_groups(interactions, encoder)
+    signs = None if monotonic is None else _read_signs(monotonic, encoder, classes)
+    return TreeConstraints(np.array(sources, dtype=np.int32), signs, groups, max_in_branch)
+
+
+def _read_signs(monotonic: Any, encoder: Encoder, classes: np.ndarray) -> np.ndarray:
+    """Return the sign of each label and column; int8 array (n_labels, n_columns)."""
+    signs = np.zeros((len(classes), len(encoder.columns)), dtype=np.int8)
+    if not isinstance(monotonic, dict):
+        of_features = np.asarray(monotonic)
+        if of_features.shape != (encoder.n_features,):
+            raise ValueError(
+                f"monotonic_cst has the shape {of_features.shape}; expected "
+                f"({encoder.n_features},), a sign for each feature"
+            )
+        monotonic = dict(enumerate(of_features.tolist()))
+    for feature, sign in monotonic.items():
+        j = _index_of(feature, encoder, "monotonic_cst")
+        signs[:, j] = _by_label(sign, feature, classes)
+        is_input = encoder.origin_of(j)[0] == INPUT
+        if signs[:, j].any() and is_input and encoder.columns.is_category[j]:
+            raise ValueError(
+                f"monotonic_cst: {feature_name(encoder, j)} is categorical; expected numbers or "
+                "booleans, whose values have an order"
+            )
+    return signs
+
+
+def _by_label(sign: Any, feature: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the sign of each label; int8 array (n_labels,)."""
+    signs = np.zeros(len(classes), dtype=np.int8)
+    if not isinstance(sign, dict):
+        _check_sign(sign, feature)
+        if sign and len(classes) != 2:
+            raise ValueError(
+                f"monotonic_cst, feature {feature!r}: sign {sign!r} with {len(classes)} labels; "
+                "expected a dict {label: sign}, except with two labels"
+            )
+        signs[:] = (-sign, sign) if sign else 0
+        return signs
+    indices = {label: k for k, label in enumerate(classes.tolist())}
+    for label, one in sign.items():
+        _check_sign(one, feature)
+        if not isinstance(label, Hashable) or label not in indices:
+            raise ValueError(
+                f"monotonic_cst, feature {feature!r}: the label {label!r} is not in y; expected "
+                f"labels of {classes.tolist()}"
+            )
+        signs[indices[label]] = one
+    return signs
+
+
+def _check_sign(sign: Any, feature: Any) -> None:
+    if not isinstance(sign, numbers.Real) or sign not in SIGNS:
+        raise ValueError(f"monotonic_cst, feature {feature!r}: {sign!r}; expected -1, 0 or 1")
+
+
+def _read_groups(interactions: Any, encoder: Encoder) -> np.ndarray:
+    """Return the sets of features that may interact; uint8 array (n_groups, n_features)."""
+    groups = []
+    for i, given in enumerate(interactions):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(
+                f"interaction_cst, item {i} is of type {type(given).__name__}; expected a list of "
+                "features"
+            )
+        group = np.zeros(encoder.n_features, dtype=np.uint8)
+        group[[_index_of(feature, encoder, "interaction_cst") for feature in given]] = 1
+        groups.append(group)
+    rest = np.ones(encoder.n_features, dtype=np.uint8)
+    for group in groups:
+        rest[group > 0] = 0
+    return np.array([*groups, rest])
+
+
+def _index_of(feature: Any, encoder: Encoder, parameter: str) -> int:
+    """Return the index of a feature, given by its name or its index."""
+    if isinstance(feature, str):
+        if encoder.names is None or feature not in encoder.names:
+            raise ValueError(f"{parameter}: the feature {feature!r} is not in X")
+        return encoder.names.index(feature)
+    if not isinstance(feature, numbers.Integral) or isinstance(feature, bool):
+        raise TypeError(
+            f"{parameter}: feature {feature!r} is of type {type(feature).__name__}; expected a "
+            "name or an index"
+        )
+    if not 0 <= feature < encoder.n_features:
+        raise ValueError(
+            f"{parameter}: feature {feature}; expected an index from 0 to {encoder.n_features - 1}"
+        )
+    return int(feature)

@@ -13,12 +13,12 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
 from treecrf.learners.structured.sequence_boosting.rounds import (
     Chooser,
     FeatureStep,
     Rounds,
     SequenceBound,
+    SequenceLosses,
     UnionBound,
 )
 from treecrf.utils import model_file
