@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import combinations
 from math import factorial
 
@@ -65,6 +66,7 @@ def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
     return offsets if order else np.arange(offsets[-1] + 1)
 
 
+@lru_cache(maxsize=2)
 def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the contexts of every depth, from ``order`` labels to none.
 

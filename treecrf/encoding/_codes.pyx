@@ -16,6 +16,12 @@ cdef enum:
     IN_BITS = 1
     IN_LISTS = 2
 
+    # Kinds of tests.
+    CODE_EQUAL = 0
+    CODE_ABOVE = 1
+    BIT = 2
+    LISTED = 3
+
 ctypedef fused Value:
     uint8_t  # booleans
     double
@@ -28,6 +34,39 @@ cdef struct Column:
     Py_ssize_t n_thresholds
     double threshold         # the only one; 0 for booleans
     uint8_t code_of_zero
+
+
+def look_up(columns, plan, const int32_t[::1] tested, const int32_t[::1] values):
+    """Return kinds, slots, lows and highs of tests; see `treecrf.encoding.plan.Plan.lookups`."""
+    cdef const int8_t[::1] storage = plan.storage
+    cdef const int32_t[::1] slots = plan.slots, first_codes = plan.first_codes, zeros = plan.zeros
+    cdef const uint8_t[::1] has_one_id = plan.has_one_id.view(np.uint8)
+    cdef const uint8_t[::1] is_number = columns.is_number.view(np.uint8)
+    cdef const uint8_t[::1] is_category = columns.is_category.view(np.uint8)
+    cdef const int64_t[::1] n_tests = columns.n_tests
+    cdef int32_t[:, ::1] found = np.zeros((4, tested.shape[0]), dtype=np.int32)
+    cdef Py_ssize_t i
+    cdef int32_t c, id_, low, high
+    for i in range(tested.shape[0]):
+        c = tested[i]
+        if c < 0:  # the code of boundaries is 0
+            continue
+        if storage[c] == IN_CODES:
+            found[0, i] = CODE_EQUAL if is_category[c] or first_codes[c] else CODE_ABOVE
+            found[1, i], found[2, i] = slots[c], first_codes[c] + values[i]
+        elif storage[c] == IN_BITS:
+            found[0, i], found[1, i], found[2, i] = BIT, slots[c] >> 3, slots[c] & 7
+        else:
+            id_ = low = slots[c] + values[i]
+            high = id_ + 1
+            if is_number[c] and not has_one_id[c]:
+                # Ids below the bin of 0 pass `x <= threshold`, the others fail it.
+                if values[i] < zeros[c]:
+                    low = slots[c]
+                else:
+                    low, high = id_ + 1, slots[c] + <int32_t> n_tests[c] + 1
+            found[0, i], found[2, i], found[3, i] = LISTED, low, high
+    return np.asarray(found)
 
 
 cdef class ColumnCodes:

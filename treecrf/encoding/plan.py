@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.encoding._codes import look_up
 from treecrf.encoding.columns import Columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.utils.model_file import check_counts, require
@@ -111,22 +112,8 @@ class Plan:
         ``tested`` holds the column of each test, or `BOUNDARY`; ``values`` the index of its
         category or threshold in this column.
         """
-        real, outside = np.maximum(tested, 0), tested == BOUNDARY
-        is_number, is_category = columns.is_number[real], columns.is_category[real]
-        storage = np.where(outside, CODES, self.storage[real])
-        slots, zeros = np.where(outside, 0, self.slots[real]), self.zeros[real]
-        above = ~is_category & ~outside & (self.first_codes[real] == 0)
-        codes = np.where(outside, 0, self.first_codes[real] + values)
-        # Numbers in lists: ids below the bin of 0 pass `x <= threshold`, the others fail it.
-        ids, below = self.slots[real] + values, values < zeros
-        ends = self.slots[real] + columns.n_tests[real] + 1
-        one_id = self.has_one_id[real] | ~is_number
-        lows = np.where(one_id, ids, np.where(below, self.slots[real], ids + 1))
-        highs = np.where(one_id | below, ids + 1, ends)
-        kinds = np.choose(storage, [np.where(above, CODE_ABOVE, CODE_EQUAL), BIT, LISTED, LISTED])
-        lows = np.choose(storage, [codes, slots & 7, lows, lows])
-        slots = np.choose(storage, [slots, slots >> 3, 0, 0])
-        return tuple(a.astype(np.int32) for a in (kinds, slots, lows, highs))
+        tested, values = (np.ascontiguousarray(a, dtype=np.int32) for a in (tested, values))
+        return tuple(look_up(columns, self, tested, values))
 
     # Saved models
 

@@ -102,9 +102,8 @@ class Forest:
     def append(self, grown: dict[str, np.ndarray], meanings: np.ndarray) -> None:
         """Add the tree of the next class, as `TreeGrower.grow` returns it."""
         tree = dict(grown)
-        for prefix in ("", "surrogate_"):
-            of_tests = meanings[:, tree.pop(f"{prefix}test")]
-            tree |= {prefix + name: field for name, field in zip(TEST, of_tests, strict=True)}
+        for name, parts in (("test", TEST), ("surrogate_test", SURROGATE_FIELDS[:3])):
+            tree.update(zip(parts, meanings[:, tree.pop(name)], strict=True))
         self.trees.append(tree)
 
     def pack(self) -> dict[str, np.ndarray]:

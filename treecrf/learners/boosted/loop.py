@@ -197,7 +197,8 @@ class Booster:
 
     def _round(self, values: np.ndarray) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
-        for of_class in values:
+        bound = 2.0 * values[0].size * max(values.max(), -values.min())
+        for of_class in values if unit_of(bound, self._sum_bits) > UNIT else []:
             unit = unit_for(of_class, bits=self._sum_bits)
             if unit > UNIT:  # they are multiples of it
                 round_to(of_class, unit)

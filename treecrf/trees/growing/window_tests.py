@@ -207,7 +207,8 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         list_bins.append(n_bins)
         n_bins += n_ids
 
-    tests = np.hstack([np.insert(part, 2, offset, axis=0) for offset, part, _ in parts])
+    of_parts = [np.full(part.shape[1], offset) for offset, part, _ in parts]
+    tests = np.insert(np.hstack([part for _, part, _ in parts]), 2, np.hstack(of_parts), axis=0)
     run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack([runs for *_, runs in parts]))
     firsts = np.concatenate(feature_starts)
     return TestTable(

@@ -10,13 +10,59 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._tests cimport BIT, LISTED, bytes_equal, lower_bound, test_bytes
+from treecrf.trees.growing._tests cimport (
+    BIT, CODE_EQUAL, LISTED, bytes_equal, lower_bound, test_bytes,
+)
 
 cdef enum:
+    # Of a test: offset, kind, slot, low, high and column.
+    N_PARTS = 6
     # Words of a column in `mark_missing`.
     MARKING_WORDS = 16
     # Bytes of a line of the cache.
     LINE = 64
+
+
+def find_distinct(const int32_t[:, ::1] tests, const int64_t[::1] order,
+                  const int32_t[::1] missing, Py_ssize_t n_nodes):
+    """Find the distinct ones of the tests of nodes and, after them, of surrogates.
+
+    A test is an offset, kind, slot, low, high and column, by which ``order`` sorts, and ``missing``
+    the code or id of its missing values, or -1. Returns the arrays of `DistinctTests`, the index of
+    each test, and the number of tests of nodes.
+    """
+    cdef Py_ssize_t i, j, t, n = order.shape[0], n_found = 0, n_missing = 0, n_plain = 0
+    cdef Py_ssize_t before = -1  # the latest test that has a missing-value test
+    cdef int32_t plain = 0, other, k = -1
+    cdef int32_t[:, ::1] found = np.full((6, 2 * n), -1, dtype=np.int32)
+    cdef int32_t[::1] indices = np.zeros(n, dtype=np.int32)
+    cdef uint8_t[::1] is_new = np.zeros(n, dtype=np.uint8)
+    for i in range(n):
+        for j in range(N_PARTS):
+            is_new[i] |= i == 0 or tests[j, order[i]] != tests[j, order[i - 1]]
+        n_found += is_new[i]
+        n_plain += is_new[i] and order[i] < n_nodes
+    other = <int32_t> n_plain
+    for i in range(n):
+        t = order[i]
+        if is_new[i]:
+            if t < n_nodes:
+                k, plain = plain, plain + 1
+            else:
+                k, other = other, other + 1
+            for j in range(N_PARTS - 1):
+                found[j, k] = tests[j, t]
+            if missing[t] >= 0:
+                # Tests of the same column and offset are adjacent.
+                if before < 0 or tests[0, t] != tests[0, before] or tests[5, t] != tests[5, before]:
+                    j, before, n_missing = n_found + n_missing, t, n_missing + 1
+                    found[0, j] = tests[0, t]
+                    found[1, j] = LISTED if tests[1, t] >= BIT else CODE_EQUAL
+                    found[2, j] = 0 if tests[1, t] >= BIT else tests[2, t]
+                    found[3, j], found[4, j] = missing[t], missing[t] + 1
+                found[5, k] = <int32_t> (n_found + n_missing - 1)
+        indices[t] = k
+    return np.asarray(found)[:, :n_found + n_missing], np.asarray(indices), n_plain
 
 
 cdef class Positions:
@@ -37,11 +83,15 @@ cdef class Answers:
     def __init__(self, tests, bint reads_lists=True):
         self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
         self.lows, self.highs, self.missing = tests.lows, tests.highs, tests.missing
+        cdef Py_ssize_t k
         # Marks of the tests that read the same bytes as the tests before them.
-        storage = np.where(tests.kinds == LISTED, LISTED, tests.kinds == BIT)
-        reads = np.stack([storage, tests.offsets, tests.slots])
-        is_same = (np.diff(reads, prepend=-1) == 0).all(axis=0) & (storage != LISTED)
-        self.same_bytes = is_same.astype(np.uint8)
+        cdef uint8_t[::1] same_bytes = np.zeros(len(tests), dtype=np.uint8)
+        for k in range(1, same_bytes.shape[0]):
+            same_bytes[k] = (self.kinds[k] != LISTED and self.kinds[k - 1] != LISTED
+                             and (self.kinds[k] == BIT) == (self.kinds[k - 1] == BIT)
+                             and self.offsets[k] == self.offsets[k - 1]
+                             and self.slots[k] == self.slots[k - 1])
+        self.same_bytes = same_bytes
         self.n_plain = tests.n_plain
         self.by_id = tests.by_id if reads_lists else np.empty((0, 0), dtype=np.int32)
         self.left = tests.window[0]

@@ -93,7 +93,7 @@ cdef class PartsEvaluator(Evaluator):
                     else:
                         node = self.false_child[start + node]
                 self.defaults[tree, e] = <int32_t> (self.values[start + node] * UNITS)
-            n_passed[:] = 0
+            memset(&n_passed[0], 0, n_contexts * sizeof(int32_t))
             for node in range(start, self.starts[tree + 1]):
                 if self.true_child[node] < 0 or self.test[node] < self.n_columns:
                     continue
@@ -101,8 +101,11 @@ cdef class PartsEvaluator(Evaluator):
                 for e in range(n_contexts):
                     n_passed[e] += self._passes(self.test[node], e)
             if has_tests:
-                self.main_contexts[tree] = np.argmin(n_passed)
                 self.tests_labels = True
+                self.main_contexts[tree] = 0
+                for e in range(n_contexts):
+                    if n_passed[e] < n_passed[self.main_contexts[tree]]:
+                        self.main_contexts[tree] = <int32_t> e
 
     cdef bint _passes(self, int32_t test, Py_ssize_t e) noexcept nogil:
         """Return whether an extended context passes a test of a label; False for window tests."""

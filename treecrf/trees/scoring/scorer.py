@@ -34,9 +34,9 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED
+from treecrf.encoding.plan import LISTED
 from treecrf.trees.growing.window_tests import missing_values
-from treecrf.trees.scoring._answers import mark_missing
+from treecrf.trees.scoring._answers import find_distinct, mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator, can_run, has_permutes
 from treecrf.trees.scoring._quick_scorer import MAX_LEAVES, QuickScorer
@@ -70,8 +70,8 @@ class DistinctTests:
     adjacent.
     """
 
-    kinds: np.ndarray  # int32, like the next four; see `treecrf.encoding.plan.Plan.lookups`
-    offsets: np.ndarray
+    offsets: np.ndarray  # int32, like the next four
+    kinds: np.ndarray  # see `treecrf.encoding.plan.Plan.lookups`
     slots: np.ndarray
     lows: np.ndarray
     highs: np.ndarray
@@ -101,43 +101,14 @@ def find_distinct_tests(
 
     ``nodes`` and ``surrogates`` hold columns, offsets and values of window tests, int64 (3, n).
     """
-    tests = np.hstack([nodes, surrogates])
-    keys = _keys(tests[0], tests[1], encoder) * (1 << 32) + tests[2]
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    columns, offsets, values = tests[:, first]
-    is_plain = first < nodes.shape[1]
-    kinds, slots, lows, highs = encoder.plan.lookups(encoder.columns, columns, values)
-    order = np.lexsort((lows, slots, kinds, offsets, ~is_plain))
-    indices = np.empty(len(order), dtype=np.int32)
-    indices[order] = np.arange(len(order))
-    lookups = np.stack([kinds, offsets, slots, lows, highs])[:, order]
-    # Missing-value tests follow the others.
-    columns, offsets, plan = columns[order], offsets[order], encoder.plan
-    missing, can_miss = np.full(len(order), -1), missing_values(plan, columns) >= 0
-    _, first, of_test = np.unique(
-        _keys(columns, offsets, encoder)[can_miss], return_index=True, return_inverse=True
-    )
-    missing[can_miss] = len(order) + of_test
-    columns, offsets = columns[can_miss][first], offsets[can_miss][first]
-    values, in_codes = missing_values(plan, columns), plan.storage[columns] == CODES
-    kinds = np.where(in_codes, CODE_EQUAL, LISTED)
-    slots = np.where(in_codes, plan.slots[columns], 0)
-    of_missing = np.stack([kinds, offsets, slots, values, values + 1])
-    lookups = np.ascontiguousarray(np.hstack([lookups, of_missing]), dtype=np.int32)
-    distinct = DistinctTests(
-        *lookups,
-        missing=np.append(missing, np.full(of_missing.shape[1], -1)).astype(np.int32),
-        n_plain=int(is_plain.sum()),
-        window=encoder.window,
-        n_ids=plan.n_all_ids,
-    )
-    return distinct, indices[which[: nodes.shape[1]]], indices[which[nodes.shape[1] :]]
-
-
-def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndarray:
-    """Return one number for each column and offset."""
-    left, right = encoder.window
-    return (columns + 1) * (left + right + 1) + offsets + left
+    columns, offsets, values = np.hstack([nodes, surrogates])
+    plan, n_nodes = encoder.plan, nodes.shape[1]
+    kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
+    parts = np.stack([offsets, kinds, slots, lows, highs, columns]).astype(np.int32)
+    order, missing = np.lexsort(parts[::-1]), missing_values(plan, columns)
+    found, indices, n_plain = find_distinct(parts, order, missing, n_nodes)
+    tests = DistinctTests(*found, n_plain=n_plain, window=encoder.window, n_ids=plan.n_all_ids)
+    return tests, indices[:n_nodes], indices[n_nodes:]
 
 
 @dataclass(frozen=True)
@@ -158,7 +129,7 @@ class PackedTrees:
         on_window = (nodes["true_child"] >= 0) & ~on_label
         names = ("column", "offset", "value")
         of_windows, of_surrogates = (
-            np.stack([nodes[prefix + name] for name in names]).astype(np.int64)
+            np.stack([nodes[prefix + name] for name in names])
             for prefix in ("", "surrogate_")
         )
         tests, window_tests, surrogates = find_distinct_tests(
