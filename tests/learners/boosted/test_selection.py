@@ -110,6 +110,13 @@ def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
         assert len(part.held_out.codes) == pytest.approx(n_held_out / 10, abs=10)
 
 
+def test_little_data_are_held_out_once():
+    parts = folds(prepared(auto(), *sensors(n=30)))
+    assert [len(contents(part.held_out)) for part in parts] == [10]
+    parts = folds(prepared(auto(), *sensors(n=29)))
+    assert [len(contents(part.held_out)) for part in parts] == [6, 6]
+
+
 def test_few_sequences_are_held_out_twice(monkeypatch):
     monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
     assert [len(folds(prepared(auto(), *sensors(n)))) for n in (49, 50)] == [2, 1]
@@ -288,12 +295,18 @@ def test_scores_may_rise_further_unless_training_is_over():
     assert over.possible(stopping) == 0.9
 
 
+def starting_from(*starts):
+    """Choose among these starts only."""
+    spec_of = TreeCRF._spec
+    return mock.patch.object(TreeCRF, "_spec", lambda crf: replace(spec_of(crf), starts=[*starts]))
+
+
 @pytest.mark.parametrize("make", [sensors, products])
 def test_the_best_start_is_that_of_separate_runs(make):
     X, y = make()
     one_by_one = []
     for init in WHOLE, PART:
-        with mock.patch.object(TreeCRF, "_starts", lambda _, init=init: [init]):
+        with starting_from(init):
             one_by_one.append(auto(max_iter=28).fit(X, y))
     whole, part = one_by_one
     compared = whole.validation_score_[: selection.WHOLE_ITERATIONS + 1]
@@ -382,15 +395,15 @@ def iterations_of_runs(monkeypatch):
 
 def test_all_of_a_linear_model_is_compared_after_few_iterations(monkeypatch):
     numbers = iterations_of_runs(monkeypatch)
-    crf = auto(max_iter=60).fit(*products())
+    crf = auto(max_iter=60).fit(*products(n=28))
     assert numbers[:2] == [selection.WHOLE_ITERATIONS] * 2
     assert numbers[2] == numbers[3] >= crf.n_iter_
 
 
 def test_starts_that_cannot_win_are_given_up(monkeypatch):
     numbers = iterations_of_runs(monkeypatch)
-    monkeypatch.setattr(TreeCRF, "_starts", lambda _: [WHOLE, OwnStart(1.0, 0.01)])
-    auto(learning_rate=0.01, max_iter=100).fit(*sensors())
+    with starting_from(WHOLE, OwnStart(1.0, 0.01)):
+        auto(learning_rate=0.01, max_iter=100).fit(*sensors())
     assert numbers[0] == numbers[1] > selection.WHOLE_ITERATIONS
     assert numbers[2:] == [selection.COMPARED_ITERATIONS] * 2
 

@@ -158,10 +158,11 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether to stop when the score of the validation sequences has not improved by ``tol`` for
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        and then all sequences are used for training. A fold holds out a fifth of the positions, but
-        at most 3,000, or a twentieth if that is more. There are two folds if one holds out fewer
-        than 600 positions or 10 sequences. Above 100,000 positions, this is done on a sample of the
-        sequences. Sequences that are too long for a fold are cut into blocks for it. All iterations
+        and then all sequences are used for training. It holds out a fifth of the positions: of
+        fewer than 3,000 up to a third, but at most 600; of many at most 3,000, or a twentieth if
+        that is more. Where this would be fewer than 10 sequences, there are two folds of a fifth
+        each. Above 100,000 positions, this is done on a sample of the sequences. Sequences that are
+        too long for a fold are cut into blocks for it. All iterations
         are run with fewer than 200 training positions, and in a warm start.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in

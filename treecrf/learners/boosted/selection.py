@@ -26,9 +26,9 @@ from treecrf.utils.threads import Threads
 N_FOLDS = 5
 HELD_OUT_POSITIONS = 3_000
 HELD_OUT_FRACTION = 1 / 20
-# A second fold is used if the first one holds out fewer positions or sequences than these. More
-# folds, or more positions, were hardly better on held-out data.
-ENOUGH_POSITIONS, ENOUGH_SEQUENCES = 600, 10
+# One fold is enough if it holds out so many positions, or a third of all, and so many sequences.
+# More folds, or more positions, were hardly better on held-out data.
+ENOUGH_POSITIONS, ENOUGH_PARTS, ENOUGH_SEQUENCES = 600, 3, 10
 # With fewer training positions, the scores of held-out sequences are mostly noise.
 MIN_POSITIONS = 200
 # With more training positions, a sample of the sequences is enough to choose by.
@@ -289,19 +289,21 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
     The folds depend on the content of the sequences, not on their order. Their list is empty if
     there is too little data. Sequences that make up a large part of it are cut into blocks.
     """
-    training = data.training
-    n_positions = len(training.codes)
+    n_positions = len(data.training.codes)
     if n_positions < MIN_POSITIONS:
         return []
-    n_held_out = n_held_out_of(n_positions)
-    n_parts = round(n_positions / n_held_out)
-    training = in_blocks(training, n_positions, n_parts, rules)
-    ranks = np.argsort(np.argsort(training.hashes(data.seed)))
+    of_two = n_held_out_of(n_positions)
+    of_one = max(of_two, min(ENOUGH_POSITIONS, n_positions // ENOUGH_PARTS))
+    for n_folds, n_held_out in enumerate((of_one, of_two), start=1):
+        n_parts = round(n_positions / n_held_out)
+        training = in_blocks(data.training, n_positions, n_parts, rules)
+        ranks = np.argsort(np.argsort(training.hashes(data.seed)))
+        if n_folds == 2 or len(ranks) >= ENOUGH_SEQUENCES * n_parts:
+            break
     if len(ranks) < 2:
         return []
-    is_one_enough = n_held_out >= ENOUGH_POSITIONS and len(ranks) >= ENOUGH_SEQUENCES * n_parts
     parts = []
-    for fold in range(1 if is_one_enough else 2):
+    for fold in range(n_folds):
         kept, held_out = training.parted(ranks % n_parts == fold)
         if kept.sequences.of_symbols and not len(kept.sequences.symbols()):
             return []

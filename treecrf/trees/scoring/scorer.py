@@ -129,8 +129,7 @@ class PackedTrees:
         on_window = (nodes["true_child"] >= 0) & ~on_label
         names = ("column", "offset", "value")
         of_windows, of_surrogates = (
-            np.stack([nodes[prefix + name] for name in names])
-            for prefix in ("", "surrogate_")
+            np.stack([nodes[prefix + name] for name in names]) for prefix in ("", "surrogate_")
         )
         tests, window_tests, surrogates = find_distinct_tests(
             of_windows[:, on_window], of_surrogates, encoder
