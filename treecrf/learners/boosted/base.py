@@ -104,7 +104,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        spec, allocate = self._spec(), None
+        spec = self._spec()
         partitions, validation = arguments.partitions, arguments.validation
         if partitions is None:
             data = TrainingParts.of(self._prepare(arguments))
@@ -112,8 +112,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             if isinstance(validation, RawData):
                 validation = LocalPartitions([validation]) if has_validation(validation) else None
             data = read_partitions(self, partitions, validation, arguments.allowed)
-            allocate = partitions.scratch and partitions.scratch.allocate
-        trained = train(spec, data, arguments.callbacks, self._copy_of, allocate)
+        trained = train(spec, data, arguments.callbacks, self._copy_of)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
 
     # Settings

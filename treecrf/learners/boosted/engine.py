@@ -79,7 +79,6 @@ def make_engine(
     data: TrainingParts,
     start: LinearCRF | None,  # that was chosen; it is not used if training continues
     threads: Threads,
-    allocate: Allocate | None = None,  # makes the arrays of shards in this process
 ) -> Engine:
     """Return the engine that trains from a start on the data, which it may release."""
     training, earlier = data.training, data.earlier
@@ -91,7 +90,7 @@ def make_engine(
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
         encoder.fit_parts(sequences, training.described, data.seed)
         forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
-    return engine_of(spec, data, encoder, forest, start, spec.max_iter, threads, allocate)
+    return engine_of(spec, data, encoder, forest, start, spec.max_iter, threads)
 
 
 def engine_of(
@@ -102,7 +101,6 @@ def engine_of(
     start: LinearCRF | None,
     max_iter: int,
     threads: Threads,
-    allocate: Allocate | None = None,
 ) -> Engine:
     """Encode the data, and return the engine that trains on them."""
     growth = spec.growth(encoder, data.classes, data.seed)
@@ -135,7 +133,8 @@ def engine_of(
         training, held_out = map(total, zip(*encoded.map(totals_of), strict=True))
         setup = replace(setup, training=training, held_out=held_out)
         data.release()
-        booster = SampledBooster(forest, shards_of(encoded, setup, allocate), setup, max_iter)
+        shards = shards_of(encoded, setup, data.scratch and data.scratch.allocate)
+        booster = SampledBooster(forest, shards, setup, max_iter)
         if setup.held_out is not None:
             validation = scored_on_shards(booster)
     return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))

@@ -54,6 +54,7 @@ from treecrf.utils.partitions import (
     PerPartition,
     identity,
 )
+from treecrf.utils.scratch import Scratch
 
 # Descriptions
 
@@ -257,6 +258,7 @@ class TrainingParts:
     evaluated: tuple[LabeledSequences | None, ...] = ()
     in_memory: bool = False  # whether all of them are in this process, in one partition
     n_unlabeled: int = 0  # training positions without a label
+    scratch: Scratch | None = None  # holds the arrays of shards in this process
 
     @classmethod
     def of(cls, data: TrainingInput) -> TrainingParts:
@@ -320,7 +322,10 @@ def read_partitions(
         held_out = training.take(marks)
         # Categories that only occur in held-out sequences are unseen in training.
         training = training.take([~of_part for of_part in marks]).with_used_categories()
-    return TrainingParts(classes, training, held_out, seed, earlier, n_unlabeled=n_unlabeled)
+    scratch = getattr(raws, "scratch", None)
+    return TrainingParts(
+        classes, training, held_out, seed, earlier, n_unlabeled=n_unlabeled, scratch=scratch
+    )
 
 
 def _are_weighted(parts: list[PartDescription | None]) -> bool:

@@ -27,7 +27,6 @@ from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, Iterat
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.messages import Progress, warn
 from treecrf.utils.partitions import LocalPartitions, identity
-from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Background, Threads, check_memory
 
 
@@ -36,7 +35,6 @@ def train(
     data: TrainingParts,
     callbacks: Callbacks = NO_CALLBACKS,  # called in this process
     model: Callable[[Trained], Any] | None = None,  # makes the estimators that callbacks receive
-    allocate: Allocate | None = None,  # makes the arrays of shards in this process
 ) -> Trained:
     """Train on data that have been read; with early stopping, return the best iteration.
 
@@ -54,8 +52,8 @@ def train(
     if n_threads > 1 and is_plain and is_compared(spec, data):
         with Background(choices(spec, data)) as later:
             halved = replace(spec, n_jobs=n_threads // 2)
-            return _trained(halved, data, Target(next(later), later), allocate)
-    return _trained(spec, data, Target(choose(spec, data)), allocate, callbacks, model)
+            return _trained(halved, data, Target(next(later), later))
+    return _trained(spec, data, Target(choose(spec, data)), callbacks, model)
 
 
 class Target:
@@ -78,7 +76,6 @@ def _trained(
     spec: BoostingSpec,
     data: TrainingParts,
     target: Target,
-    allocate: Allocate | None,
     callbacks: Callbacks = NO_CALLBACKS,
     model: Callable[[Trained], Any] | None = None,
 ) -> Trained:
@@ -92,7 +89,7 @@ def _trained(
                 linear = fit_linear(spec, data, choice.init)
             start = None if data.earlier else start_of(spec, data, choice.init, linear)
             read = data.shared() if choice.is_guess else data
-            engine = make_engine(spec, read, start, threads, allocate)
+            engine = make_engine(spec, read, start, threads)
             trained = _boosted(engine, data, target, callbacks, model)
             if target.choice.init is choice.init:
                 break
