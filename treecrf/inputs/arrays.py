@@ -359,11 +359,14 @@ def _check(matrix: Any) -> None:
 
 
 def read_plain(items: list, schema: InputSchema | None, categorical: Any) -> Sequences | None:
-    """Convert strings, or lists of strings, that need no further checks; None for other items."""
+    """Convert strings, lists of strings, or arrays of int64, if they need no further checks."""
     kinds = set(map(type, items))
-    if not kinds <= {str, list, tuple} or not items or not all(items):
+    if kinds == {np.ndarray}:
+        dtype = np.dtype(np.int64)
+        is_plain = all(item.ndim == 1 and item.dtype == dtype and len(item) for item in items)
+    elif not kinds <= {str, list, tuple} or not items or not all(items):
         return None
-    if kinds == {str}:
+    elif kinds == {str}:
         dtype, is_plain = np.dtype("U1"), "\0" not in "".join(items)
     else:
         dtype, is_plain = np.dtype("U"), str not in kinds and are_plain(items)
