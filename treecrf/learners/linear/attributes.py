@@ -167,7 +167,6 @@ def _joined(pieces: Iterator[sparse.csr_array], most: int) -> sparse.csr_array:
         data.append(piece.data)
         counts.append(np.diff(piece.indptr))
     starts = offsets_of(np.concatenate(counts))
-    # SciPy uses one dtype for both, the wider one.
     starts = starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
     parts = np.concatenate(data), indices[:n_entries], starts
     return sparse.csr_array(parts, shape=(len(starts) - 1, piece.shape[1]))

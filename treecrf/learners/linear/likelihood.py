@@ -18,8 +18,7 @@ class StateLikelihood:
         self.data = data
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
         # The rows of each part are an array.
-        firsts, ends = np.transpose(data.table.parts)
-        first_rows = data.table.first_rows
+        first_rows, (firsts, ends) = data.table.first_rows, np.transpose(data.table.parts)
         first_rows = first_rows - np.repeat(first_rows[firsts], ends - firsts)
         self._chains = StateChains(data.offsets, first_rows, data.codes, *data.masks)
 

@@ -197,14 +197,13 @@ class LinearScores:
         n, (_, indices, _) = self.threads.n_threads, table.by_row
         sample = np.sort(indices[:: 1 + len(indices) // N_SAMPLES])
         cuts = [int(sample[len(sample) * i // n]) for i in range(1, n)] if len(sample) else []
-        chosen = list(pairwise([0, *cuts, table.n_attributes]))
         firsts = [int(table.first_rows[first]) for first, _ in table.parts]
         at_once = PARTS_PER_THREAD * n if n > 1 else 1
         for k in range(0, len(firsts), at_once):
             some = range(len(firsts))[k : k + at_once]
             found = self.threads.map(lambda k: (firsts[k], derivatives(k, transitions[k])), some)
             add = partial(_linear.add_gradient, table.by_row, table.window, found, out.attributes)
-            self.threads.map(add, chosen)
+            self.threads.map(add, pairwise([0, *cuts, table.n_attributes]))
         out.transitions[:] = transitions.sum(axis=0)
         return out
 
