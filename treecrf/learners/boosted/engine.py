@@ -90,7 +90,7 @@ def make_engine(
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
         encoder.fit_parts(sequences, training.described, data.seed)
         forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
-    return engine_of(spec, data, encoder, forest, start, spec.max_iter, threads)
+    return engine_of(spec, data, encoder, forest, start, threads)
 
 
 def engine_of(
@@ -99,7 +99,6 @@ def engine_of(
     encoder: Encoder,
     forest: Forest,  # trees to start from; new trees are appended
     start: LinearCRF | None,
-    max_iter: int,
     threads: Threads,
 ) -> Engine:
     """Encode the data, and return the engine that trains on them."""
@@ -134,7 +133,7 @@ def engine_of(
         setup = replace(setup, training=training, held_out=held_out)
         data.release()
         shards = shards_of(encoded, setup, data.scratch and data.scratch.allocate)
-        booster = SampledBooster(forest, shards, setup, max_iter)
+        booster = SampledBooster(forest, shards, setup)
         if setup.held_out is not None:
             validation = scored_on_shards(booster)
     return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))

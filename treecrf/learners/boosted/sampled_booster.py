@@ -30,8 +30,6 @@ from treecrf.learners.boosted.shard import (
 from treecrf.learners.iterations import (
     MEANS,
     OBJECTIVES,
-    LabelScore,
-    Scored,
     TrueLabels,
     metric_of,
     no_known_labels,
@@ -90,7 +88,6 @@ class SampledBooster:
         forest: Forest,  # trees to start from; new trees are appended
         shards: Any,  # LocalShards or DaskShards
         setup: ShardSettings,
-        max_iter: int,  # no trees grow after it
     ):
         self.forest = forest
         self.shards = shards
@@ -98,7 +95,6 @@ class SampledBooster:
         # Of each iteration with a subsample: the largest hash of a sequence in it, and its weight.
         self._last_chosen: dict[int, int] = {}
         self._chosen_weights: dict[int, float] = {}
-        self.max_iter = max_iter
         self._learning_rate = setup.growth.learning_rate
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
@@ -131,7 +127,8 @@ class SampledBooster:
     def validate(self) -> IterationResult:
         """Return a result that has the value of the validation data."""
         request = None
-        if self._looks_ahead and self.forest.n_iter < self.max_iter and self._next is None:
+        is_last = self.forest.n_iter >= self.setup.spec.max_iter
+        if self._looks_ahead and not is_last and self._next is None:
             request = self._request()
         grown = self._run(request, wants_validation=True)
         if request is not None:
@@ -215,44 +212,46 @@ class SampledBooster:
 class ShardsValidation:
     """Validation data of all parts, scored in the exchanges of a booster."""
 
-    def __init__(self, booster: SampledBooster):
+    def __init__(self, booster: SampledBooster, metric: Callable[[IterationResult], float] | None):
         self.booster = booster
-        self.latest: IterationResult | None = None
+        self.metric = metric  # None: the objective
+        self.latest = np.nan  # latest value of the objective
 
     def value(self, forest: Forest) -> float:
-        """Compute the value of the objective under the booster's forest."""
-        self.latest = self.booster.validate()
-        return self.latest.validation
-
-    def predictions(self, forest: Forest) -> np.ndarray:
-        """Return the latest predictions for all positions, in the order of the parts."""
-        of_parts = self.latest.predictions
-        return np.concatenate([of_parts[number] for number in sorted(of_parts)])
+        """Compute the score under the booster's forest."""
+        result = self.booster.validate()
+        self.latest = result.validation
+        return self.latest if self.metric is None else self.metric(result)
 
 
-def scored_on_shards(booster: SampledBooster) -> Scored:
+def scored_on_shards(booster: SampledBooster) -> ShardsValidation:
     """Return validation data that are scored by the parameter ``scoring``."""
-    setup, validation = booster.setup, ShardsValidation(booster)
-    spec = setup.spec
-    if spec.scoring in OBJECTIVES:
-        return validation
-    if spec.scoring in MEANS:
-        return LabelScore(validation, _mean_score, lambda _: validation.latest.score)
-    answers = booster.query_shards(_true_labels)
-    by_number = {number: part for answer in answers for number, part in answer.items()}
-    true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
-    metric = metric_of(spec.scoring, true, setup.classes, spec.kind.is_backward)
-    return LabelScore(validation, metric, validation.predictions)
+    setup, scoring = booster.setup, booster.setup.spec.scoring
+    if scoring in OBJECTIVES:
+        return ShardsValidation(booster, None)
+    if scoring in MEANS:
+        return ShardsValidation(booster, _mean_score)
+    true = TrueLabels.joined(_in_order(booster.query_shards(_true_labels)))
+    metric = metric_of(scoring, true, setup.classes, setup.spec.kind.is_backward)
+    return ShardsValidation(
+        booster, lambda result: metric(np.concatenate(_in_order([result.predictions])))
+    )
+
+
+def _in_order(of_shards: list[dict[int, Any]]) -> list:
+    """Return what shards have for each part, in the order of the parts."""
+    by_number = {number: part for of_shard in of_shards for number, part in of_shard.items()}
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
     return {number: true_labels(data) for number, data in shard.held_out.items()}
 
 
-def _mean_score(score: float) -> float:
-    if np.isnan(score):
+def _mean_score(result: IterationResult) -> float:
+    if np.isnan(result.score):
         raise no_known_labels()
-    return score
+    return result.score
 
 
 # Subsamples

@@ -98,8 +98,8 @@ class AlternatingTraining:
 
     def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Scored | None]:
         """Prepare a phase of boosting: the booster and the validation data."""
-        parts, max_iter = TrainingParts.of(self.data), self.spec.max_iter
-        engine = engine_of(self.spec, parts, encoder, forest, None, max_iter, self.threads)
+        parts = TrainingParts.of(self.data)
+        engine = engine_of(self.spec, parts, encoder, forest, None, self.threads)
         return engine.booster, engine.evaluations.validation
 
     def _criterion(self, state: State) -> float:
