@@ -235,8 +235,8 @@ def read(y, **long):
 
 
 def assert_same_labels(one, other):
-    classes = find_classes(other)
-    np.testing.assert_array_equal(find_classes(one), classes)
+    classes = find_classes(other.present())
+    np.testing.assert_array_equal(find_classes(one.present()), classes)
     assert_equal_arrays(one.encoded(classes), other.encoded(classes))
     np.testing.assert_array_equal(one.known, other.known)
 
@@ -273,9 +273,9 @@ def test_unknown_labels_of_pandas():
 def test_codes_and_candidates():
     y = [["x", None, {"z", "x"}], None, ["y", frozenset("y")]]
     labels = as_labels(y, np.array([0, 3, 4, 6]), Segmentation())
-    assert find_classes(labels).tolist() == ["x", "y", "z"]
+    assert find_classes(labels.present()).tolist() == ["x", "y", "z"]
     assert labels.known.tolist() == [True, False, False, False, True, True]
-    codes, candidates = labels.encoded(find_classes(labels))
+    codes, candidates = labels.encoded(find_classes(labels.present()))
     assert codes[labels.known].tolist() == [0, 1, 1]
     expected = [[1, 0, 0], [1, 1, 1], [1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 1, 0]]
     np.testing.assert_array_equal(candidates, np.array(expected, dtype=bool))
@@ -292,7 +292,7 @@ def test_sets_of_one_label_are_known():
 
 
 def test_minus_one_is_a_label():
-    assert find_classes(read([[-1, 0, 1]])).tolist() == [-1, 0, 1]
+    assert find_classes(read([[-1, 0, 1]]).present()).tolist() == [-1, 0, 1]
 
 
 def test_unknown_labels_of_a_long_table():

@@ -305,24 +305,17 @@ def grow(given: list, step: IterationRequest, n_jobs: int | None, of_hosts: dict
     """
     growing, *drawn = given
     stale = StaleShards((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Stale))
-    return stale or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))
+    own = n_threads = _n_threads(n_jobs)
+    if n_jobs is None:
+        # The other workers on this host wait for the trees.
+        of_host = of_hosts.get(get_address_host(get_worker().address), own)
+        n_threads = max(own, min(of_host, Threads(-1).n_threads))
+    return stale or growing.grow(drawn, step, n_threads)
 
 
 def _n_threads(n_jobs: int | None) -> int:
     """Return the number of threads on this worker; by default, all that Dask gives it."""
     return get_worker().state.nthreads if n_jobs is None else Threads(n_jobs).n_threads
-
-
-def _n_threads_to_grow(n_jobs: int | None, of_hosts: dict[str, int]) -> int:
-    """Return the number of threads for the trees; by default, of all workers on the host.
-
-    The other workers wait for the trees.
-    """
-    own = _n_threads(n_jobs)
-    if n_jobs is not None:
-        return own
-    n_threads = of_hosts.get(get_address_host(get_worker().address), own)
-    return max(own, min(n_threads, Threads(-1).n_threads))
 
 
 def _by_host(n_threads: dict[str, int]) -> Counter[str]:

@@ -132,7 +132,18 @@ class ColumnReader:
             kind = BOOLEAN if kinds == {BOOLEAN} else NUMBER
             arrays = [np.full(len(a), np.nan) if k is None else a for k, _, a in self.parts]
             return ColumnValues(kind, _joined(arrays))
-        codes = _joined([self._codes(*part) for part in self.parts])
+        codes = []
+        for kind, start, part in self.parts:
+            if kind not in (BOOLEAN, NUMBER):
+                codes.append(part)
+                continue
+            # What was read as numbers must be all missing.
+            present = ~np.isnan(part) if part.dtype.kind == "f" else np.ones(len(part), bool)
+            if present.any():
+                t = int(np.argmax(present))
+                self._refuse_mixture(self.seen[True], (start + t, part[t]))
+            codes.append(np.zeros(len(part), dtype=np.int32))
+        codes = _joined(codes)
         if self.known is not None:
             return ColumnValues(CATEGORY, codes, self.known)
         values = self.encoder.values
@@ -145,16 +156,6 @@ class ColumnReader:
         values, ranks = self.encoder.ranks()
         values = np.array(values, dtype=np.str_ if are_strings else np.int64)
         return ColumnValues(CATEGORY, ranks[codes], values)
-
-    def _codes(self, kind: int | None, start: int, part: np.ndarray) -> np.ndarray:
-        """Return the codes of a part; if it was read as numbers, all values must be missing."""
-        if kind not in (BOOLEAN, NUMBER):
-            return part
-        present = ~np.isnan(part) if part.dtype.kind == "f" else np.ones(len(part), bool)
-        if present.any():
-            t = int(np.argmax(present))
-            self._refuse_mixture(self.seen[True], (start + t, part[t]))
-        return np.zeros(len(part), dtype=np.int32)
 
     def _add(self, kind: int | None, array: np.ndarray) -> None:
         """Add a part; numbers must be finite, and 0 or 1 if the column is boolean."""

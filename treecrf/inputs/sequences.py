@@ -249,7 +249,10 @@ class Sequences:
         tables = {}
         for j, values in self.categories.items():
             if values is not categories[j] and not np.array_equal(values, categories[j]):
-                tables[j] = _new_codes(categories[j], values)
+                # 0, followed by the rank of each value among the known ones, from 1.
+                tables[j], known = np.zeros(len(values) + 1), categories[j]
+                if known.dtype.kind == values.dtype.kind:
+                    tables[j][1:] = Vocabulary(known).column(values)[:, 0]
         if not tables:
             return self
         return ConvertedSequences(
@@ -331,13 +334,6 @@ class Vocabulary:
         return np.where(codes < len(self.symbols), codes + 1.0, 0.0)[:, np.newaxis]
 
 
-def _new_codes(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return 0, followed by the rank of each value among the known ones, from 1; 0 if unknown."""
-    if known.dtype.kind != values.dtype.kind:
-        return np.zeros(len(values) + 1)
-    return np.append(0.0, Vocabulary(known).column(values))
-
-
 def _column(table: Any, j: int) -> np.ndarray:
     """Return a view of a column of an array, or of its stored values in a CSC matrix."""
     if sparse.issparse(table):
@@ -405,7 +401,14 @@ class LongSequences(Sequences):
         starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
-            return _row_range(self.table, int(starts[0]), int(ends[-1]))
+            # Adjacent rows of an array or a CSR matrix are views.
+            table, first, last = self.table, int(starts[0]), int(ends[-1])
+            if not sparse.issparse(table):
+                return table[first:last]
+            entries = slice(table.indptr[first], table.indptr[last])
+            indptr = table.indptr[first : last + 1] - table.indptr[first]
+            parts = table.data[entries], table.indices[entries], indptr
+            return sparse.csr_array(parts, shape=(last - first, table.shape[1]))
         positions = positions_in_sequences(offsets_of(lengths))
         if self.backward:
             return self.table[np.repeat(ends - 1, lengths) - positions]
@@ -416,16 +419,6 @@ class LongSequences(Sequences):
 
     def _reversed(self) -> dict[str, Any]:
         return {"backward": not self.backward}
-
-
-def _row_range(table: Any, first: int, last: int) -> Any:
-    """Return consecutive rows of a table; rows of an array or a CSR matrix are views."""
-    if not sparse.issparse(table):
-        return table[first:last]
-    entries = slice(table.indptr[first], table.indptr[last])
-    indptr = table.indptr[first : last + 1] - table.indptr[first]
-    parts = table.data[entries], table.indices[entries], indptr
-    return sparse.csr_array(parts, shape=(last - first, table.shape[1]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -256,16 +256,13 @@ def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
     share = float(tree["share"][i])
     if encoder.missing == "weighting":
         return f"missing: {share:.0%}", f"missing: {1 - share:.0%}"
-    surrogates = ", then ".join(_surrogates(grown, tree, i))
+    # The surrogate tests in the form in which they pass.
+    first, n = int(tree["n_surrogates"][:i].sum()), int(tree["n_surrogates"][i])
+    tests = [[int(tree[f"surrogate_{name}"][s]) for name in TEST] for s in range(first, first + n)]
+    negations = ["not " * bool(is_reversed) for is_reversed in tree["reversed"][first : first + n]]
+    names = [grown.name_of_test(*test) for test in tests]
+    surrogates = ", then ".join(map("".join, zip(negations, names, strict=True)))
     default = "else here" if surrogates else "here"
     if share < 0.5:
         return f"missing: as {surrogates}" if surrogates else "", f"missing: {default}"
     return f"missing: as {surrogates}, {default}" if surrogates else f"missing: {default}", ""
-
-
-def _surrogates(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:
-    """Describe the surrogate tests in the form in which they pass."""
-    first = int(tree["n_surrogates"][:i].sum())
-    for s in range(first, first + int(tree["n_surrogates"][i])):
-        test = [int(tree[f"surrogate_{name}"][s]) for name in TEST]
-        yield "not " * bool(tree["reversed"][s]) + grown.name_of_test(*test)
