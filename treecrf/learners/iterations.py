@@ -105,13 +105,6 @@ class History:
         }
         return History(self.train[kept], self.validation[kept], evals=evals)
 
-    def evals_result(self) -> dict[str, dict[str, np.ndarray]]:
-        """Return the fitted attribute ``evals_result_``."""
-        return {
-            name: {metric: np.array(scores) for metric, scores in of_set.items()}
-            for name, of_set in self.evals.items()
-        }
-
     def continued_by(self, later: History) -> History:
         """Join two histories; the first entry of the later one replaces the last of this one."""
         return History(self.train[:-1] + later.train, self.validation[:-1] + later.validation)

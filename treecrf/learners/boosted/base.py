@@ -27,6 +27,7 @@ from treecrf.learners.iterations import (
     NEG_LOG_LOSS,
     OBJECTIVES,
     SCORINGS,
+    Stopping,
     scoring_of,
 )
 from treecrf.learners.learner import SequenceLearner, names_in
@@ -130,6 +131,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
             "scoring": scoring,
+            "stopping": Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None,
             "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),
         }
         return BoostingSpec(
@@ -173,7 +175,10 @@ class BoostedSequenceClassifier(SequenceLearner):
             "n_features_in_": encoder.n_features,
             "n_iter_": forest.n_iter,
             "feature_importances_": feature_importances(forest, encoder),
-            "evals_result_": history.evals_result(),
+            "evals_result_": {
+                name: {metric: np.array(scores) for metric, scores in of_set.items()}
+                for name, of_set in history.evals.items()
+            },
             "_seed": trained.seed,
         }
         fitted |= names_in(encoder.names) | history.scores()

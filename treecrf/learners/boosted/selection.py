@@ -191,7 +191,8 @@ class Race:
         self.threads = threads
         self.inner = inner  # threads of each run
         # The optimum is flat, and means of folds are smooth.
-        self.stopping = replace(spec.stopping(), n_iter_no_change=-(-spec.n_iter_no_change // 2))
+        n_no_change = -(-spec.stopping.n_iter_no_change // 2)
+        self.stopping = replace(spec.stopping, n_iter_no_change=n_no_change)
 
     def begin(self) -> list[Candidate]:
         """Return a candidate for each start."""

@@ -354,16 +354,11 @@ class BoostingSpec:
     monotonic_cst: Any
     interaction_cst: Any
     early_stopping: bool | str
-    n_iter_no_change: int
-    tol: float
+    stopping: Stopping | None  # rule of early stopping, if it is enabled
     warm_start: bool
     class_weight: dict | str | None
     n_jobs: int | None
     verbose: int
-
-    def stopping(self) -> Stopping | None:
-        """Return the rule of early stopping, if it is enabled."""
-        return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
 
     def growth(self, encoder: Encoder, classes: np.ndarray, seed: int) -> Growth:
         """Return the settings of the growth of trees."""

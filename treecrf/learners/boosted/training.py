@@ -93,7 +93,7 @@ def _trained(
             trained = _boosted(engine, data, target, callbacks, model)
             if target.choice.init is choice.init:
                 break
-    trained = trained.kept(spec.stopping())
+    trained = trained.kept(spec.stopping)
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
     return trained
@@ -146,7 +146,7 @@ def _boosted(
 
         if callbacks.callbacks:
             callbacks.start(info(forest.n_iter))
-        history = boost(booster, target.is_beyond, validation, spec.stopping(), report, history)
+        history = boost(booster, target.is_beyond, validation, spec.stopping, report, history)
     is_last = len(history.train) > spec.max_iter
     if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
         warn(

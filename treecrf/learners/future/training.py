@@ -56,7 +56,7 @@ class AlternatingTraining:
     settings: SearchSettings
 
     def __post_init__(self) -> None:
-        self.stopping, self.sizes = self.spec.stopping(), self.settings.sizes
+        self.stopping, self.sizes = self.spec.stopping, self.settings.sizes
 
     def run(self) -> State:
         """Train until another feature no longer helps."""
