@@ -173,7 +173,7 @@ class ChainObjective(ABC):
         self.constraints = data.constraints
         self.candidates = data.candidates
         self.chains = chains_of(data.offsets, data.order)
-        self.mean = WeightedMean(data.weights, self._items(data.offsets))
+        self.mean = WeightedMean(data.weights, self.chains)
         self.threads = threads
         self.parts = threads.parts(self.chains)
         self.bound_share = bound_share
@@ -181,10 +181,6 @@ class ChainObjective(ABC):
         self._shape = (data.n_labels, len(data.codes), data.n_labels**data.order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
-
-    def _items(self, offsets: np.ndarray) -> np.ndarray:
-        """Return the offsets of the sequences or positions whose values are averaged."""
-        return self.chains
 
     def constrain(self, scores: np.ndarray) -> None:
         """Set the scores of forbidden labels to minus infinity, in place."""
@@ -300,15 +296,13 @@ class ExponentialLoss(LogLikelihood):
     In tree fitting, a position counts as many examples as the weight of its sequence.
     """
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+    def __init__(self, data: ChainLabels, *arguments: Any, **options: Any):
+        super().__init__(data, *arguments, **options)
+        self.mean = WeightedMean(data.weights, data.offsets)
         self.counts = np.ones(len(self.codes))
         self._weights = np.ones(len(self.offsets) - 1)
 
     sums = ChainObjective.sums
-
-    def _items(self, offsets: np.ndarray) -> np.ndarray:
-        return offsets
 
     def _value(self) -> float:
         logs = self.likelihoods
@@ -336,8 +330,10 @@ class HammingLogLikelihood(ChainObjective):
 
     exponential = False
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+    def __init__(self, data: ChainLabels, *arguments: Any, **options: Any):
+        super().__init__(data, *arguments, **options)
+        self._positions = np.arange(len(self.codes) + 1)  # each is an item of the mean
+        self.mean = WeightedMean(data.weights, self._positions)
         self.counts = np.ones(len(self.codes))
         self.log_q = np.zeros(len(self.codes))
         self._sizes = np.zeros(len(self.codes))
@@ -357,9 +353,6 @@ class HammingLogLikelihood(ChainObjective):
         if self.candidates is None or allowed is None:
             return self.candidates
         return self.candidates | (self.candidates | ~allowed).all(axis=1, keepdims=True)
-
-    def _items(self, offsets: np.ndarray) -> np.ndarray:
-        return np.arange(offsets[-1] + 1)
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
@@ -398,11 +391,11 @@ class HammingExponentialLoss(HammingLogLikelihood):
             lengths = np.diff(self.chains)
             means = np.add.reduceat(weights, self.chains[:-1]) / lengths
             weights = np.repeat(means, lengths)
-            self.mean = WeightedMean(weights, self._items(self.offsets))
+            self.mean = WeightedMean(weights, self._positions)
         if self.candidates is not None:  # the terms of unknown labels are constant
             known = ~self._possible().all(axis=1)
             weights = known * (1.0 if weights is None else weights)
-            self.mean = WeightedMean(weights, self._items(self.offsets))
+            self.mean = WeightedMean(weights, self._positions)
 
     def _value(self) -> float:
         return minus_log_mean_inverse(self.log_q, self._weights, self.mean)
