@@ -197,7 +197,7 @@ def test_values_out_of_range_are_scored_by_sets(monkeypatch, factor):
     expected = trained.walked(["abcd" * 9]) * factor
     for tree in trained.forest.trees:
         tree["leaf"] = tree["leaf"] * factor
-    trained.forest._scorers.clear()
+    trained.forest = trained.forest.copy()
     assert not trained.forest.scorer(trained.encoder, 0, 30, False).has_program
     np.testing.assert_array_equal(trained.scores(["abcd" * 9]), expected)
 

@@ -42,6 +42,9 @@ class Forest:
     scores of labels after labels instead, which are the same at all positions.
     """
 
+    # The trees that were packed last: encoder, first and last iteration, packed trees.
+    _latest: tuple | None = None
+
     def __init__(self, n_labels: int, order: int, has_transitions: bool = False):
         self.n_labels = n_labels
         self.order = order
@@ -52,7 +55,7 @@ class Forest:
         self._lock = Lock()
 
     def __getstate__(self) -> dict:
-        dropped = {"transitions": None, "_scorers": {}, "_lock": None}
+        dropped = {"transitions": None, "_scorers": {}, "_latest": None, "_lock": None}
         return {**vars(self), "trees": self.pack(), **dropped}
 
     def __setstate__(self, state: dict) -> None:
@@ -235,9 +238,13 @@ class Forest:
             return self._scorers[key]
 
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
-        """Return the trees of some iterations as the kernels read them; see `PackedTrees.of`."""
-        nodes = self.some(first * self.n_labels, last * self.n_labels).pack()
-        return PackedTrees.of(nodes, encoder, self.n_labels)
+        """Return the trees of some iterations as the kernels read them; the latest are cached."""
+        latest = self._latest or (None, 0, 0, None)
+        if latest[0] is not encoder or latest[1:3] != (first, last):
+            nodes = self.some(first * self.n_labels, last * self.n_labels).pack()
+            latest = encoder, first, last, PackedTrees.of(nodes, encoder, self.n_labels)
+            self._latest = latest
+        return latest[3]
 
 
 def check_forest(

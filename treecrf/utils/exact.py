@@ -113,20 +113,20 @@ class ExactSum:
     @classmethod
     def of(cls, values: np.ndarray) -> ExactSum:
         """Sum a float64 array."""
-        total = cls()
+        total, other = 0, 0.0
         for block in _blocks(values):
             if not np.abs(block).max() <= MAX_EXACT:
                 is_large = ~(np.abs(block) <= MAX_EXACT)
                 large = block[is_large].tolist()
                 # They are multiples of the unit unless they are infinite.
                 finite = [value.as_integer_ratio() for value in large if math.isfinite(value)]
-                units = sum((n << SUM_BITS) // d for n, d in finite)
-                total += cls(units, sum(value for value in large if not math.isfinite(value)))
+                total += sum((n << SUM_BITS) // d for n, d in finite)
+                other += sum(value for value in large if not math.isfinite(value))
                 block = block[~is_large]
             # 64 bits hold the sums of a block of values up to 2**29.
             high, low = integer_parts(block * 2.0**-12)
-            total += cls((int(high.sum()) << LOW_BITS) + int(low.sum()))
-        return total
+            total += (int(high.sum()) << LOW_BITS) + int(low.sum())
+        return cls(total, other)
 
     @classmethod
     def of_integer(cls, value: int) -> ExactSum:

@@ -327,10 +327,11 @@ class LinearCRF(LinearSequenceClassifier):
 
 
 def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> LinearCRF:
-    """Return a copy that is fitted to data which another estimator has read."""
-    copied = clone(linear)
-    copied._is_start = linear._is_start
-    copied._validate_params()
+    """Fit a start, or a copy of another model, to data which another estimator has read."""
+    copied, own_n_jobs = linear, linear.n_jobs
+    if not linear._is_start:  # a model of the user
+        copied = clone(linear)
+        copied._validate_params()
     training, held_out, seed = data.training, None, data.seed
     if linear.random_state is not None:
         seed = int(check_random_state(linear.random_state).randint(np.iinfo(np.int32).max))
@@ -347,9 +348,9 @@ def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> Lin
         training = training.take(np.argsort(training.hashes(0)))
     if linear.early_stopping:
         training, held_out = hold_out(training, linear.validation_fraction, seed)
-    copied.n_jobs = n_jobs if linear.n_jobs is None else linear.n_jobs
+    copied.n_jobs = n_jobs if own_n_jobs is None else own_n_jobs
     fitted = copied._trained(TrainingInput(classes, training, held_out, seed, {}))
-    copied.n_jobs = linear.n_jobs
+    copied.n_jobs = own_n_jobs
     vars(copied).update(fitted)
     return copied
 

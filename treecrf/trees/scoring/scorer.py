@@ -87,8 +87,9 @@ class DistinctTests:
     @cached_property
     def by_id(self) -> np.ndarray:
         """The test for one listed id, by offset and id; -1 where there is none."""
-        n_ids = self.n_ids if (self.kinds == LISTED).any() else 0
-        table = np.full((sum(self.window) + 1, n_ids), -1, dtype=np.int32)
+        if LISTED not in self.kinds:
+            return np.empty((0, 0), dtype=np.int32)
+        table = np.full((sum(self.window) + 1, self.n_ids), -1, dtype=np.int32)
         of_one_id = np.flatnonzero((self.kinds == LISTED) & (self.highs == self.lows + 1))
         table[self.offsets[of_one_id] + self.window[0], self.lows[of_one_id]] = of_one_id
         return table
@@ -99,12 +100,12 @@ def find_distinct_tests(
 ) -> tuple[DistinctTests, np.ndarray, np.ndarray]:
     """Find the distinct tests of some nodes and surrogates, and the index of each of these.
 
-    ``nodes`` and ``surrogates`` hold columns, offsets and values of window tests, int64 (3, n).
+    ``nodes`` and ``surrogates`` hold columns, offsets and values of window tests, (3, n).
     """
-    columns, offsets, values = np.hstack([nodes, surrogates])
+    columns, offsets, values = np.hstack([nodes, surrogates]).astype(np.int32)
     plan, n_nodes = encoder.plan, nodes.shape[1]
     kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
-    parts = np.stack([offsets, kinds, slots, lows, highs, columns]).astype(np.int32)
+    parts = np.stack([offsets, kinds, slots, lows, highs, columns])
     order, missing = np.lexsort(parts[::-1]), missing_values(plan, columns)
     found, indices, n_plain = find_distinct(parts, order, missing, n_nodes)
     tests = DistinctTests(*found, n_plain=n_plain, window=encoder.window, n_ids=plan.n_all_ids)
