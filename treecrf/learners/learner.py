@@ -20,7 +20,7 @@ from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.sequences import InputSchema
-from treecrf.inputs.tables import are_tables, in_memory
+from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
 from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import Callbacks
@@ -258,14 +258,16 @@ class SequenceLearner(SequenceClassifier):
         sets = () if eval_set is None else read_eval_set(eval_set, names)
         eval_sets = tuple(in_memory(raw, categorical) for raw in sets)
         warn_without_effect(self, self._needed, X_val is not None or bool(eval_sets))
-        arguments = FitArguments(
-            raw, validation, allowed, eval_sets, Callbacks(callbacks), partitions
-        )
+        calls, columns = Callbacks(callbacks), raw.columns
         if partitions is not None and (eval_sets or not self._takes_parts):
-            arguments = arguments.in_memory()
-        if isinstance(arguments.validation, RawData):
-            check_init_scores(arguments.raw, arguments.validation, bool(eval_sets))
-        fitted = self._train(arguments) | {"_columns": raw.columns}
+            raw = partitions.reduce(joined_pieces) if are_tables(raw) else raw
+            if not isinstance(validation, RawData):
+                validation = validation.reduce(joined_pieces)
+            partitions = None
+        if isinstance(validation, RawData):
+            check_init_scores(raw, validation, bool(eval_sets))
+        arguments = FitArguments(raw, validation, allowed, eval_sets, calls, partitions)
+        fitted = self._train(arguments) | {"_columns": columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self

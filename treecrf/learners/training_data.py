@@ -21,7 +21,6 @@ from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.parts import named
 from treecrf.inputs.sequences import InputSchema, Sequences, cut, join_sequences
-from treecrf.inputs.tables import are_tables, joined_pieces
 from treecrf.learners.iterations import Callbacks
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
@@ -427,15 +426,6 @@ class FitArguments:
     callbacks: Callbacks
     # The training data, and the validation data unless they are in memory, in parts of `RawData`.
     partitions: Partitions | None = None
-
-    def in_memory(self) -> FitArguments:
-        """Return the same arguments with all data in memory."""
-        raw, validation = self.raw, self.validation
-        if are_tables(raw):
-            raw = self.partitions.reduce(joined_pieces)
-        if not isinstance(validation, RawData):
-            validation = validation.reduce(joined_pieces)
-        return replace(self, raw=raw, validation=validation, partitions=None)
 
 
 def check_init_scores(raw: RawData, validation: RawData, has_eval_sets: bool) -> None:
