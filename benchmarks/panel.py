@@ -148,16 +148,23 @@ def _chain(rng: np.random.RandomState, matrix: np.ndarray, length: int) -> np.nd
 
 
 def gaussian(
-    n_labels: int, length: int, p_stay: float, n_sensors: int, distance: float, missing: float = 0.0
+    n_labels: int,
+    length: int,
+    p_stay: float,
+    n_sensors: int,
+    distance: float,
+    missing: float = 0.0,
+    n_useless: int = 0,
 ) -> Callable[[np.random.RandomState, int], Sequences]:
-    """Sensors with Gaussian noise of unit variance around a mean for each label."""
+    """Sensors with Gaussian noise of unit variance around a mean for each label, or around 0."""
 
     def make(rng: np.random.RandomState, n: int) -> Sequences:
         means = distance * rng.normal(size=(n_labels, n_sensors))
+        means = np.pad(means, [(0, 0), (0, n_useless)])
         matrix = rng.dirichlet(np.ones(n_labels), size=n_labels) * (1 - p_stay)
         matrix += p_stay * np.eye(n_labels)
         y = [_chain(rng, matrix, length) for _ in range(n)]
-        X = [means[labels] + rng.normal(size=(length, n_sensors)) for labels in y]
+        X = [means[labels] + rng.normal(size=(length, means.shape[1])) for labels in y]
         for table in X:
             table[rng.rand(*table.shape) < missing] = np.nan
         return X, y
@@ -221,6 +228,8 @@ TASKS = {
     "sensors, missing values": Task(1, 3, simulated(gaussian(4, 60, 0.8, 4, 0.9, 0.4), 40, 50)),
     "sensors, long": Task(1, 2, simulated(gaussian(3, 3000, 0.95, 3, 0.5), 3, 3)),
     "sensors, few examples": Task(0, 3, simulated(gaussian(20, 10, 0.2, 8, 1.0), 60, 100)),
+    "sensors, most useless":
+        Task(1, 3, simulated(gaussian(3, 40, 0.8, 2, 1.0, n_useless=100), 60, 60)),
     "products of sensors": Task(1, 3, simulated(products, 60, 60)),
     "handwriting": Task(0, 1, simulated(handwriting, 300, 200)),
     "ring": Task(1, 2, simulated(ring, 300, 300)),

@@ -99,6 +99,22 @@ def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkey
     assert small().fit(X, y).init_.l2_regularization == pytest.approx(2 * PART.penalty)
 
 
+@pytest.mark.parametrize(("are_numbers", "factor"), [(True, 120 * 3 / 16), (False, 1)])
+def test_the_penalty_grows_with_the_numbers_in_a_window(are_numbers, factor):
+    """Numbers that mean nothing get small weights; indicators have the penalty of few numbers."""
+    rng = np.random.default_rng(0)
+    y = [np.cumsum(rng.random(40) < 0.15) % 3 for _ in range(10)]
+    noise = rng.normal(size=(10, 40, 119))
+    noise = noise if are_numbers else (noise > 0).astype(float)
+    X = [np.column_stack([s + rng.normal(size=40), of_s]) for s, of_s in zip(y, noise, strict=True)]
+    start = small(window=1, max_iter=1).fit(X, y).init_
+    expected = LinearCRF(window=1, l2_regularization=factor).fit(X, y)
+    found = start.state_weights_ / PART.share
+    assert (
+        np.abs(found - expected.state_weights_).max() < 0.1 * np.abs(expected.state_weights_).max()
+    )
+
+
 def test_the_start_is_near_the_optimum_where_labels_persist():
     """Characters and whether they are in quotes: L-BFGS needs many iterations."""
     rng = np.random.default_rng(0)

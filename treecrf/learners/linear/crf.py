@@ -51,6 +51,10 @@ from treecrf.utils.typing import (
 )
 from treecrf.utils.validation import Interval, StrOptions, documented_as
 
+# The penalty of a start of trees grows with the numbers in a window beyond this many: many small
+# weights of numbers that mean nothing add up to large scores, which trees are slow to correct.
+NUMBERS_OF_PENALTY = 16
+
 
 @documented_as(SequenceLearner)
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -248,8 +252,11 @@ class LinearCRF(LinearSequenceClassifier):
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
         free = slice(None) if self.all_possible_states else observed_weights(data, start)
-        scale = scale_of(data, self.l2_regularization)[free]
-        loss = Loss(self._likelihood(data), self.l2_regularization, free, scale)
+        penalty = self.l2_regularization
+        if self._is_start:
+            penalty *= max(1, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
+        scale = scale_of(data, penalty)[free]
+        loss = Loss(self._likelihood(data), penalty, free, scale)
         weights, results, has_ended = descend(
             loss, start, self.l1_regularization, self.tol, validation, run
         )

@@ -77,6 +77,13 @@ class AttributeMatrix:
         _, indices, values = self.by_row
         return np.ones(len(indices)) if values is None else values
 
+    @property
+    def numbers_in_window(self) -> float:
+        """Mean number of values in a window other than 0 and 1."""
+        values = self.by_row[2]
+        n_numbers = 0 if values is None else np.count_nonzero(values != 1)
+        return n_numbers * self.n_offsets / self.n_positions
+
     @cached_property
     def by_attribute(self) -> SparseArrays:
         """The entries of each attribute, with ascending rows."""
