@@ -7,6 +7,9 @@ and of every third training sequence, which is held out.
 ``subsets``: the time relative to all features and sequences. The features are numbers, sparse
 booleans, the words of CoNLL-2000, and letters of proteins. For numbers and booleans, tables of
 nothing but a tenth or a hundredth of the columns are a yardstick.
+
+``windows``: whole fits to 160,000 positions of 20 numbers, with windows of 2 + 1 + 2 positions, and
+of LightGBM to shifted columns, which are made before.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
+import lightgbm
 import numpy as np
-from measure import Spread, markdown
+from measure import Spread, markdown, seconds
 from papers_data import NAMES, load
 from scipy import sparse
 from settings import papers_model
 
-from treecrf import TreeCRF
+from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.datasets import fetch_conll2000
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.sampled_booster import SampledBooster
@@ -45,6 +49,7 @@ HEADERS = {
     "samples": ("data, steps", "sampling", *(f"ms, iterations {a + 1}-{b}" for a, b in SPANS),
                 *(f"ratio to None, {a + 1}-{b}" for a, b in SPANS), "training", "held-out"),
     "subsets": ("data", "subset", "ms an iteration", "ratio to all"),
+    "windows": ("data", "learner", "iterations", "CPU s", "ratio to LightGBM"),
 }  # fmt: skip
 
 
@@ -54,11 +59,10 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=(*NAMES, *DRAWN, "text"))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--steps", nargs="+", choices=tuple(STEPS), default=tuple(STEPS))
-    parser.add_argument("--iterations", type=int, default=10, help="with subsets")
+    parser.add_argument("--iterations", type=int, default=10, help="with subsets and windows")
     parser.add_argument("--sentences", type=int, default=1000, help="of the text")
     arguments = parser.parse_args()
-    rows_of = {"samples": rows_of_samples, "subsets": rows_of_subsets}[arguments.table]
-    by_default = (*NAMES, "numbers", "text") if arguments.table == "samples" else SUBSET_DATA
+    rows_of, by_default = TABLES[arguments.table]
     for name in arguments.data or by_default:
         rows = list(rows_of(name, arguments))
         print(markdown(HEADERS[arguments.table], rows), flush=True)
@@ -104,6 +108,29 @@ def rows_of_subsets(name: str, arguments: argparse.Namespace) -> Iterator[list[s
     spreads = [Spread(times) for times in zip(*rounds, strict=True)]
     for subset, times in zip(runs, spreads, strict=True):
         yield [name, subset, times.show(1e3, 1), times.over(spreads[0]).show()]
+
+
+def rows_of_windows(name: str, arguments: argparse.Namespace) -> Iterator[list[str]]:
+    """Rows of the table for drawn numbers, by learner; in each repeat, the learners take turns."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(500, 20)) for _ in range(320)]
+    y = [(x[:, 0] > 0) * 1 + (np.append(0, x[:-1, 1]) > 0) for x in X]
+    padded = [np.pad(x, ((2, 2), (0, 0)), constant_values=np.nan) for x in X]
+    table = np.concatenate(
+        [np.hstack([x[k : len(x) - 4 + k] for k in range(5)]) for x in padded], dtype=np.float32
+    )
+    others = {"objective": "multiclass", "num_class": 3, "num_threads": 1, "verbosity": -1}
+    data, n = np.concatenate(y), arguments.iterations
+    fixed = {"window": 2, "max_iter": n, "early_stopping": False, "n_jobs": 1, "random_state": 0}
+    fits = {
+        "LightGBM": lambda: lightgbm.train(others, lightgbm.Dataset(table, data), n),
+        "SlidingWindowClassifier": lambda: SlidingWindowClassifier(**fixed).fit(X, y),
+        "TreeCRF": lambda: TreeCRF(init="zero", **fixed).fit(X, y),
+    }
+    rounds = [[seconds(fit) for fit in fits.values()] for _ in range(arguments.repeats)]
+    spreads = [Spread(times) for times in zip(*rounds, strict=True)]
+    for learner, times in zip(fits, spreads, strict=True):
+        yield [name, learner, str(n), times.show(1, 1), times.over(spreads[0]).show()]
 
 
 def iteration_times(model: TreeCRF, X: list, y: list) -> list[float]:
@@ -169,6 +196,12 @@ def few_numbers() -> tuple[list, list, int]:
     X = [rng.normal(size=(250, 14)) + y[:, np.newaxis] * np.linspace(0, 1, 14) for y in labels]
     return [np.where(rng.random(x.shape) < 0.01, 20 * x, x) for x in X], labels, 2
 
+
+TABLES = {
+    "samples": (rows_of_samples, (*NAMES, "numbers", "text")),
+    "subsets": (rows_of_subsets, SUBSET_DATA),
+    "windows": (rows_of_windows, ("numbers",)),
+}
 
 if __name__ == "__main__":
     main()
