@@ -314,8 +314,8 @@ def select_useful(
 ) -> LabeledSequences | None:
     """Return the sequences that training uses, in the chain's direction; None without any.
 
-    Sequences of weight 0 and those without information are left out. ``unknown`` describes all
-    parts of the data, so that all parts are treated alike.
+    Sequences of weight 0 are left out, and those without information, whose likelihood is 1 under
+    all models. ``unknown`` describes all parts of the data, so that all are treated alike.
     """
     if unknown.n_partial and data.candidates is None:
         data = replace(data, candidates=np.eye(n_labels, dtype=bool)[data.codes])
