@@ -16,7 +16,6 @@ cdef enum:
     IN_BITS = 1
     IN_LISTS = 2
 
-    # Kinds of tests.
     CODE_EQUAL = 0
     CODE_ABOVE = 1
     BIT = 2

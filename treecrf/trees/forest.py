@@ -102,12 +102,16 @@ class Forest:
         labels = np.stack([np.full_like(lag, LABEL), lag + 1, symbol])
         return np.hstack([window, labels, np.zeros((3, 1))]).astype(np.int32)
 
-    def append(self, grown: dict[str, np.ndarray], meanings: np.ndarray) -> None:
-        """Add the tree of the next class, as `TreeGrower.grow` returns it."""
-        tree = dict(grown)
+    def append(self, grown: list[dict[str, np.ndarray]], meanings: np.ndarray) -> None:
+        """Add the trees of the next classes, as `TreeGrower.grow` returns them."""
+        trees = [dict(tree) for tree in grown]
         for name, parts in (("test", TEST), ("surrogate_test", SURROGATE_FIELDS[:3])):
-            tree.update(zip(parts, meanings[:, tree.pop(name)], strict=True))
-        self.trees.append(tree)
+            tests = [tree.pop(name) for tree in trees]
+            of_tests, last = meanings[:, np.concatenate(tests)], 0
+            for tree, of_tree in zip(trees, tests, strict=True):
+                first, last = last, last + len(of_tree)
+                tree.update(zip(parts, of_tests[:, first:last], strict=True))
+        self.trees += trees
 
     def pack(self) -> dict[str, np.ndarray]:
         """Return all nodes, in one array for each field, and the start of each tree."""
@@ -241,9 +245,9 @@ class Forest:
         """Return the trees of some iterations as the kernels read them; the latest are cached."""
         latest = self._latest or (None, 0, 0, None)
         if latest[0] is not encoder or latest[1:3] != (first, last):
-            nodes = self.some(first * self.n_labels, last * self.n_labels).pack()
-            latest = encoder, first, last, PackedTrees.of(nodes, encoder, self.n_labels)
-            self._latest = latest
+            trees = self.some(first * self.n_labels, last * self.n_labels).pack()
+            packed = PackedTrees.of(trees, encoder, self.n_labels)
+            self._latest = latest = encoder, first, last, packed
         return latest[3]
 
 

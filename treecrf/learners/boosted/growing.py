@@ -235,8 +235,7 @@ class ListGrowers:
 
         trees = self._scheduler.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
         forest = self._empty.copy()
-        for k in range(self.n_labels):
-            forest.append(trees[k], self._meanings)
+        forest.append([trees[k] for k in range(self.n_labels)], self._meanings)
         return forest
 
     def _listed(self, examples: ExampleList) -> tuple[np.ndarray | None, ...]:

@@ -166,8 +166,7 @@ class Booster:
             scores += added[self.encoded.rows_from_first]
             return tree
 
-        for tree in self.threads.map(grow, range(self.forest.n_labels)):
-            self.forest.append(tree, self._meanings)
+        self.forest.append(self.threads.map(grow, range(self.forest.n_labels)), self._meanings)
         return value
 
     def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:

@@ -402,8 +402,7 @@ class FeatureSearch:
         It has an effect on all labels, or on the one with the largest of the given effects.
         """
         trees = Forest(1, 0)
-        for tree in candidate.trees:
-            trees.append(tree.nodes, self.grower.meanings)
+        trees.append([tree.nodes for tree in candidate.trees], self.grower.meanings)
         likelihood, before = self._mean_log_likelihood(), self.scores.copy()
         is_shared = self.settings.multiclass == "shared" and len(self.scores) > 2
         labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]
