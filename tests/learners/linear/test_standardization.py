@@ -121,3 +121,12 @@ def test_standardization_is_a_choice(sensors, tmp_path):
     assert treecrf.load(tmp_path / "raw.treecrf").standardize is False
     with pytest.raises(ValueError, match=r"warm start: .*standardize"):
         raw.set_params(warm_start=True, standardize=True).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "exponents"),
+    [(np.zeros(2, np.float16), np.zeros(2, np.int64)), (np.zeros(2), np.zeros(2))],
+)
+def test_damaged_scales_are_refused(shifts, exponents):
+    with pytest.raises(ValueError, match="scales"):
+        Standardization(shifts, exponents).check(2)

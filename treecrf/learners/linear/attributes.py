@@ -130,7 +130,8 @@ class Standardization:
     def check(self, n_columns: int) -> None:
         """Raise ValueError if this does not fit the columns."""
         model_file.require(self.shifts.shape == self.exponents.shape == (n_columns,), "scales")
-        model_file.require(np.isfinite(self.shifts).all(), "scales")
+        are_valid = self.shifts.dtype == np.float64 and np.isfinite(self.shifts).all()
+        model_file.require(are_valid and self.exponents.dtype == np.int64, "scales")
         model_file.require((np.abs(self.exponents) <= 1100).all(), "scales")
 
 
