@@ -163,8 +163,8 @@ class TreeCRF(BoostedSequenceClassifier):
         fewer than 3,000 up to a third, but at most 600; of many at most 3,000, or a twentieth if
         that is more. Where this would be fewer than 10 sequences, there are two folds of a fifth
         each. Above 100,000 positions, this is done on a sample of the sequences. Sequences that are
-        too long for a fold are cut into blocks for it. All iterations
-        are run with fewer than 200 training positions, and in a warm start.
+        too long for a fold are cut into blocks for it. All iterations are run with fewer than 200
+        training positions, and in a warm start.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in
         cross-validation.

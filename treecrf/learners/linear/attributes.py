@@ -101,7 +101,7 @@ class Standardization:
     def learn(cls, sequences: Sequences, means: np.ndarray) -> Standardization:
         """Learn the scales from training data with these means; they do not depend on its order."""
         n = sequences.n_features
-        is_sparse = any(sparse.issparse(piece) for _, _, piece in sequences.pieces())
+        is_sparse = sequences.form == "sparse"
         shifts, units = np.zeros(n) if is_sparse else means, exponents_of(sequences)
         squares, n_values, n_others = np.zeros((3, n))
         for _, _, piece in sequences.pieces():
@@ -177,8 +177,8 @@ class WindowAttributes:
     """The values in a window of the input; see `LinearCRF` for its parameters.
 
     A categorical feature is one-hot encoded, with an attribute for each value. Booleans and numbers
-    are attributes themselves. Absent values are 0. The window is cut to
-    the length of the training sequences, see `window_within`.
+    are attributes themselves. Absent values are 0. The window is cut to the length of the training
+    sequences, see `window_within`.
     """
 
     kind: ClassVar[str] = "window"

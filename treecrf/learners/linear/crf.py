@@ -176,9 +176,9 @@ class LinearCRF(LinearSequenceClassifier):
     Notes
     -----
     With the same attributes, and ``standardize=False`` if there are numbers other than 0 and 1, the
-    loss is that of CRFsuite with ``feature.possible_transitions``
-    and, unless ``all_possible_states`` is False, ``feature.possible_states``. CRFsuite has no
-    weights for first positions, unless you add an attribute that marks them.
+    loss is that of CRFsuite with ``feature.possible_transitions`` and, unless
+    ``all_possible_states`` is False, ``feature.possible_states``. CRFsuite has no weights for first
+    positions, unless you add an attribute that marks them.
 
     References
     ----------
