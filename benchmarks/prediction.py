@@ -93,21 +93,16 @@ def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str,
     """Timed functions by name, after checking that all methods give the same scores."""
     threads, encoder, forest = Threads(1), crf._encoder, crf._forest
     encoded = encoder.encode(crf._predictor().read(X)[0])
-    conjunctions = flat._model._forest
 
     def by_trees(way: str) -> np.ndarray:
         with only(way):
             return forest.scores(encoder, encoded, threads)
 
-    def by_conjunctions() -> np.ndarray:
-        return conjunctions.flat_scores(encoder, encoded, threads)
-
-    for way in WAYS:
-        np.testing.assert_array_equal(by_trees(way), by_conjunctions())
     calls = {way: lambda way=way: by_trees(way) for way in WAYS}
+    for call in calls.values():
+        np.testing.assert_array_equal(call(), forest.scores(encoder, encoded, threads))
     return calls | {
-        "conjunctions": by_conjunctions,
-        "matrix of conjunctions": lambda: conjunctions.matrix(encoded, threads),
+        "matrix of conjunctions": lambda: flat._flat_forest.matrix(encoded, threads),
         "predict": lambda: crf.predict(X),
         "python-crfsuite, tag": lambda: tag(X),
     }

@@ -17,11 +17,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from support.cases import (
     STORAGES,
-    STORAGES_WITH_MISSING,
     dense,
     pack,
     random_sequences,
-    random_with_missing,
 )
 from support.family import (
     FLAT,
@@ -54,21 +52,26 @@ from treecrf.trees.forest import LABEL
 from treecrf.utils.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]
-# Methods for missing values in the fast run.
-FAST = dict.fromkeys(STORAGES_WITH_MISSING, ("weighting",)) | {
-    "letters": ("weighting", "surrogate", "indicator"),
-    "sparse mixture": ("weighting", "surrogate", "impute"),
-}
 SMALL = PLAIN | {
     "max_iter": 6, "max_leaf_nodes": 12, "l2_regularization": 1.0, "random_state": 0
 }  # fmt: skip
 
 
-def flat_scores(trained: Trained, sequences, n_threads=1, **options) -> np.ndarray:
+def flat_scores(trained: Trained, sequences) -> np.ndarray:
+    """Sums of the weights of the conjunctions that hold."""
     forest = FlatForest(trained.forest, trained.encoder)
-    with Threads(n_threads) as threads:
-        encoded = trained.encoder.encode(pack(sequences))
-        return forest.flat_scores(trained.encoder, encoded, threads, **options)
+    encoded = trained.encoder.encode(pack(sequences))
+    flat, scores = forest.flat, trained.forest.zeros(encoded, None)
+    with Threads(1) as threads:
+        matrix = forest.matrix(encoded, threads)
+    n_labels, order = len(scores), flat.masks.shape[1]
+    for depth, c, symbols in extended_contexts(n_labels, order):
+        fits = flat.masks[:, np.arange(order), np.array(symbols, int)].all(axis=1)[flat.sets]
+        weights = np.zeros((len(flat), n_labels))
+        np.add.at(weights, (flat.conjunctions, flat.labels), flat.weights * fits)
+        here = encoded.depth_of(order) == depth
+        scores[:, here, c] = (matrix[here] @ weights).T
+    return scores
 
 
 # Scores
@@ -87,24 +90,6 @@ def test_scores_are_those_of_the_trees(kind, order, window, few_codes):
     np.testing.assert_array_equal(flat_scores(trained, trained.sequences), trained.training_scores)
     new = random_sequences(kind, np.random.default_rng(5), [1, 30, 600, 2], new=True)
     np.testing.assert_array_equal(flat_scores(trained, new), trained.scores(new))
-
-
-@pytest.mark.parametrize(
-    ("kind", "missing"),
-    pairs(
-        product(STORAGES_WITH_MISSING, ("weighting", "surrogate", "impute", "indicator")),
-        lambda kind, missing: missing in FAST[kind],
-    ),
-)
-def test_scores_with_missing_values(kind, missing):
-    rng = np.random.default_rng(1)
-    options = {"order": 1, "n_labels": 3, "window": (1, 2), "missing": missing, "n_iter": 4}
-    trained = Trained(kind, 3, rate=0.2, **options)
-    for rate in (0.0, 0.02, 0.3):
-        new = random_with_missing(kind, rng, [40, 1, 700], rate, new=True)
-        expected = trained.scores(new)
-        for n_threads in (1, 2):
-            np.testing.assert_array_equal(flat_scores(trained, new, n_threads), expected)
 
 
 @every(FLAT)
@@ -591,24 +576,6 @@ def test_the_bound_is_that_of_the_worst_position():
         change = largest_change(crf, small, every_input)
         assert change == pytest.approx(small.pruned_.score_change, abs=1e-12)
         assert change <= tolerance
-
-
-@pytest.mark.parametrize("few", [True, False])
-def test_few_conjunctions_are_evaluated_instead_of_trees(few, letters, monkeypatch):
-    X, y = letters
-    flat = flatten(TreeCRF(window=1, **SMALL).fit(X, y))
-    calls, by_conjunctions = [], FlatForest.flat_scores
-
-    def flat_scores(*args):
-        calls.append(1)
-        return by_conjunctions(*args)
-
-    monkeypatch.setattr(FlatForest, "flat_scores", flat_scores)
-    expected = scores_of(flat, X)
-    monkeypatch.setattr("treecrf.learners.flat.forest.NODES_PER_CONJUNCTION", 0 if few else 10**9)
-    calls.clear()
-    np.testing.assert_array_equal(scores_of(flat, X), expected)
-    assert bool(calls) == few
 
 
 def test_pruning_twice_adds_up(letters):

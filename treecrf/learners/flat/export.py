@@ -18,7 +18,7 @@ from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.offsets import reversed_positions
-from treecrf.inputs.sequences import Sequences
+from treecrf.learners.flat.forest import FlatForest
 from treecrf.trees.conjunctions import WeightedConjunctions, bits_of
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -115,6 +115,7 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
     """Mixin of `FlatModel`: the conjunctions that hold at each position, and all weights."""
 
     _tables: FlatTables
+    _flat_forest: FlatForest
 
     def transform(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
@@ -147,13 +148,8 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
         [(2, 2), (3, 2)]
         """
-        predictor = self._predictor()
-        segmentation = predictor.segmentation(X, lengths, groups)
-        sequences = predictor.sequences(X, segmentation)
-        matrix = self._matrix(sequences.without_empty())
-        if segmentation.is_long:
-            return matrix
-        return [matrix[a:b] for a, b in pairwise(sequences.offsets.tolist())]
+        matrix, offsets, is_long = self._rows(X, lengths, groups)
+        return matrix if is_long else [matrix[a:b] for a, b in pairwise(offsets.tolist())]
 
     def matrix(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
@@ -183,20 +179,25 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> flat.matrix(["ab", "bba"]).shape
         (5, 2)
         """
-        predictor = self._predictor()
-        sequences = predictor.sequences(X, predictor.segmentation(X, lengths, groups))
-        return self._matrix(sequences.without_empty())
+        return self._rows(X, lengths, groups)[0]
 
-    def _matrix(self, sequences: Sequences) -> sparse.csr_array:
-        """Return the rows of sequences that are not empty."""
+    def _rows(
+        self, X: SequencesLike, lengths: LengthsLike, groups: GroupsLike
+    ) -> tuple[sparse.csr_array, np.ndarray, bool]:
+        """Return the rows of `matrix`, the offsets of the sequences, and whether X is one table."""
+        predictor = self._predictor()
+        segmentation, chain = predictor.segmentation(X, lengths, groups), predictor.chain
+        sequences = predictor.sequences(X, segmentation)
+        offsets, is_long = sequences.offsets, segmentation.is_long
         if not sequences.n_positions:
-            return sparse.csr_array((0, self.n_conjunctions_))
-        chain, offsets = self._predictor().chain, sequences.offsets
-        if chain.is_backward:
-            sequences = sequences.reversed()
+            return sparse.csr_array((0, self.n_conjunctions_)), offsets, is_long
+        present = sequences.without_empty()
         with Threads(self.n_jobs) as threads:
-            matrix = chain.forest.matrix(chain.encoder.encode(sequences, threads), threads)
-        return matrix[reversed_positions(offsets)] if chain.is_backward else matrix
+            read = present.reversed() if chain.is_backward else present
+            matrix = self._flat_forest.matrix(chain.encoder.encode(read, threads), threads)
+        if chain.is_backward:
+            matrix = matrix[reversed_positions(present.offsets)]
+        return matrix, offsets, is_long
 
     def attributes(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
@@ -227,11 +228,14 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> flat.attributes(["ab"])
         [[{"symbol is 'a'": 1.0}, {"not symbol is 'a'": 1.0}]]
         """
-        rows = self.transform(X, lengths=lengths, groups=groups)
+        matrix, offsets, is_long = self._rows(X, lengths, groups)
         names = self.get_feature_names_out()
-        if self._predictor().segmentation(X, lengths, groups, False).is_long:
-            return _named(rows, names)
-        return [_named(rows_of_one, names) for rows_of_one in rows]
+        keys, values = names[matrix.indices].tolist(), matrix.data.tolist()
+        named = [
+            dict(zip(keys[a:b], values[a:b], strict=True))
+            for a, b in pairwise(matrix.indptr.tolist())
+        ]
+        return named if is_long else [named[a:b] for a, b in pairwise(offsets.tolist())]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Name the conjunctions, in the order of the columns of `transform`.
@@ -424,9 +428,7 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
         (5, 2)
         """
-        predictor = self._predictor()
-        sequences = predictor.sequences(X, predictor.segmentation(X, lengths, groups))
-        matrix, flat = self._matrix(sequences.without_empty()), self._flat
+        (matrix, offsets, _), flat = self._rows(X, lengths, groups), self._flat
         np.savez_compressed(
             file,
             format=b"csr",
@@ -435,7 +437,7 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
             data=matrix.data,
             indices=matrix.indices,
             indptr=matrix.indptr,
-            offsets=sequences.offsets,
+            offsets=offsets,
             classes=self.classes_,
             names=np.array(self._tables.names, dtype=str),
             weight_conjunctions=flat.conjunctions,
@@ -444,11 +446,3 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
             weights=flat.weights,
             contexts=flat.masks,
         )
-
-
-def _named(rows: sparse.csr_array, names: np.ndarray) -> list[dict[str, float]]:
-    """Return the entries of each row, by the names of their columns."""
-    keys, values = names[rows.indices].tolist(), rows.data.tolist()
-    return [
-        dict(zip(keys[a:b], values[a:b], strict=True)) for a, b in pairwise(rows.indptr.tolist())
-    ]

@@ -1,9 +1,10 @@
-"""Forests with a flat form, which scores positions by conjunctions, and pruning of its weights."""
+"""Forests with a flat form: the conjunctions that hold at positions, and pruning of weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -11,23 +12,21 @@ from scipy import sparse
 from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.flat._flat import FlatEvaluator
-from treecrf.trees.conjunctions import conjunctions_of
+from treecrf.learners.flat._flat import Conjunctions
+from treecrf.trees.conjunctions import WeightedConjunctions, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
-from treecrf.trees.scoring.scorer import PART, Scoring, find_distinct_tests
+from treecrf.trees.scoring.scorer import PART, find_distinct_tests
 from treecrf.utils.threads import Threads
 
-# The evaluation of a conjunction takes as long as this number of tree nodes.
-NODES_PER_CONJUNCTION = 12
 # Maximum number of leaf values times contexts; beyond it, one bound covers all contexts.
 MAX_VALUES = 1 << 22
 
 
-class FlatForest(Forest):
-    """A forest that can also compute its scores with its conjunctions.
+class FlatForest:
+    """A forest with its flat form.
 
     At positions with missing values, fractions go to both children of a test, and the fractions
-    differ from tree to tree. These positions are left to the trees.
+    differ from tree to tree. At these positions, the trees tell which conjunctions hold.
     """
 
     def __init__(self, forest: Forest, encoder: Encoder):
@@ -35,54 +34,12 @@ class FlatForest(Forest):
             raise ValueError(
                 "the model has constant transitions; expected all its scores to be those of trees"
             )
-        super().__init__(forest.n_labels, forest.order)
-        self.trees = forest.trees
+        self.forest = forest
         self.encoder = encoder
         self.flat = conjunctions_of(forest, encoder)
-        self.n_nodes = sum(len(tree["leaf"]) for tree in forest.trees)
-        self._flat_evaluators: dict[bool, FlatEvaluator] = {}
 
     def __getstate__(self) -> dict:
-        return {**super().__getstate__(), "_flat_evaluators": {}}
-
-    def scores(
-        self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
-        threads: Threads,
-        iterations: tuple[int, int] | None = None,
-        start: np.ndarray | None = None,
-        given: np.ndarray | None = None,
-        depth: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Sum of the weights for every label, position and context; see `Forest.scores`.
-
-        The conjunctions are used for all iterations at once, if they are so few that they are
-        faster than the trees.
-        """
-        is_whole = iterations in (None, (0, self.n_iter)) and depth is None
-        if is_whole and len(self.flat) * NODES_PER_CONJUNCTION < self.n_nodes:
-            return self.flat_scores(encoder, encoded, threads, start, given)
-        return super().scores(encoder, encoded, threads, iterations, start, given, depth)
-
-    def flat_scores(
-        self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
-        threads: Threads,
-        start: np.ndarray | None = None,
-        given: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Compute the same scores by conjunctions, except at positions with missing values."""
-        scores = self.zeros(encoded, given) if start is None else start
-        depth = self.depth_of(encoded, given)
-        scoring = Scoring(encoded, depth, given, scores, threads)
-        scoring.run(self._conjunctions(given is not None))
-        scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
-        with_missing = scorer.with_missing(encoded)
-        if len(with_missing):
-            scorer.add_with_missing(scoring, with_missing)
-        return scores
+        return {name: value for name, value in vars(self).items() if name != "_conjunctions"}
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
         """Find the conjunctions that hold at each position; float64 (n_positions, n_conjunctions).
@@ -90,7 +47,7 @@ class FlatForest(Forest):
         An entry is 1, or at positions with missing values the mean fraction of the position that
         reaches the leaves of the conjunction.
         """
-        flat, n = self._conjunctions(True), encoded.n_positions
+        flat, n = self._conjunctions, encoded.n_positions
         parts, counts = threads.even_parts(n, PART), np.zeros(n, dtype=np.int64)
         threads.map(lambda part: flat.list_members(encoded, *part, counts, None), parts)
         starts = np.append(0, np.cumsum(counts))
@@ -98,7 +55,7 @@ class FlatForest(Forest):
         threads.map(lambda part: flat.list_members(encoded, *part, ends, indices), parts)
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
-        scorer = self.scorer(self.encoder, 0, self.n_iter, False)
+        scorer = self.forest.scorer(self.encoder, 0, self.forest.n_iter, False)
         with_missing = scorer.with_missing(encoded)
         if not len(with_missing):
             return matrix
@@ -114,11 +71,10 @@ class FlatForest(Forest):
         sums.data /= np.bincount(of_leaf[of_leaf >= 0], minlength=shape[1])[sums.indices]
         return matrix + sums
 
-    def _conjunctions(self, is_given: bool) -> FlatEvaluator:
-        """Return an evaluator for all contexts of each position, or for one context each."""
-        if is_given in self._flat_evaluators:
-            return self._flat_evaluators[is_given]
-        packed, flat = self.pack(), self.flat
+    @cached_property
+    def _conjunctions(self) -> Conjunctions:
+        """The conjunctions in the form for encoded positions."""
+        packed, flat = self.forest.pack(), self.flat
         on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
         # Tests that no conjunction uses any more still mark rows with missing values.
         nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
@@ -128,15 +84,7 @@ class FlatForest(Forest):
         # Positive literals first: they exclude more positions.
         owners = np.repeat(np.arange(len(flat)), np.diff(flat.starts))
         literals = literals[np.lexsort((1 - literals % 2, owners))]
-        evaluator = FlatEvaluator(
-            tests,
-            (flat.starts, np.append(literals, 0).astype(np.int32)),  # there may be none
-            (flat.entry_starts.astype(np.int64), flat.labels, flat.sets, flat.weights),
-            flat.masks.astype(np.uint8),
-            *extended_contexts(self.n_labels, 0 if is_given else self.order),
-        )
-        self._flat_evaluators[is_given] = evaluator
-        return evaluator
+        return Conjunctions(tests, flat.starts, np.append(literals, 0).astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -167,7 +115,7 @@ class Pruned:
 NOTHING = Pruned(0, 0, 0.0, 0.0)
 
 
-def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
+def prune(flat_forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     """Remove as many of the smallest weights as possible without changing any score too much.
 
     Each position in each context reaches one leaf of a tree. A tree therefore changes the score by
@@ -175,20 +123,21 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     values are missing and fractions of a position reach several leaves, the tree contributes a mean
     of their values. In the pruned forest, the removed leaves have the value 0.
     """
-    limits = _limits(forest)
-    ranking = np.argsort(np.abs(forest.flat.weights), kind="stable")
+    forest, flat = flat_forest.forest, flat_forest.flat
+    limits = _limits(forest, flat)
+    ranking = np.argsort(np.abs(flat.weights), kind="stable")
     rank = np.empty(len(ranking) + 1, dtype=np.int64)
     rank[ranking] = np.arange(len(ranking))
     rank[-1] = len(ranking)  # of leaves whose sum is 0, which remain unchanged
-    of_leaf = rank[forest.flat.entry_of_leaf]
+    of_leaf = rank[flat.entry_of_leaf]
     few, many = 0, len(ranking)
     while few < many:
         middle = (few + many + 1) // 2
         low, high = limits(of_leaf < middle)
         few, many = (middle, many) if max(high, -low) <= tolerance else (few, middle - 1)
     low, high = limits(of_leaf < few)
-    remaining = np.unique(forest.flat.conjunctions[ranking[few:]])
-    pruned = Pruned(few, len(forest.flat) - len(remaining), max(high, -low), high - low)
+    remaining = np.unique(flat.conjunctions[ranking[few:]])
+    pruned = Pruned(few, len(flat) - len(remaining), max(high, -low), high - low)
     packed = forest.pack()
     leaves = np.flatnonzero(packed["true_child"] < 0)
     packed["leaf"] = packed["leaf"].copy()
@@ -196,9 +145,11 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     return Forest.unpack(forest.n_labels, forest.order, packed), pruned
 
 
-def _limits(forest: FlatForest) -> Callable[[np.ndarray], tuple[float, float]]:
+def _limits(
+    forest: Forest, flat: WeightedConjunctions
+) -> Callable[[np.ndarray], tuple[float, float]]:
     """Return a function that bounds the sums of the values of some leaves at any position."""
-    packed, flat, n_labels = forest.pack(), forest.flat, forest.n_labels
+    packed, n_labels = forest.pack(), forest.n_labels
     is_leaf = packed["true_child"] < 0
     leaf_values = packed["leaf"][is_leaf]
     sizes = np.add.reduceat(is_leaf, packed["starts"][:-1]) if len(is_leaf) else np.zeros(0)

@@ -159,7 +159,8 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
     def _adopt(self, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
         """Set the fitted attributes: the flat form of a model, with the leaf values of a forest."""
         self._model = copy.copy(model)
-        self._model._forest = FlatForest(forest, model._encoder)
+        self._model._forest = forest
+        self._flat_forest = FlatForest(forest, model._encoder)
         self._tables = FlatTables(
             self._flat, model._encoder, model.classes_, model._direction == "right-to-left"
         )
@@ -172,7 +173,7 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
 
     @property
     def _flat(self) -> WeightedConjunctions:
-        return self._model._forest.flat
+        return self._flat_forest.flat
 
     # Prediction
 
@@ -230,7 +231,7 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         if not isinstance(tolerance, numbers.Real) or not tolerance >= 0:
             raise ValueError(f"tolerance={tolerance!r}; expected a nonnegative number")
         tolerance = float(min(tolerance, sys.float_info.max))
-        forest, pruned = prune(self._model._forest, tolerance)
+        forest, pruned = prune(self._flat_forest, tolerance)
         smaller = FlatModel(**self.get_params())
         smaller._adopt(self._model, forest, self.pruned_ + pruned)
         smaller._columns = self._columns

@@ -16,9 +16,8 @@ sums are exact in any order. This module chooses among three that fill tables of
 For short sequences, `treecrf.learners.linear._compiled` computes the tests itself, and chooses
 between `Walker` and `_quick_scorer.QuickScorer`, which only looks at the tests that hold.
 
-Elsewhere, `_route.PartsEvaluator` adds trees to scores in parts, in training (see `Router`),
-`treecrf.trees._tree_scores.TreeScores` takes single contexts down each tree, in beam search, and
-`treecrf.learners.flat._flat.FlatEvaluator` evaluates conjunctions instead of trees.
+Elsewhere, `_route.PartsEvaluator` adds trees to scores in parts, in training (see `Router`), and
+`treecrf.trees._tree_scores.TreeScores` takes single contexts down each tree, in beam search.
 """
 
 from __future__ import annotations
