@@ -19,6 +19,7 @@ from settings import papers_model
 import treecrf.learners.boosted.base as base
 from treecrf import TreeCRF
 from treecrf.learners.boosted.engine import Engine, make_engine
+from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.iterations import History
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -65,7 +66,9 @@ def evaluated(data: str, trees: str, seed: int) -> list[tuple[float, float, floa
     for is_pruning in (False, True):
         engine = engine_of(model, train, validation)
         n_iter, leaves = boosted(engine, is_pruning)
-        trained = engine.trained(engine.booster.forest.copy(n_iter), History())
+        setup, forest = engine.setup, engine.booster.forest.copy(n_iter)
+        settings = setup.classes, setup.growth.seed, setup.encoder, forest, engine.start
+        trained = Trained(*settings, History())
         rows.append((n_iter, leaves, *scores_of(model._copy_of(trained), test)))
     model.set_params(max_iter=max(rows[0][0], 1))
     model.fit(train.letters + validation.letters, train.targets() + validation.targets())
@@ -98,7 +101,7 @@ def engine_of(model: TreeCRF, train: Split, validation: Split) -> Engine:
 
 def boosted(engine: Engine, is_pruning: bool) -> tuple[int, float]:
     """Train until early stopping; return the best iteration and the mean leaves of its trees."""
-    booster, validation = engine.booster, engine.evaluations.validation
+    booster, validation = engine.booster, engine.validation
     forest, values, n_leaves = booster.forest, [], []
     while True:
         values.append(validation.value(forest))
@@ -126,7 +129,7 @@ def boosted(engine: Engine, is_pruning: bool) -> tuple[int, float]:
 def pruned_trees(
     engine: Engine, grown: Forest, residuals: np.ndarray, curvature: np.ndarray, exists: np.ndarray
 ) -> Forest:
-    booster, validation = engine.booster, engine.evaluations.validation
+    booster, validation = engine.booster, engine.validation
     numbered, pruned = (grown.some(0, len(grown.trees)) for _ in range(2))
     numbered.trees = [tree | {"leaf": np.arange(len(tree["leaf"]), dtype=float)}
                       for tree in grown.trees]  # fmt: skip

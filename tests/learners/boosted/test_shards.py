@@ -14,7 +14,6 @@ from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
-from treecrf.learners.boosted.labeled import EncodedPart
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.boosted.shard import Shard, Stale
 from treecrf.metrics import get_scorer
@@ -140,10 +139,7 @@ class Forgetful:
         event = self.rng.integers(5)
         if event == 0:
             shard = self.shard
-            parts = [EncodedPart(data, None) for data in shard.training]
-            parts += [EncodedPart(None, data) for data in shard.held_out.values()]
-            numbers = [*range(-len(shard.training), 0), *shard.held_out]
-            parts = dict(zip(numbers, parts, strict=True))
+            parts = dict(enumerate(shard.training, -len(shard.training))) | shard.held_out
             self.shard = Shard(shard.setup, parts, shard.n_threads)
         elif event == 1:
             self.shard = pickle.loads(pickle.dumps(self.shard))

@@ -18,7 +18,7 @@ from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.boosted.labeled import EncodedLabeled, TrainingParts, read_partitions
+from treecrf.learners.boosted.labeled import EncodedPart, TrainingParts, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train
@@ -367,7 +367,7 @@ def predicted_by(
     estimator: BoostedSequenceClassifier,  # parameters, not fitted
     trained: Trained,
     scores: Scores,
-    data: EncodedLabeled,
+    data: EncodedPart,
     n_jobs: int | None,
 ) -> np.ndarray:
     """Return codes of labels by the decoding of an estimator, or all probabilities.

@@ -1,4 +1,4 @@
-"""Engines of boosting: an encoder, a booster that adds trees, and validation data.
+"""Engines of boosting: encoded data, a booster that adds trees, and validation data.
 
 There are two kinds of boosters. `Booster` fits trees to all examples, which are in this process.
 `SampledBooster` fits them to samples of the examples, which shards draw from their partitions.
@@ -15,7 +15,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.labeled import EncodedLabeled, EncodedPart, TrainingParts
+from treecrf.learners.boosted.labeled import EncodedPart, TrainingParts
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
@@ -29,12 +29,10 @@ from treecrf.learners.boosted.shard import (
     totals_of,
     true_labels,
 )
-from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import starting_parts, table_of_parts
 from treecrf.learners.iterations import (
     OBJECTIVES,
-    Evaluations,
-    History,
     LabelScore,
     Scored,
     metric_of,
@@ -47,14 +45,7 @@ from treecrf.learners.training_data import (
     multiplied_weights,
 )
 from treecrf.trees.forest import Forest
-from treecrf.utils.partitions import (
-    LocalPartitions,
-    Partitions,
-    PartitionsView,
-    PerPartition,
-    identity,
-    view,
-)
+from treecrf.utils.partitions import Partitions, PartitionsView, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
@@ -66,12 +57,8 @@ class Engine:
     setup: ShardSettings
     start: LinearCRF | None
     booster: Booster | SampledBooster
-    evaluations: Evaluations
-
-    def trained(self, forest: Forest, history: History) -> Trained:
-        """Return the result of training with a forest."""
-        setup = self.setup
-        return Trained(setup.classes, setup.growth.seed, setup.encoder, forest, self.start, history)
+    validation: Scored | None
+    sets: list[Scored | None]  # further sets that are scored; None stands for the validation data
 
 
 def make_engine(
@@ -102,41 +89,43 @@ def engine_of(
     threads: Threads,
 ) -> Engine:
     """Encode the data, and return the engine that trains on them."""
-    growth = spec.growth(encoder, data.classes, data.seed)
-    size = len(data.classes), data.training.n_positions
-    threshold = spec.kind.threshold(spec.sampling, *size)
-    setup = ShardSettings(spec, data.classes, encoder, growth, threshold)
-    weights = np.ones(len(data.classes))
+    kind, classes, training = spec.kind, data.classes, data.training
+    growth = spec.growth(encoder, classes, data.seed)
+    threshold = kind.threshold(spec.sampling, len(classes), training.n_positions)
+    setup, weights = ShardSettings(spec, classes, encoder, growth, threshold), np.ones(len(classes))
     if spec.class_weight is not None:
-        counts = data.training.partitions.map(count_labels, len(data.classes))
+        counts = training.partitions.map(count_labels, len(classes))
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
-        weights = label_weights(spec.class_weight, data.classes, sums)
+        weights = label_weights(spec.class_weight, classes, sums)
     settings = setup, start, weights, threads if data.in_memory else None
-    encoded = _encoded(data, *settings)
-    sets, validation = [], None
+    encoded, held_out = training.partitions.derive_all(encode, *settings, True).kept(), None
+    if data.validation is not None:
+        held_out = data.validation.partitions.derive_all(encode, *settings).kept()
+    validation, sets = None, []
     if data.in_memory:
-        parts = encoded.map(identity)
-        sets = [part and encode(part, *settings) for part in data.evaluated]
-        held_out = parts[-1].held_out
-        validation, *sets = [each and _scored(setup, each, threads) for each in (held_out, *sets)]
-        encoded = LocalPartitions(parts[:1])  # without validation data
+        parts = [part and encode(part, *settings) for part in data.evaluated]
+        parts = [held_out and held_out.map(identity)[0], *parts]
+        validation, *sets = [part and _scored(setup, part, threads) for part in parts]
+    elif held_out is not None:
+        encoded = encoded.chain(held_out)
     if threshold is None:
-        part, kind = parts[0].training, spec.kind
-        objective = kind.objective(kind.chains(part, data.classes), threads)
+        part = encoded.map(identity)[0]
+        objective = kind.objective(kind.chains(part, classes), threads)
         table = table_of_parts(
             part.start_state, part.start_transitions, part.encoded.offsets, kind.order
         )
         arguments = part.position_weights, threads, table
         booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
     else:
-        training, held_out = map(total, zip(*encoded.map(totals_of), strict=True))
-        setup = replace(setup, training=training, held_out=held_out)
+        encoded = _with_keys(encoded)
+        of_training, of_held_out = map(total, zip(*encoded.map(totals_of), strict=True))
+        setup = replace(setup, training=of_training, held_out=of_held_out, empty=forest.copy(0))
         data.release()
         shards = shards_of(encoded, setup, data.scratch and data.scratch.allocate)
         booster = SampledBooster(forest, shards, setup)
         if setup.held_out is not None:
             validation = scored_on_shards(booster)
-    return Engine(setup, start, booster, Evaluations(sets, validation, spec.scoring))
+    return Engine(setup, start, booster, validation, sets)
 
 
 def shards_of(
@@ -152,23 +141,6 @@ def shards_of(
     return shards
 
 
-# What training starts from
-
-
-def _encoded(data: TrainingParts, setup: ShardSettings, *settings: Any) -> Partitions:
-    """Return the `EncodedPart` of all training data, and then of the validation data."""
-    encoded = data.training.partitions.derive_all(
-        encode_part, setup, *settings, otherwise=EncodedPart(None, None)
-    ).kept()
-    if data.validation is not None:
-        held_out = data.validation.partitions.derive_all(
-            encode_validation, setup, *settings, otherwise=EncodedPart(None, None)
-        )
-        encoded = encoded.chain(held_out.kept())
-    # Samples depend on keys of the sequences.
-    return encoded if setup.threshold is None else _with_keys(encoded)
-
-
 # Encoding, where the partitions are
 
 
@@ -179,61 +151,49 @@ def encode(
     of_labels: np.ndarray,  # float64 (n_labels,): weights of the labels
     threads: Threads | None = None,  # for data in this process
     is_training: bool = False,
-) -> EncodedLabeled:
-    """Encode sequences; those for training have position weights, and get their keys later."""
-    spec, threads, weights = setup.spec, threads or Threads(1), np.ones(0)
+) -> EncodedPart:
+    """Encode sequences; those for training have position weights, and hashes for their keys."""
+    spec, threads, weights = setup.spec, threads or Threads(1), None
     if is_training:
         weights = multiplied_weights(of_labels, data)
         if spec.kind.order == 0 and data.candidates is not None:
             # Without neighbors, positions at which all labels are possible have no residuals.
             weights = weights * ~data.candidates.all(axis=1)
-    return EncodedLabeled(
+    part = EncodedPart(
         setup.encoder.encode(data.sequences, threads),
         data.codes,
         data.allowed,
         data.candidates,
         data.weights,
         weights,
-        np.zeros(0, dtype=np.uint64),
         *starting_parts(start, data.sequences, threads),
         data.previous,
         sequences=None if is_training or spec.scoring in OBJECTIVES else data.sequences,
     )
-
-
-def encode_part(data: LabeledSequences, setup: ShardSettings, *settings: Any) -> EncodedPart:
-    """Encode a part of the training data; the settings are those of `encode`."""
-    training, hashes = encode(data, setup, *settings, is_training=True), None
-    if setup.threshold is not None:
-        hashes = _hashes(training, [training.position_weights, *data.ties])
-    return EncodedPart(training, None, hashes)
-
-
-def _hashes(
-    data: EncodedLabeled, ties: list[np.ndarray]
-) -> tuple[SequenceHashes | None, SequenceHashes | None]:
-    """Hash encoded sequences: if any part lists ids, and if none does."""
-    arrays = data.encoded, data.codes, data.allowed, data.candidates
-    are_possible = data.encoded.n_ids > 0, not lists_ids(data.encoded)
+    if not is_training or setup.threshold is None:
+        return part
+    arrays, ties = (part.encoded, data.codes, data.allowed, data.candidates), [weights, *data.ties]
+    are_possible = part.encoded.n_ids > 0, not lists_ids(part.encoded)
     with_lists, without = (
         encoded_hashes(*arrays, ties=ties, with_lists=case) if is_possible else None
         for case, is_possible in zip((True, False), are_possible, strict=True)
     )
-    return with_lists, without
-
-
-def encode_validation(data: LabeledSequences, *settings: Any) -> EncodedPart:
-    """Encode a part of the validation data; the settings are those of `encode`."""
-    return EncodedPart(None, encode(data, *settings))
+    return replace(part, hashes=(with_lists, without))
 
 
 def _with_keys(encoded: Partitions) -> Partitions:
     """Return encoded partitions with keys, on which samples depend."""
-    own = PerPartition(encoded.derive(attrgetter("hashes")).reduce(_encoded_keys))
+    own = PerPartition(encoded.derive(_hashes_of).reduce(_encoded_keys))
     if hasattr(encoded, "make_shards"):
-        return encoded.derive(EncodedPart.with_keys, own)
+        return encoded.derive(_with_own_keys, own)
     # Scratch files would store the parts again.
-    return PartitionsView(encoded, EncodedPart.with_keys, own)
+    return PartitionsView(encoded, _with_own_keys, own)
+
+
+def _hashes_of(
+    part: EncodedPart | None,
+) -> tuple[SequenceHashes | None, SequenceHashes | None] | None:
+    return part and part.hashes
 
 
 def _encoded_keys(
@@ -246,7 +206,11 @@ def _encoded_keys(
     return [None if part is None else next(keys) for part in parts]
 
 
-def _scored(setup: ShardSettings, data: EncodedLabeled, threads: Threads) -> Scored:
+def _with_own_keys(part: EncodedPart | None, keys: np.ndarray | None) -> EncodedPart | None:
+    return part if keys is None else replace(part, keys=keys, hashes=None)
+
+
+def _scored(setup: ShardSettings, data: EncodedPart, threads: Threads) -> Scored:
     """Return validation data that are scored by ``scoring``."""
     spec = setup.spec
     scores = spec.kind.scores(setup, data, threads, is_validation=True)

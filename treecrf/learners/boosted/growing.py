@@ -173,7 +173,7 @@ class ListGrowers:
         self.table = table
         self.surrogates = setup.encoder.missing == "surrogate"
         self._rows = positions.encoded.rows_from_first
-        self._empty = empty = setup.new_forest()
+        self._empty = empty = setup.empty
         self.n_labels = empty.n_labels
         # Whether the contexts of a position are one example, because no tree tests labels.
         self._joins_contexts = empty.transitions is not None

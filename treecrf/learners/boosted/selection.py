@@ -19,7 +19,7 @@ from treecrf.learners.linear.crf import rounded_linear
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.messages import Progress
 from treecrf.utils.partitions import identity
-from treecrf.utils.threads import Threads
+from treecrf.utils.threads import Background, Threads
 
 # A fold holds out a fifth of the positions; of more positions this number, and of many this
 # fraction.
@@ -47,9 +47,12 @@ COMPARED_STRIDE, STRIDE = 4, 2
 SEED = 0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Choice:
-    """What to train: the start, the number of iterations, and the scores that favored them."""
+    """What to train: the start, the number of iterations, and the scores that favored them.
+
+    It changes if others are ``later``, which another thread may still compare.
+    """
 
     init: Any  # value of the parameter ``init``
     n_iter: int
@@ -57,18 +60,26 @@ class Choice:
     # iterations was not chosen, or chosen on a sample.
     scores: list[float]
     is_guess: bool = False  # whether another start may still be chosen
+    later: Background | None = None
+
+    def is_beyond(self, n_iter: int) -> bool:
+        """Return whether iterations follow this number, from the same start."""
+        init = self.init
+        while self.later is not None and (n_iter >= self.n_iter or self.later.is_ready):
+            more = next(self.later, None)
+            vars(self).update(
+                {"later": None} if more is None else vars(more) | {"later": self.later}
+            )
+        return self.init is init and n_iter < self.n_iter
 
 
-def is_compared(spec: BoostingSpec, data: TrainingParts) -> bool:
-    """Return whether the start or the number of iterations is chosen."""
-    are_open = len(spec.starts) > 1 or data.validation is None
-    return bool(spec.early_stopping) and not spec.warm_start and are_open
+def default_choice(spec: BoostingSpec) -> Choice:
+    """Return the choice without any comparison: all iterations, from scores of 0 if possible."""
+    return Choice(spec.starts[0] if len(spec.starts) == 1 else None, spec.max_iter, [])
 
 
 def choose(spec: BoostingSpec, data: TrainingParts) -> Choice:
     """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
-    if not is_compared(spec, data):
-        return _default_choice(spec)
     sampled = data.training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
     return sampled.partitions.reduce(_choose, spec, *_arguments(data, sampled))
 
@@ -92,11 +103,6 @@ def _arguments(data: TrainingParts, sampled: LabeledParts) -> tuple:
 def _choose(*arguments: Any) -> Choice:
     *_, choice = _choices(*arguments)
     return choice
-
-
-def _default_choice(spec: BoostingSpec) -> Choice:
-    """Return the choice without any comparison: all iterations, from scores of 0 if possible."""
-    return Choice(spec.starts[0] if len(spec.starts) == 1 else None, spec.max_iter, [])
 
 
 def _choices(
@@ -137,7 +143,7 @@ def _choices(
             choice = Choice(best.init, min(round(ratio * n_iter), spec.max_iter), [])
         yield choice
     if choice is None:
-        yield _default_choice(spec)
+        yield default_choice(spec)
 
 
 class FoldRun:
@@ -147,7 +153,7 @@ class FoldRun:
         self.n_held_out = len(fold.held_out.codes)
         data = TrainingParts.of(fold)
         engine = make_engine(spec, data, start_of(spec, data, init), threads)
-        self._booster, self._held_out = engine.booster, engine.evaluations.validation
+        self._booster, self._held_out = engine.booster, engine.validation
         self._scores = [self._held_out.value(self._booster.forest)]
 
     def scores(self, n_iter: int) -> list[float]:

@@ -24,7 +24,7 @@ from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
 from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.boosted.labeled import EncodedLabeled, EncodedPart, ListedPositions
+from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
@@ -50,11 +50,11 @@ class LabeledTotals:
     largest_weight: float | None  # of the sample weights; None if all are 1
 
     @classmethod
-    def of(cls, data: EncodedLabeled) -> LabeledTotals:
+    def of(cls, data: EncodedPart) -> LabeledTotals:
         """Describe the sequences of a part."""
         return cls(
             len(data.encoded.offsets) - 1,
-            ExactSum.of(data.position_weights),
+            ExactSum() if data.position_weights is None else ExactSum.of(data.position_weights),
             None if data.weights is None else float(data.weights.max()),
         )
 
@@ -67,9 +67,10 @@ class LabeledTotals:
         )
 
 
-def totals_of(part: EncodedPart) -> list[LabeledTotals | None]:
-    """Describe the training sequences and the validation sequences of a part."""
-    return [data and LabeledTotals.of(data) for data in (part.training, part.held_out)]
+def totals_of(part: EncodedPart | None) -> tuple[LabeledTotals | None, LabeledTotals | None]:
+    """Describe a part that has training sequences, or validation sequences."""
+    totals = part and LabeledTotals.of(part)
+    return (totals, None) if part and part.position_weights is not None else (None, totals)
 
 
 @dataclass(frozen=True)
@@ -83,19 +84,15 @@ class ShardSettings:
     # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
     # examples. It rises if there would be more than ``spec.max_examples``.
     threshold: float | None
-    # Totals of all parts, once they are known; the latter are None without validation data.
+    # What shards know in addition: totals of all parts, the latter None without validation data.
     training: LabeledTotals | None = None
     held_out: LabeledTotals | None = None
+    empty: Forest | None = None  # without trees
 
     @property
     def n_labels(self) -> int:
         """Number of labels."""
         return len(self.classes)
-
-    def new_forest(self) -> Forest:
-        """Return a forest without trees."""
-        kind = self.spec.kind
-        return Forest(self.n_labels, kind.order, kind.constant_transitions)
 
 
 @dataclass(frozen=True)
@@ -234,7 +231,7 @@ class Shard:
     def __init__(
         self,
         setup: ShardSettings,
-        parts: dict[int, EncodedPart],  # by number among all parts
+        parts: dict[int, EncodedPart | None],  # by number among all parts; None has no sequences
         n_threads: int = 1,
         # Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
         allocate: Allocate | None = None,
@@ -244,17 +241,16 @@ class Shard:
         self._allocate = allocate
         # Whether trees grow in this process, on the rows of the only part.
         self.is_resident = False
+        present = {number: part for number, part in parts.items() if part is not None}
         self.training = self._with_large_parts(
-            [part.training for part in parts.values() if part.training is not None]
+            [part for part in present.values() if part.position_weights is not None]
         )
-        self.held_out = {
-            number: part.held_out for number, part in parts.items() if part.held_out is not None
-        }
+        self.held_out = {n: part for n, part in present.items() if part.position_weights is None}
         self._begin()
 
-    def _with_large_parts(self, parts: list[EncodedLabeled]) -> list[EncodedLabeled]:
+    def _with_large_parts(self, parts: list[EncodedPart]) -> list[EncodedPart]:
         """Join small parts with their neighbors; each part takes some time in an iteration."""
-        groups: list[list[EncodedLabeled]] = []
+        groups: list[list[EncodedPart]] = []
         room = 0
         for part in parts:
             n = len(part.codes)
@@ -265,8 +261,8 @@ class Shard:
             room -= n
         return list(map(self._joined, groups))
 
-    def _joined(self, parts: list[EncodedLabeled]) -> EncodedLabeled:
-        joined = EncodedLabeled.joined(parts)
+    def _joined(self, parts: list[EncodedPart]) -> EncodedPart:
+        joined = EncodedPart.joined(parts)
         if joined is parts[0] or self._allocate is None:
             return joined
         return relocated(joined, self._allocate)
@@ -275,7 +271,7 @@ class Shard:
         """Set the scores to those without trees."""
         self._lock = Lock()
         self._threads = Threads(self.n_threads)
-        self.forest = self.setup.new_forest()
+        self.forest = self.setup.empty.copy()
         arguments = self._threads, self._allocate
         self._training = [ShardPart(self.setup, data, *arguments) for data in self.training]
         self._held_out = {
@@ -374,7 +370,7 @@ class ShardPart:
     def __init__(
         self,
         setup: ShardSettings,
-        data: EncodedLabeled,
+        data: EncodedPart,
         threads: Threads,
         allocate: Allocate | None,
         *,
@@ -443,7 +439,7 @@ class ShardPart:
 
 
 def predictions_for(
-    setup: ShardSettings, scores: Scores, data: EncodedLabeled, forest: Forest
+    setup: ShardSettings, scores: Scores, data: EncodedPart, forest: Forest
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""
     start = None  # lattices include it, and other models have none
@@ -451,6 +447,6 @@ def predictions_for(
     return setup.spec.predict(trained, scores, data, setup.spec.n_jobs)
 
 
-def true_labels(data: EncodedLabeled) -> TrueLabels:
+def true_labels(data: EncodedPart) -> TrueLabels:
     """Return the labels of validation sequences."""
     return TrueLabels(data.codes, data.encoded.offsets, data.candidates, data.weights)

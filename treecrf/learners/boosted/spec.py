@@ -34,7 +34,7 @@ from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
-from treecrf.learners.boosted.labeled import EncodedLabeled, ListedPositions
+from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
 from treecrf.learners.boosted.start import started, table_of_parts
@@ -76,7 +76,7 @@ class ChainKind(ABC):
     ) -> Objective:
         """Return the objective that training maximizes, or that is reported for validation data."""
 
-    def chains(self, data: EncodedLabeled, classes: np.ndarray) -> ChainLabels:
+    def chains(self, data: EncodedPart, classes: np.ndarray) -> ChainLabels:
         """Return the labels of sequences and the constraints on them."""
         offsets = data.encoded.offsets
         constraints = Constraints.of_parameters(
@@ -96,7 +96,7 @@ class ChainKind(ABC):
     def scores(
         self,
         setup: Any,  # ShardSettings
-        data: EncodedLabeled,
+        data: EncodedPart,
         threads: Threads,
         is_validation: bool = False,
     ) -> Scores:
@@ -133,11 +133,11 @@ class ChainKind(ABC):
         """Return the number of scores of a position in training."""
         return n_labels ** (self.order + 1)
 
-    def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
+    def sampler(self, data: EncodedPart, threads: Threads) -> TableSampler | LikelihoodSampler:
         """Return what draws examples of training sequences at their scores."""
         return TableSampler(data.encoded.offsets, self.order, threads, data.keys)
 
-    def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
+    def listed_positions(self, data: EncodedPart, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples."""
         return ListedPositions(data.encoded, data.encoded.depth_of(self.order), None)
 
@@ -178,7 +178,7 @@ class ExactKind(ChainKind):
         return make_objective(name, chains, threads, self.bound_share, self.n_pseudo)
 
     def scores(
-        self, setup: Any, data: EncodedLabeled, threads: Threads, is_validation: bool = False
+        self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> TableScores | PartsScores:
         """Return the scores that trees are added to: factored ones, if they serve for samples."""
         if setup.threshold is None or not self.is_factored:
@@ -201,7 +201,7 @@ class ExactKind(ChainKind):
             "constant_transitions=True",
         )
 
-    def sampler(self, data: EncodedLabeled, threads: Threads) -> TableSampler | LikelihoodSampler:
+    def sampler(self, data: EncodedPart, threads: Threads) -> TableSampler | LikelihoodSampler:
         """Return what draws examples of training sequences at their scores."""
         if not self.is_factored:
             return super().sampler(data, threads)
@@ -240,7 +240,7 @@ class LocalKind(ChainKind):
         """Return the number of scores of a position in training."""
         return n_labels
 
-    def listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
+    def listed_positions(self, data: EncodedPart, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples: also the previous labels."""
         depth = data.encoded.depth_of(self.order)
         codes = data.codes if data.previous is None else data.previous
@@ -269,7 +269,7 @@ class BeamKind(ChainKind):
         return BeamObjective(chains, self.beam, threads, self.bound_share)
 
     def scores(
-        self, setup: Any, data: EncodedLabeled, threads: Threads, is_validation: bool = False
+        self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> BeamScores:
         """Return the scores that trees are added to, with their objective."""
         objective = self.objective(self.chains(data, setup.classes), threads)
@@ -307,12 +307,6 @@ class Trained:
         n_iter = self.forest.n_iter
         trees = f"{n_iter} iteration{'s' * (n_iter != 1)} of trees"
         return trees if self.start is None else f"{trees}, added to {self.start}"
-
-    def kept(self, stopping: Stopping | None) -> Trained:
-        """Return the best iteration if there is early stopping, else the last."""
-        if stopping is None or not self.history.validation:
-            return self
-        return self.until(self.history.best())
 
     def until(self, n_iter: int) -> Trained:
         """Return the first iterations."""

@@ -20,10 +20,16 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import TrainingParts, joined
 from treecrf.learners.boosted.loop import boost
-from treecrf.learners.boosted.selection import Choice, choices, choose, is_compared
+from treecrf.learners.boosted.selection import Choice, choices, choose, default_choice
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import fit_linear, start_of
-from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, History, IterationInfo
+from treecrf.learners.iterations import (
+    NO_CALLBACKS,
+    Callbacks,
+    Evaluations,
+    History,
+    IterationInfo,
+)
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.messages import Progress, warn
 from treecrf.utils.partitions import LocalPartitions, identity
@@ -47,53 +53,36 @@ def train(
     largest = max(int(lengths.sum()) for lengths in data.training.lengths)
     spec.kind.check_size(n_labels, largest, in_partitions=not data.in_memory)
     n_threads = Threads(spec.n_jobs).n_threads
+    are_open = len(spec.starts) > 1 or data.validation is None
+    if not (spec.early_stopping and not spec.warm_start and are_open):
+        return _trained(spec, data, default_choice(spec), callbacks, model)
     # Callbacks and progress show the final number of iterations.
-    is_plain = data.in_memory and not callbacks and not spec.verbose
-    if n_threads > 1 and is_plain and is_compared(spec, data):
-        with Background(choices(spec, data)) as later:
-            halved = replace(spec, n_jobs=n_threads // 2)
-            return _trained(halved, data, Target(next(later), later))
-    return _trained(spec, data, Target(choose(spec, data)), callbacks, model)
-
-
-class Target:
-    """The start and the number of iterations to train, which may be compared at the same time."""
-
-    def __init__(self, choice: Choice, later: Background | None = None):
-        self.choice = choice
-        self._later = later
-
-    def is_beyond(self, n_iter: int) -> bool:
-        """Return whether iterations follow this number, from the same start."""
-        init = self.choice.init
-        while self._later is not None and (n_iter >= self.choice.n_iter or self._later.is_ready):
-            more = next(self._later, None)
-            self.choice, self._later = more or self.choice, more and self._later
-        return self.choice.init is init and n_iter < self.choice.n_iter
+    if n_threads == 1 or not data.in_memory or callbacks or spec.verbose:
+        return _trained(spec, data, choose(spec, data), callbacks, model)
+    with Background(choices(spec, data)) as later:
+        halved = replace(spec, n_jobs=n_threads // 2)
+        return _trained(halved, data, replace(next(later), later=later))
 
 
 def _trained(
     spec: BoostingSpec,
     data: TrainingParts,
-    target: Target,
+    choice: Choice,
     callbacks: Callbacks = NO_CALLBACKS,
     model: Callable[[Trained], Any] | None = None,
 ) -> Trained:
     """Train from the start that is chosen, or first from one that is a guess."""
-    linear = None
+    linear = trained = None
     with Threads(spec.n_jobs) as threads:
-        while True:
-            choice = target.choice
+        while trained is None:
+            init, read = choice.init, data
             if choice.is_guess:
                 # Another start is another share of the same model.
-                linear = fit_linear(spec, data, choice.init)
-            start = None if data.earlier else start_of(spec, data, choice.init, linear)
-            read = data.shared() if choice.is_guess else data
+                linear, read = fit_linear(spec, data, init), data.shared()
+            start = None if data.earlier else start_of(spec, data, init, linear)
             engine = make_engine(spec, read, start, threads)
-            trained = _boosted(engine, data, target, callbacks, model)
-            if target.choice.init is choice.init:
-                break
-    trained = trained.kept(spec.stopping)
+            found = _boosted(engine, data, choice, callbacks, model)
+            trained = found if choice.init is init else None
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
     return trained
@@ -112,41 +101,42 @@ def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
 def _boosted(
     engine: Engine,
     data: TrainingParts,
-    target: Target,
+    choice: Choice,
     callbacks: Callbacks,
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
-    """Run the iterations of an engine."""
-    booster, evaluations, spec = engine.booster, engine.evaluations, engine.setup.spec
-    forest, n_iter = booster.forest, target.choice.n_iter
+    """Run the iterations of an engine; with early stopping, return the best one."""
+    setup, booster, validation = engine.setup, engine.booster, engine.validation
+    spec, forest, n_iter = setup.spec, booster.forest, choice.n_iter
+    trained = Trained(data.classes, data.seed, setup.encoder, forest, engine.start, History())
     shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
+    evaluations = Evaluations(engine.sets, validation, spec.scoring) if engine.sets else None
     with shown as progress:
-        validation = evaluations.validation
         value = None if validation is None else validation.value(forest)
         history = History([], [] if value is None else [value])
         if data.earlier:
             scores = data.earlier["train_score_"], data.earlier["validation_score_"]
             history = History.resumed(*scores, value)
-        if evaluations.sets:
+        if evaluations is not None:
             evaluations.start(history, data.earlier.get("evals_result_", {}), forest)
 
         def info(n_done: int) -> IterationInfo:
             def model_so_far() -> Any:
                 so_far = replace(history, train=[*history.train, booster.value()])
-                return model(engine.trained(forest.copy(), so_far))
+                return model(replace(trained, forest=forest.copy(), history=so_far))
 
             return IterationInfo(spec.name, n_done, n_iter, history, model_so_far, booster)
 
         def report(n_done: int, history: History) -> bool:
             if progress is not None:
                 progress.update(n_done, history.latest(spec.value_name))
-            if evaluations.sets:
+            if evaluations is not None:
                 evaluations.add_to(history, forest)
             return bool(callbacks.callbacks) and callbacks.after(info(n_done))
 
         if callbacks.callbacks:
             callbacks.start(info(forest.n_iter))
-        history = boost(booster, target.is_beyond, validation, spec.stopping, report, history)
+        history = boost(booster, choice.is_beyond, validation, spec.stopping, report, history)
     is_last = len(history.train) > spec.max_iter
     if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
         warn(
@@ -154,8 +144,9 @@ def _boosted(
             f"still improving at max_iter={spec.max_iter}; raise max_iter",
             ConvergenceWarning,
         )
-    history = replace(history, validation=target.choice.scores or history.validation)
-    return engine.trained(forest, history).until(target.choice.n_iter)
+    history = replace(history, validation=choice.scores or history.validation)
+    n_kept = min(choice.n_iter, history.kept(spec.stopping))
+    return replace(trained, history=history).until(n_kept)
 
 
 # In one place

@@ -259,7 +259,7 @@ class FutureFeatureMEMM(LocalClassifier):
                 again = AlternatingTraining(spec, every, threads, report, settings)
                 state = again.replay(state.phases)
         trained = Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
-        fitted = self._attributes_of(trained.kept(spec.stopping))
+        fitted = self._attributes_of(trained.until(state.history.kept(spec.stopping)))
         return fitted | {"_n_unlabeled": data.n_unlabeled}
 
     @property

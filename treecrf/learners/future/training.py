@@ -100,7 +100,7 @@ class AlternatingTraining:
         """Prepare a phase of boosting: the booster and the validation data."""
         parts = TrainingParts.of(self.data)
         engine = engine_of(self.spec, parts, encoder, forest, None, self.threads)
-        return engine.booster, engine.evaluations.validation
+        return engine.booster, engine.validation
 
     def _criterion(self, state: State) -> float:
         """Return the latest likelihood of the validation data or, without them, training data."""
