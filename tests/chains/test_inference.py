@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import SENTINEL, STEP, Chains, kinds, possible_kinds, seeds, shapes
-from support.oracles import (
-    hessian_row_sums,
-    indicator,
-    log_forward_backward,
-    sequence_score,
-)
+from support.oracles import hessian_row_sums, indicator, log_forward_backward, sequence_score
 from support.sweeps import sweep
 
 

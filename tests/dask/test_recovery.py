@@ -36,7 +36,9 @@ def shards(client, read=None, encode=None):
     with Cluster(client) as cluster:
         raw = DaskPartitions(cluster, N_PARTS, lambda: cluster.submit_delayed(sources), keep=False)
         partitions = raw.derive(toys.encoded, encode)
-        yield DaskShards(partitions, None, toys.ToyShard, toys.ToyGrowing())
+        toy = toys.ToyShards(partitions, toys.SETUP)
+        toy.growing = toys.ToyGrowing()
+        yield toy
 
 
 def at(iteration, action):

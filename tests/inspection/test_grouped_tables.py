@@ -27,9 +27,7 @@ from treecrf.inspection import (
     strongest_rules,
     transition_scores,
 )
-from treecrf.plotting import (
-    plot_future_features,
-)
+from treecrf.plotting import plot_future_features
 
 mpl.use("Agg")
 

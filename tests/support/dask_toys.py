@@ -7,10 +7,14 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
+from treecrf.dask.partitions import DaskShards
 from treecrf.learners.boosted.shard import Stale
+
+SETUP = SimpleNamespace(spec=SimpleNamespace(n_jobs=None), growth=SimpleNamespace(subsample=1.0))
 
 
 class ToyStep:
@@ -53,6 +57,10 @@ class ToyShard:
                 self.n_iter += 1
             assert self.n_iter == step.n_iter
             return {i: int(scores.sum()) for i, scores in self.scores.items()}
+
+
+class ToyShards(DaskShards):
+    make = ToyShard
 
 
 class ToyGrowing:
@@ -129,12 +137,3 @@ def source(seed, crash_at=None):
 def encoded(part, crash_at=None):
     crash(crash_at, "encode")
     return part * 2 + 1
-
-
-def total(parts):
-    return int(sum(part.sum() for part in parts))
-
-
-def slow(part, seconds):
-    time.sleep(seconds)
-    return int(part.sum())

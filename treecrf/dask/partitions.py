@@ -143,19 +143,16 @@ class DaskShards:
     that they lack.
     """
 
-    def __init__(
-        self,
-        partitions: DaskPartitions,  # encoded parts, which the shards own from now on
-        setup: ShardSettings,
-        make: Callable[..., Any] = Shard,  # of the setup, parts by number, and a number of threads
-        growing: Any = None,
-    ):
+    # Makes a shard of the settings, parts by number, and a number of threads.
+    make: Callable[..., Any] = Shard
+
+    def __init__(self, partitions: DaskPartitions, setup: ShardSettings):
+        """Take encoded parts, which the shards own from now on."""
         self.cluster = partitions.cluster
         self.setup = setup
-        self._n_jobs = getattr(getattr(setup, "spec", None), "n_jobs", None)
-        self.growing = growing or SampledGrowth(setup)
+        self._n_jobs = setup.spec.n_jobs
+        self.growing: Any = SampledGrowth(setup)
         self._partitions = partitions
-        self._make = make
         self._shards: list[Future] = []
         # Worker of each shard. Other workers may have copies that lack trees.
         self.homes: list[str] = []
@@ -237,14 +234,14 @@ class DaskShards:
                 make_shard,
                 [setup, *(parts[i] for i in numbers)],
                 numbers,
-                self._make,
+                self.make,
                 self._n_jobs,
                 worker=worker,
             )
             for worker, numbers in chosen.items()
         ]
         # Subsamples are chosen among the parts.
-        if not isinstance(self.setup, ShardSettings) or self.setup.growth.subsample >= 1:
+        if self.setup.growth.subsample >= 1:
             # The scheduler keeps the tasks of the parts, which shards depend on.
             self._partitions.release()
         return shards

@@ -101,9 +101,7 @@ def _rows(result: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
         return result.scores[None], ["any"]
     table = result.scores
     while table.ndim > 2:
-        possible = np.isfinite(table)
-        total, n = np.where(possible, table, 0.0).sum(axis=0), possible.sum(axis=0)
-        table = np.where(n > 0, total / np.maximum(n, 1), -np.inf)
+        table = np.ma.masked_invalid(table).mean(axis=0).filled(-np.inf)
     start = "end" if result.backward else "start"
     return np.vstack([result.start, table]), [start, *names]
 

@@ -102,15 +102,6 @@ static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *
         add_pair(joint + 2 * (bins[p] + pairs[firsts[p]]), value, weight);
 }
 
-static inline void prefetch(const void *address)
-{
-#if defined(__GNUC__)
-    __builtin_prefetch(address);
-#else
-    (void)address;
-#endif
-}
-
 TREECRF_WIDEST static void subtract_from(double *restrict target, const double *restrict source,
                                          ptrdiff_t n)
 {

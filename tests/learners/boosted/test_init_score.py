@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.family import (
-    NEWTON,
-    TREES,
-    assert_equal_arrays,
-    assert_predicts_the_same,
-    variant,
-)
+from support.family import NEWTON, TREES, assert_equal_arrays, assert_predicts_the_same, variant
 
 import treecrf
 from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM

@@ -23,13 +23,7 @@ from treecrf import (
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.labeled import LabeledParts
-from treecrf.learners.boosted.selection import (
-    N_FOLDS,
-    Candidate,
-    folds,
-    in_blocks,
-    n_held_out_of,
-)
+from treecrf.learners.boosted.selection import N_FOLDS, Candidate, folds, in_blocks, n_held_out_of
 from treecrf.learners.boosted.start import PART, WHOLE, OwnStart
 from treecrf.learners.iterations import Stopping
 from treecrf.utils.partitions import identity

@@ -22,11 +22,7 @@ from treecrf.datasets.conll import (
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
-from treecrf.inputs.columns import (
-    ColumnValues,
-    sparse_table_of,
-    table_of,
-)
+from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, ListedSequences
 from treecrf.inputs.table_sources import Source

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.cli.files.data import NO_SEQUENCES, FileData, ModelInput, Reading
-from treecrf.inputs.columns import (
-    ColumnValues,
-)
+from treecrf.inputs.columns import ColumnValues
 from treecrf.inputs.dataset import ColumnNames
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import CATEGORY, KINDS, ColumnTable, LongSequences

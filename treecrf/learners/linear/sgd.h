@@ -25,12 +25,6 @@ struct sparse_rows {
     double log_decay;
 };
 
-#if defined(__GNUC__)
-#define TREECRF_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define TREECRF_PREFETCH(address) ((void)(address))
-#endif
-
 /* target += x * source */
 TREECRF_TEMPLATE void add_floats(float *restrict target, const float *restrict source, float x,
                                  ptrdiff_t n)

@@ -31,7 +31,7 @@ cdef extern from "utils/histograms.h" nogil:
     void add_rows(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n_columns,
                   const int64_t *stretches, Py_ssize_t n_stretches, const int32_t *rows,
                   Py_ssize_t n_rows, const double *values, double *sums, Py_ssize_t n_lanes)
-    void prefetch(const void *address)
+    void prefetch "TREECRF_PREFETCH" (const void *address)
 
 # Listing a row takes about as long as adding to this many bins.
 cdef double LISTING = 8.0
