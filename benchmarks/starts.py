@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from measure import markdown
@@ -15,6 +16,7 @@ from panel import TASKS
 from sklearn.model_selection import KFold
 
 from treecrf import TreeCRF
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import OwnStart
 
 STARTS = (None, OwnStart(1.0, 1.0), *(OwnStart(penalty, 0.4) for penalty in (1.0, 3.0, 10.0)))
@@ -27,8 +29,8 @@ class FromStart(TreeCRF):
 
     start: OwnStart | None = None
 
-    def _starts(self) -> list:
-        return [self.start]
+    def _spec(self) -> BoostingSpec:
+        return replace(super()._spec(), starts=[self.start])
 
 
 def main() -> None:
