@@ -297,6 +297,15 @@ def test_numbers_that_lead_outside_the_model(name, value, saved, path):
     refused(path, values, arrays)
 
 
+@pytest.mark.parametrize(("name", "value"), [("column", -2), ("offset", 1), ("value", 1)])
+def test_leaves_without_tests(name, value, saved, path):
+    """A leaf that tests a previous label let a prediction write outside of its arrays."""
+    values, arrays = read(saved)
+    array = arrays[f"forest.{name}"].copy()
+    array[np.flatnonzero(arrays["forest.true_child"] < 0)[0]] = value
+    refused(path, values, arrays | {f"forest.{name}": array})
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

@@ -280,6 +280,7 @@ def check_forest(
     found = np.sort((children + start)[:, inner].ravel())
     require(np.array_equal(found, np.delete(np.arange(n_nodes), starts[:-1])), "children")
 
+    require(not any(packed[name][~inner].any() for name in TEST), "leaves")
     column, offset, value = (packed[name][inner] for name in TEST)
     on_label = column == LABEL
     require(((offset >= 1) & (offset <= order))[on_label].all(), "tests")
