@@ -2,7 +2,6 @@
 
 import csv
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -207,16 +206,6 @@ def test_quiet_does_not_hide_warnings(scratch, table, run, tmp_path):
     assert "treecrf: warning: column 'size' holds 60 different strings that are numbers" in errors
 
 
-def test_predictions_are_written_to_a_file(table, model, run, tmp_path, succeed):
-    words = ["predict", table, "--model", model, "--group", "id"]
-    expected = run(*words)[1]
-    assert succeed(*words, "--output", tmp_path / "out.csv") == ""
-    assert (tmp_path / "out.csv").read_text() == expected
-    assert expected.startswith("id,prediction\nw0,")
-    words = ["predict", table, "--model", model, "--no-group"]
-    assert run(*words)[1].startswith("prediction\n")
-
-
 def test_sequences_are_labeled_in_batches(table, model, run, monkeypatch):
     words = ["predict", table, "--model", model, "--group", "id", "--proba"]
     expected = run(*words)
@@ -318,17 +307,6 @@ def test_weights_of_linear_models_are_listed_by_strength(table, run, tmp_path):
     words = ["train", table, *TABLE, *SMALL, "--set", "init=linear", "--model", path]
     assert run(*words)[0] == 0
     assert "strongest weights of the linear start\n  " in run("info", path)[1]
-
-
-def test_warnings_are_lines_of_standard_error(table, run, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        words = ["--learner", "linear", "--max-iter", "1", "--quiet"]
-        status, _, errors = run("train", table, *TABLE, *words, "--model", tmp_path / "m")
-    assert status == 0
-    assert errors.startswith(
-        "treecrf: warning: LinearCRF did not converge in max_iter=1 iterations"
-    )
 
 
 # Real data

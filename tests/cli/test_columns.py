@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from support.command_files import DAYS, OF_DAYS, ROWS, SMALL, TOKENS
 
 import treecrf
 from treecrf.cli import main
@@ -11,36 +12,6 @@ from treecrf.learners.registry import LEARNERS
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402
-
-DAYS = ("mon", "tue", "wed")
-ROWS = [(day, t, "ab"[t % 2], t % 2, "uv"[t % 2]) for day in DAYS for t in range(6)]
-TABLE = "day,time,y,x,c\n" + "".join(",".join(map(str, row)) + "\n" for row in ROWS)
-COLUMNS = ["--label", "y", "--group", "day", "--drop", "time"]
-SMALL = ["--max-iter", "2", "--quiet", "--jobs", "1", "--set", "l2_regularization=1"]
-TOKENS = "He PRP B\nruns VB O\n\nNo UH B\nwell UH O\n"
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """Contents of the files of models of a table and of tokens."""
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "data.csv").write_text(TABLE)
-    (folder / "data.conll").write_text(TOKENS)
-    for name, words in (("csv", COLUMNS), ("conll", [])):
-        words = ["train", str(folder / f"data.{name}"), "--model", str(folder / name), *words]
-        assert main([*words, *SMALL]) == 0
-    return {name: (folder / name).read_bytes() for name in ("csv", "conll")}
-
-
-@pytest.fixture
-def folder(tmp_path, trained, monkeypatch):
-    (tmp_path / "data.csv").write_text(TABLE)
-    (tmp_path / "data.conll").write_text(TOKENS)
-    (tmp_path / "m").write_bytes(trained["csv"])
-    (tmp_path / "chunks").write_bytes(trained["conll"])
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 # Columns of the model
 
@@ -58,7 +29,7 @@ def test_a_model_remembers_the_columns_of_labels_and_groups(folder, succeed):
 
 def test_other_columns_than_those_of_the_model(folder, succeed, fail):
     expected = succeed("predict", "data.csv", "--model", "m")
-    other = TABLE.replace("day,time,y,", "date,time,state,")
+    other = DAYS.replace("day,time,y,", "date,time,state,")
     (folder / "other.csv").write_text(other)
     errors = fail("predict", "other.csv", "--model", "m")
     assert (
@@ -79,7 +50,7 @@ def test_other_columns_than_those_of_the_model(folder, succeed, fail):
 def test_predictions_need_no_labels(folder, succeed):
     expected = succeed("predict", "data.csv", "--model", "m")
     for old, new in ((",y,", ",z,"), (",a,", ",,"), (",a,", ",other,")):
-        (folder / "new.csv").write_text(TABLE.replace(old, new))
+        (folder / "new.csv").write_text(DAYS.replace(old, new))
         assert succeed("predict", "new.csv", "--model", "m") == expected
 
 
@@ -148,10 +119,10 @@ def test_references_are_written_beside_predictions(folder, succeed, fail):
     assert list(rows[0]) == ["day", "y", "prediction"]
     assert [row["y"] for row in rows] == [row[2] for row in ROWS]
     assert succeed(*words, "--keep-all").startswith("day,time,y,x,c,prediction\n")
-    (folder / "new.csv").write_text(TABLE.replace(",y,", ",z,"))
+    (folder / "new.csv").write_text(DAYS.replace(",y,", ",z,"))
     errors = fail("predict", "new.csv", "--model", "m", "--reference")
     assert "new.csv: --reference needs labels; there is no column 'y' as in training" in errors
-    (folder / "new.csv").write_text(TABLE.replace("mon,0,a,", "mon,0,,"))
+    (folder / "new.csv").write_text(DAYS.replace("mon,0,a,", "mon,0,,"))
     text = succeed("predict", "new.csv", "--model", "m", "--reference")
     assert text.startswith("day,y,prediction\nmon,,")
 
@@ -228,20 +199,21 @@ def test_attributes_are_kept_and_sparse_windows_are_not(folder, succeed, fail):
 # Labels that are missing or wrong
 
 
-PARTLY = TABLE.replace("mon,3,b,", "mon,3,,").replace("wed,0,a,", "wed,0,,")
+PARTLY = DAYS.replace("mon,3,b,", "mon,3,,").replace("wed,0,a,", "wed,0,,")
 
 
 def test_labels_may_be_missing_in_training(folder, succeed):
     (folder / "part.csv").write_text(PARTLY)
-    words = ["train", "part.csv", "--model", "other", *COLUMNS, *SMALL]
+    words = ["train", "part.csv", "--model", "other", *OF_DAYS, *SMALL]
     assert succeed(*words) == ""
-    X = [np.array([[r[3]] for r in ROWS if r[0] == day], dtype=float) for day in DAYS]
-    y = [[r[2] for r in ROWS if r[0] == day] for day in DAYS]
+    days = [ROWS[start : start + 6] for start in (0, 6, 12)]
+    X = [np.array([[float(row[3])] for row in day]) for day in days]
+    y = [[row[2] for row in day] for day in days]
     y[0][3] = y[2][0] = None
     found = treecrf.load("other")
     words = ["--drop", "c", "--model", "plain"]
-    assert succeed("train", "part.csv", *words, *COLUMNS, *SMALL) == ""
-    expected = treecrf.TreeCRF(max_iter=2, l2_regularization=1.0).fit(X, y)
+    assert succeed("train", "part.csv", *words, *OF_DAYS, *SMALL) == ""
+    expected = treecrf.TreeCRF(max_iter=3, l2_regularization=1.0, early_stopping=False).fit(X, y)
     assert treecrf.load("plain").train_score_.tolist() == expected.train_score_.tolist()
     assert found.classes_.tolist() == ["a", "b"]
     text = succeed("evaluate", "part.csv", "--model", "other")
@@ -266,13 +238,13 @@ def test_labels_of_tokens_may_be_missing(folder, succeed):
 )
 def test_learners_that_need_all_labels(options, reason, folder, fail):
     (folder / "part.csv").write_text(PARTLY)
-    errors = fail("train", "part.csv", "--model", "other", *COLUMNS, "--quiet", *options)
+    errors = fail("train", "part.csv", "--model", "other", *OF_DAYS, "--quiet", *options)
     assert f"part.csv: row 5, column 'y': the label is missing; {reason}" in errors
 
 
 def test_labels_that_are_all_missing(folder, fail):
-    (folder / "none.csv").write_text(TABLE.replace(",a,", ",,").replace(",b,", ",,"))
-    errors = fail("train", "none.csv", "--model", "other", *COLUMNS, *SMALL)
+    (folder / "none.csv").write_text(DAYS.replace(",a,", ",,").replace(",b,", ",,"))
+    errors = fail("train", "none.csv", "--model", "other", *OF_DAYS, *SMALL)
     assert "none.csv: y holds no labels" in errors or "none.csv: y holds no known labels" in errors
     errors = fail("evaluate", "none.csv", "--model", "m")
     assert "none.csv: column 'y' holds no labels; the labels of the model are 'a', 'b'" in errors
@@ -290,9 +262,9 @@ def test_the_wrong_column_of_labels_is_named(folder, fail):
 
 
 def test_labels_of_another_type_are_named(folder, fail):
-    whole = TABLE.replace(",a,", ",1,").replace(",b,", ",2,")
+    whole = DAYS.replace(",a,", ",1,").replace(",b,", ",2,")
     (folder / "whole.csv").write_text(whole)
-    assert main(["train", "whole.csv", "--model", "other", *COLUMNS, *SMALL]) == 0
+    assert main(["train", "whole.csv", "--model", "other", *OF_DAYS, *SMALL]) == 0
     errors = fail("evaluate", "data.csv", "--model", "other")
     assert "data.csv: row 2, column 'y': 'a' is not a whole number" in errors
     errors = fail("evaluate", "whole.csv", "--model", "m")
@@ -300,15 +272,15 @@ def test_labels_of_another_type_are_named(folder, fail):
 
 
 def test_labels_that_did_not_occur_in_training_are_named_in_validation_data(folder, fail):
-    (folder / "other.csv").write_text(TABLE.replace(",a,", ",z,"))
+    (folder / "other.csv").write_text(DAYS.replace(",a,", ",z,"))
     words = ["--validation", "other.csv", "--model", "other"]
-    errors = fail("train", "data.csv", *words, *COLUMNS, *SMALL)
+    errors = fail("train", "data.csv", *words, *OF_DAYS, *SMALL)
     assert "other.csv: sequence 0, position 0: label 'z' was not seen in training" in errors
 
 
 def test_errors_of_training_name_the_file(folder, fail):
-    (folder / "one.csv").write_text(TABLE.replace(",b,", ",a,"))
-    errors = fail("train", "one.csv", "--model", "other", *COLUMNS, *SMALL)
+    (folder / "one.csv").write_text(DAYS.replace(",b,", ",a,"))
+    errors = fail("train", "one.csv", "--model", "other", *OF_DAYS, *SMALL)
     assert "one.csv: y holds only the label 'a'" in errors
 
 
@@ -336,8 +308,8 @@ def test_large_integers_are_refused(folder, fail):
 
 @pytest.mark.parametrize(("separator", "option"), [(";", ";"), ("\t", "\\t"), ("|", "|")])
 def test_another_separator_is_suggested(separator, option, folder, run):
-    (folder / "other.csv").write_text(TABLE.replace(",", separator))
-    words = ["train", "other.csv", "--model", "new", *COLUMNS, *SMALL]
+    (folder / "other.csv").write_text(DAYS.replace(",", separator))
+    words = ["train", "other.csv", "--model", "new", *OF_DAYS, *SMALL]
     assert f"; try --separator '{option}'" in run(*words)[2]
     assert run(*words, "--separator", option)[0] == 0
 

@@ -10,34 +10,15 @@ import sys
 import threading
 
 import pytest
+from support.command_files import DAYS, OF_DAYS, SMALL, TOKENS
 
 import treecrf
 from treecrf.cli import main
 
 pytest.importorskip("pyarrow")
 
-TABLE = "id,y,x\n" + "".join(f"{i},{'ab'[t % 2]},{t % 2}\n" for i in range(4) for t in range(5))
-WORDS = "a X\nb Y\n\nb Y\na X\n\n" * 3
-OPTIONS = ["--label", "y", "--group", "id", "--max-iter", "2", "--quiet", "--jobs", "1"]
-OPTIONS += ["--set", "l2_regularization=1"]
+OPTIONS = [*OF_DAYS, *SMALL]
 posix = pytest.mark.skipif(os.name != "posix", reason="files of POSIX")
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """Content of a model file."""
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "data.csv").write_text(TABLE)
-    assert main(["train", str(folder / "data.csv"), "--model", str(folder / "m"), *OPTIONS]) == 0
-    return (folder / "m").read_bytes()
-
-
-@pytest.fixture
-def folder(tmp_path, trained, monkeypatch):
-    (tmp_path / "data.csv").write_text(TABLE)
-    (tmp_path / "m").write_bytes(trained)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def links_to(path):
@@ -57,21 +38,21 @@ def test_inputs_are_not_overwritten(folder, fail):
         message = f"{other}: the output is the same file as the input data.csv"
         assert message in fail("train", "data.csv", "--model", other, *OPTIONS)
         assert message in fail("predict", "data.csv", "--model", "m", "--output", other)
-        (folder / "other.csv").write_text(TABLE)
+        (folder / "other.csv").write_text(DAYS)
         words = ["--validation", "data.csv", "--model", other]
         assert message in fail("train", "other.csv", *words, *OPTIONS)
-    assert (folder / "data.csv").read_text() == TABLE
+    assert (folder / "data.csv").read_text() == DAYS
 
 
 @posix
 def test_models_are_not_overwritten_with_predictions(folder, trained, fail):
-    (folder / "other").write_bytes(trained)
+    (folder / "other").write_bytes(trained["csv"])
     for other in links_to(folder / "m"):
         message = f"{other}: the output is the same file as the input m"
         assert message in fail("predict", "data.csv", "--model", "m", "--output", other)
     message = "other: the file is a treecrf model and is not overwritten"
     assert message in fail("predict", "data.csv", "--model", "m", "--output", "other")
-    assert (folder / "m").read_bytes() == (folder / "other").read_bytes() == trained
+    assert (folder / "m").read_bytes() == (folder / "other").read_bytes() == trained["csv"]
 
 
 def test_a_model_replaces_models_and_empty_files_alone(folder, trained, fail, succeed):
@@ -79,10 +60,10 @@ def test_a_model_replaces_models_and_empty_files_alone(folder, trained, fail, su
     (folder / "notes").write_text("dear diary")
     assert message in fail("train", "data.csv", "--model", "notes", *OPTIONS)
     assert (folder / "notes").read_text() == "dear diary"
-    for content in (b"", trained[:-5], trained):
+    for content in (b"", trained["csv"][:-5], trained["csv"]):
         (folder / "notes").write_bytes(content)
         assert succeed("train", "data.csv", "--model", "notes", *OPTIONS) == ""
-        assert treecrf.load("notes").n_iter_ == 2
+        assert treecrf.load("notes").n_iter_ == 3
 
 
 @posix
@@ -107,7 +88,7 @@ def test_a_redirected_input_is_not_overwritten(folder, monkeypatch, fail):
         monkeypatch.setattr(sys, "stdin", file)
         message = "data.csv: the output is the same file as the input standard input"
         assert message in fail("predict", "-", "--model", "m", "--output", "data.csv")
-    assert (folder / "data.csv").read_text() == TABLE
+    assert (folder / "data.csv").read_text() == DAYS
 
 
 def test_closed_outputs_are_discarded(folder, monkeypatch):
@@ -161,12 +142,12 @@ CONLLU = """\
 
 """
 CONTENTS = {
-    "csv": (TABLE.encode(), True),
-    "tsv": (TABLE.replace(",", "\t").encode(), True),
-    "gzip": (gzip.compress(TABLE.encode()), True),
-    "parquet": (parquet(TABLE), True),
-    "conll": (WORDS.encode(), False),
-    "conll and gzip": (gzip.compress(WORDS.encode()), False),
+    "csv": (DAYS.encode(), True),
+    "tsv": (DAYS.replace(",", "\t").encode(), True),
+    "gzip": (gzip.compress(DAYS.encode()), True),
+    "parquet": (parquet(DAYS), True),
+    "conll": (TOKENS.encode(), False),
+    "conll and gzip": (gzip.compress(TOKENS.encode()), False),
     "conllu": (CONLLU.encode(), False),
     "crfsuite": (b"X\ta\tb:2\nY\tb\n\nY\tc\n", False),
     "sparse": (b"1 2 2\n1 1 1 0 0\n1 2 0 1\n", False),
@@ -176,10 +157,10 @@ CONTENTS = {
 @pytest.mark.parametrize("name", CONTENTS)
 def test_every_format_comes_through_standard_input(name, folder, run, stdin, succeed):
     content, is_table = CONTENTS[name]
-    options = OPTIONS if is_table else OPTIONS[4:]
+    options = OPTIONS if is_table else SMALL
     options = [*options, *(["--format", "sparse"] if name == "sparse" else [])]
     format_options = options[-2:] if name == "sparse" else []
-    columns = ["--label", "y", "--group", "id"] if is_table else []
+    columns = OF_DAYS if is_table else []
     stdin(content)
     assert succeed("train", "-", "--model", "other", *options) == ""
     stdin(content)
@@ -199,8 +180,8 @@ def test_errors_name_standard_input(folder, stdin, fail):
     words = ["predict", "-", "--model", "m"]
     for content, message in [
         ("a", "standard input: neither the extension nor the content determines the format"),
-        ("id,z\n1,2\n", "standard input: there is no column 'x'"),
-        ("id,x\n1,much\n", "standard input: row 2, column 'x': 'much' is not a number"),
+        ("day,z\n1,2\n", "standard input: there is no column 'x'"),
+        ("day,x,c\n1,much,u\n", "standard input: row 2, column 'x': 'much' is not a number"),
         ("a b\n\nc\n", "standard input: neither the extension"),
     ]:
         stdin(content)
@@ -210,7 +191,7 @@ def test_errors_name_standard_input(folder, stdin, fail):
 
 
 def test_standard_input_is_read_once(folder, stdin, fail):
-    stdin(TABLE)
+    stdin(DAYS)
     assert "both the data and the model are standard input" in fail("predict", "-", "--model", "-")
     words = ["train", "-", "--validation", "-", "--model", "other", *OPTIONS]
     assert "both the data and --validation are standard input" in fail(*words)
@@ -223,7 +204,7 @@ def test_closed_standard_input(folder, monkeypatch, fail):
 
 def test_a_full_folder_of_temporary_files_is_named(folder, stdin, monkeypatch, fail):
     monkeypatch.setattr("tempfile.tempdir", str(folder / "none"))
-    stdin(TABLE)
+    stdin(DAYS)
     message = f"temporary file in {folder / 'none'}: No such file or directory; set TMPDIR"
     assert message in fail("predict", "-", "--model", "m")
     assert message in fail("predict", "data.csv", "--model", "m")
@@ -244,12 +225,12 @@ def shell(command):
 
 @posix
 def test_pipes_of_a_shell(folder, run):
-    expected = run("predict", "data.csv", "--model", "m", "--group", "id")[1]
+    expected = run("predict", "data.csv", "--model", "m", "--group", "day")[1]
     command = (
-        "treecrf train <(cat data.csv) --label y --group id --max-iter 2 --quiet --model - "
-        "--set l2_regularization=1 > piped && "
-        "cat data.csv | treecrf predict /dev/stdin --group id --model <(cat piped) | head -n 3 && "
-        "cat piped | treecrf predict data.csv --group id --model - --output /dev/fd/1"
+        "treecrf train <(cat data.csv) --label y --group day --drop time --max-iter 3 --quiet "
+        "--set l2_regularization=1 --set early_stopping=false --model - > piped && "
+        "cat data.csv | treecrf predict /dev/stdin --group day --model <(cat piped) | head -n 3 && "
+        "cat piped | treecrf predict data.csv --group day --model - --output /dev/fd/1"
     )
     status, text, errors = shell(command)
     start = "".join(expected.splitlines(keepends=True)[:3])

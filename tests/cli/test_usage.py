@@ -1,13 +1,9 @@
 """The command line: errors of its arguments and files, and help."""
 
-import contextlib
-import io
 import shlex
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from support.command_files import SMALL, TABLE, WRITERS, options_of
+from support.command_files import SMALL, TABLE
 
 import treecrf
 from treecrf.cli import _parser, main
@@ -36,9 +32,7 @@ def test_models_that_are_missing_or_damaged(command, table, model, fail):
         (["--label", "z"], "there is no column 'z'; the columns are: id, y, color, number"),
         ([], "is a table: specify the column of labels with --label"),
         (["--label", "color", "--group", "y"], "the rows of a group must be contiguous"),
-        ([*TABLE, "--set", "learningrate=1"], "did you mean 'learning_rate'?"),
         ([*TABLE, "--set", "estimator=1"], "TreeCRF has no parameter 'estimator'"),
-        ([*TABLE, "--set", "learning_rate=-1"], "'learning_rate' parameter of TreeCRF must be"),
         ([*TABLE, "--learner", "hmm", "--window", "1"], "HMMClassifier has no parameter 'window'"),
         ([*TABLE, "--validation", "none.csv"], "none.csv: No such file or directory"),
         ([*TABLE, "--format", "conll"], "--label requires a table with named columns"),
@@ -74,49 +68,11 @@ def test_models_that_cannot_be_written_are_refused_before_training(table, tmp_pa
     assert "the file cannot be written" in fail(*words, tmp_path)
 
 
-def test_columns_that_the_model_needs(table, model, fail):
-    table.write_text(table.read_text().replace("color", "hue"))
-    errors = fail("predict", table, "--model", model)
-    assert "there is no column 'color'; the columns are: id, y, hue, number" in errors
-
-
 def test_long_values_are_cut_in_messages(table, tmp_path, fail):
     table.write_text("x,y\n" + f"1,{'long' * 1000}\n" * 2)
     errors = fail("train", table, "--label", "y", "--model", tmp_path / "m", "--quiet")
     assert "y holds only the label 'longlong" in errors
     assert len(errors) < 1100
-
-
-def test_evaluation_needs_labels(table, model, fail):
-    table.write_text(table.read_text().replace("id,y,", "id,z,"))
-    errors = fail("evaluate", table, "--model", model)
-    assert "no labels; there is no column 'y' as in training; specify the column with" in errors
-
-
-ODD = [b"\0", b"\n", b",", b'"', b" ", b"\t", b":", b"\xff", b"nan", b"1e999", b"9" * 25, b"\\"]
-
-
-@pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("name", WRITERS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_damaged_files_give_a_model_or_one_line(name, letters, tmp_path, data):
-    """Bytes are deleted, inserted and repeated at random positions."""
-    options, path = options_of(name), tmp_path / f"data.{name}"
-    WRITERS[name](path, ([word[:4] for word in letters[0][:3]], [y[:4] for y in letters[1][:3]]))
-    content = path.read_bytes()
-    for _ in range(data.draw(st.integers(1, 3))):
-        first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))
-        middle = data.draw(st.sampled_from([*ODD, b"", content[first:last] * 2]))
-        content = content[:first] + middle + content[data.draw(st.sampled_from([first, last])) :]
-    path.write_bytes(content)
-    errors = io.StringIO()
-    with contextlib.redirect_stderr(errors):
-        words = ["train", path, *options, "--model", tmp_path / "model.treecrf", *SMALL]
-        status = main([str(word) for word in words])
-    lines = errors.getvalue().splitlines()
-    failures = [line for line in lines if not line.startswith("treecrf: warning: ")]
-    assert (status, len(failures)) in [(0, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_constructors_are_those_of_the_local_classes_and_a_client(kind):
     assert list(own)[-1] == "client"
     assert own["client"].default is None
     assert kind().get_params() == kind._local_class().get_params() | {"client": None}
-    with pytest.raises(TypeError, match="unexpected keyword argument 'windows'"):
+    with pytest.raises(TypeError, match=rf"{kind.__name__}\.__init__\(\) got an .*'windows'"):
         kind(windows=3)
 
 
@@ -70,8 +70,9 @@ def test_constructors_are_those_of_the_local_classes_and_a_client(kind):
 def test_docstrings_describe_all_parameters(kind):
     for name in inspect.signature(kind).parameters:
         assert f"\n{name} : " in kind.__doc__
+    assert f"to a `{kind._local_class.__name__}` trained on all data" in kind.__doc__
     assert kind.__doc__.count("Parameters\n----------") == 1
-    assert "Attributes\n----------" in kind.__doc__
+    assert kind.__doc__.index("\nclient : ") < kind.__doc__.index("\nAttributes\n----------")
 
 
 def test_copies_keep_the_parameters_and_pickles_lose_the_client(fitted):
@@ -232,7 +233,7 @@ def test_errors_without_a_cluster(monkeypatch):
         crf.fit(collection(), "tag", groups="doc")
     with pytest.raises(TypeError, match=r"client is of type str; expected distributed\.Client"):
         crf.set_params(client="tcp://127.0.0.1:8786").fit(collection(), "tag", groups="doc")
-    with pytest.raises(ValueError, match="'max_iter' parameter"):
+    with pytest.raises(ValueError, match="'max_iter' parameter of DaskTreeCRF"):
         DaskTreeCRF(max_iter=0).fit(collection(), "tag", groups="doc")
     with pytest.raises(ValueError, match="expected None on a cluster"):
         DaskSlidingWindowClassifier(estimator=treecrf.TreeCRF()).fit(collection(), "tag")
@@ -248,10 +249,6 @@ def test_errors_of_unsupported_methods_and_arguments(fitted):
         treecrf.TreeCRF().fit(collection(), "tag", groups="doc")
     with pytest.raises(TypeError, match=r"DaskTreeCRF\.fit does not support eval_set or lengths; "):
         DaskTreeCRF().fit(collection(), "tag", groups="doc", eval_set=[], lengths=[])
-    with pytest.raises(TypeError, match=r"DaskTreeCRF.__init__\(\) got an unexpected .*'foo'"):
-        DaskTreeCRF(foo=1)
-    with pytest.raises(ValueError, match="parameter of DaskTreeCRF"):
-        DaskTreeCRF(max_iter=-1).fit(collection(), "tag", groups="doc")
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decode"])
@@ -300,13 +297,6 @@ def test_index_of_a_file_is_a_column_as_in_training(tmp_path):
     assert sorted(model.feature_names_in_) == ["number", "word"]
     found = DaskTreeCRF.from_local(model).predict(tmp_path).compute()
     assert found.tolist() == model.predict(FRAME).tolist()
-
-
-def test_documentation():
-    text = DaskTreeCRF.__doc__
-    assert "to a `TreeCRF` trained on all data" in text
-    assert "\nwindow : int" in text
-    assert text.index("\nclient : ") < text.index("\nAttributes\n---")
 
 
 @pytest.mark.exhaustive

@@ -13,10 +13,9 @@ from support.family import (
     COUNTED,
     ESTIMATED,
     FLAT,
-    GROWN,
-    LINEAR,
-    STARTED,
+    KERNEL,
     TREES,
+    WINDOWED,
     assert_equal_arrays,
     every,
 )
@@ -36,8 +35,6 @@ from treecrf.trees.shapley import relative_covers
 from treecrf.utils.threads import Threads
 
 MODELS = Path(__file__).parents[1] / "utils" / "models"
-KERNEL = "support vector machine with a kernel"
-EXPLAINED = GROWN | STARTED | FLAT | {n: m for n, m in LINEAR.items() if n != KERNEL}
 TRANSITIONS = {
     "constant transitions": TreeCRF(constant_transitions=True, **TREES),
     "constant transitions of order 2": TreeCRF(
@@ -75,7 +72,7 @@ def check_sums(model, X, y=None, tolerance=1e-10):
     return found
 
 
-@every(EXPLAINED)
+@every(WINDOWED)
 def test_contributions_add_up_to_the_scores(name, fitted, letters):
     X, y = letters
     model = fitted(name)
@@ -107,7 +104,7 @@ def test_flat_models_are_explained_like_the_models_themselves(name, fitted, lett
     assert_equal_arrays(ours.values, theirs.values)
 
 
-@every(EXPLAINED)
+@every(WINDOWED)
 def test_an_explanation_is_that_of_all_positions(name, fitted, letters):
     model, x = fitted(name), letters[0][3]
     found = contributions(model, [x])
@@ -261,20 +258,7 @@ def test_the_text_sums_up_weak_contributions(tables):
     assert total == pytest.approx(float(lines[-1].split()[0]), abs=0.01)
 
 
-# By hand
-
-
-@pytest.fixture(scope="module")
-def symbols():
-    """Labels that depend on each other and on symbols, some of which are missing."""
-    rng = np.random.default_rng(0)
-    X = [rng.choice(list("abc"), 12).tolist() for _ in range(20)]
-    y = [[] for _ in X]
-    for x, labels in zip(X, y, strict=True):
-        for symbol in x:
-            labels.append("xy"[(symbol == "a") ^ (labels[-1:] == ["x"]) ^ (rng.random() < 0.1)])
-    lacking = [[None if rng.random() < 0.2 else symbol for symbol in x] for x in X]
-    return X, lacking, y
+# Older models
 
 
 @pytest.mark.parametrize("name", ["symbols", "table"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from support.family import COUNTED, ESTIMATED, FAMILY, FLAT, GROWN, LINEAR, STARTED, TREES, every
+from support.family import COUNTED, ESTIMATED, FAMILY, FLAT, KERNEL, TREES, WINDOWED, every
 
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.contexts import true_contexts
@@ -19,8 +19,6 @@ from treecrf.inputs.offsets import offsets_of
 from treecrf.inspection import partial_dependence
 from treecrf.utils.threads import Threads
 
-KERNEL = "support vector machine with a kernel"
-WINDOWED = GROWN | STARTED | FLAT | {n: m for n, m in LINEAR.items() if n != KERNEL}
 # Discovered features read more than one offset, and are not changed.
 CHANGED = {n: m for n, m in WINDOWED.items() if "future" not in n and "beam" not in n}
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from support.family import COUNTED, ESTIMATED, GROWN, LINEAR, TREES, every
+from support.family import COUNTED, ESTIMATED, GROWN, KERNEL, TREES, WEIGHTED, every
 
 from treecrf import LinearCRF, TreeCRF, TreeMEMM, flatten
 from treecrf.inspection import Weight, strongest_weights, transition_scores, transition_weights
-
-KERNEL = "support vector machine with a kernel"
-WEIGHTED = {name: model for name, model in LINEAR.items() if name != KERNEL}
 
 
 def all_weights(model):

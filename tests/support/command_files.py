@@ -49,6 +49,12 @@ WRITERS = {
     "sparse": write_sparse,
 }
 TABLE = ["--label", "y", "--group", "id"]
+ROWS = [
+    (day, t, "ab"[t % 2], t % 2, "uv"[t % 2]) for day in ("mon", "tue", "wed") for t in range(6)
+]
+DAYS = "day,time,y,x,c\n" + "".join(",".join(map(str, row)) + "\n" for row in ROWS)
+OF_DAYS = ["--label", "y", "--group", "day", "--drop", "time"]
+TOKENS = "He PRP B\nruns VB O\n\nNo UH B\nwell UH O\n"
 SMALL = ["--max-iter", "3", "--quiet", "--jobs", "1"]
 SMALL += ["--set", "l2_regularization=1", "--set", "early_stopping=false"]
 

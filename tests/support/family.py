@@ -93,6 +93,8 @@ LINEAR = {
         transition_features=True, bound="sequence", line_search=True, max_iter=10
     ),
 }
+KERNEL = "support vector machine with a kernel"
+WEIGHTED = {name: model for name, model in LINEAR.items() if name != KERNEL}
 GROWN = BOOSTED | DISCOVERING
 # Their scores before the first iteration are not 0.
 STARTED = {"CRF with a linear start": TreeCRF(init="linear", **TREES)}
@@ -100,6 +102,8 @@ FAMILY = GROWN | STARTED | LINEAR | ESTIMATED | COUNTED
 # Flat forms of fitted models, by name, with the model to fit. They have no training of their own.
 FLAT = {f"flat {name}": model for name, model in (GROWN | STARTED).items()}
 PREDICTING = FAMILY | FLAT
+# Their scores are sums over a window, of leaves or of weights.
+WINDOWED = GROWN | STARTED | FLAT | WEIGHTED
 # The others wrap an estimator, whose rounding may depend on the number of rows.
 EXACT = GROWN | STARTED | LINEAR | COUNTED | FLAT
 # Models with an order above 0; and those with greedy and beam search.

@@ -121,19 +121,6 @@ def test_a_saved_model_is_readable_as_any_new_file(trained, path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
 
 
-def test_a_failed_write_leaves_the_old_file(trained, saved, path, monkeypatch):
-    path.write_bytes(saved.read_bytes())
-
-    def fail(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="no space left"):
-        trained.save(path)
-    assert path.read_bytes() == saved.read_bytes()
-    assert os.listdir(path.parent) == [path.name]
-
-
 @pytest.mark.parametrize("parameters", [{"max_iter": -1}, {"decoding": "best"}, {"window": "wide"}])
 def test_a_model_that_would_not_load_is_not_saved(parameters, letters, path, saved):
     path.write_bytes(saved.read_bytes())
