@@ -40,20 +40,15 @@ def test_a_seed_fixes_the_data(name):
     assert not np.array_equal(y, other[1])
 
 
+@pytest.mark.parametrize(("n", "length"), [(7, 11), (1, 1)])
 @pytest.mark.parametrize("name", GENERATORS)
-def test_sequences_have_the_requested_sizes(name):
-    X, y = GENERATORS[name](n_sequences=7, length=11, random_state=0)
+def test_sequences_have_the_requested_sizes(name, n, length):
+    X, y = GENERATORS[name](n_sequences=n, length=length, random_state=0)
     assert isinstance(X, list)
     assert isinstance(y, list)
-    assert len(X) == len(y) == 7
-    assert {len(x) for x in X} == {labels.size for labels in y} == {11}
+    assert len(X) == len(y) == n
+    assert {len(x) for x in X} == {labels.size for labels in y} == {length}
     assert {labels.dtype.kind for labels in y} == {"i"}
-
-
-@pytest.mark.parametrize("name", GENERATORS)
-def test_one_position_is_a_sequence(name):
-    X, y = GENERATORS[name](n_sequences=1, length=1, random_state=0)
-    assert len(X[0]) == len(y[0]) == 1
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,8 @@ def test_conll_labels_may_be_any_column(label, names):
     [
         (2, None, "the file, line 1: 2 columns; there is no column label=2"),
         (-3, None, "the file, line 1: 2 columns; there is no column label=-3"),
+        (-1, ["word", "tag"], "the file, line 1: 2 columns; expected 3"),
+        (None, ["word"], "the file, line 1: 2 columns; expected 1"),
         ("tag", None, "label='tag' is not in names=None"),
         ("tag", ["a", "b"], r"label='tag' is not in names=\['a', 'b'\]"),
     ],
@@ -250,19 +252,6 @@ def test_spaces_that_are_not_ascii_are_part_of_a_word():
     assert read("conll", "10\xa0000 X\n") == [([{"x0": "10\xa0000"}], ["X"])]
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("a X\n\nb c X\n", {}, "line 3: 3 columns; expected 2, as in line 1"),
-        ("a X\n", {"names": ["word", "tag"]}, "line 1: 2 columns; expected 3"),
-        ("a X\n", {"names": ["word"], "label": None}, "line 1: 2 columns; expected 1"),
-    ],
-)
-def test_conll_lines_of_another_width_are_refused(text, options, message):
-    with pytest.raises(ValueError, match=message):
-        read("conll", text, **options)
-
-
 # CRFsuite
 
 
@@ -287,22 +276,6 @@ def test_crfsuite_escapes(field, name):
     assert list(attributes) == [name]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("X\ta:one", "the value 'one' of 'a' is not a number"),
-        ("X\ta:1_0", "the value '1_0' of 'a' is not a number"),
-        ("X\ta:b:1", "too many colons in 'a:b:1'"),
-        ("X:2\ta", "the label 'X:2' has a value"),
-        ("\t", "no label"),
-        ("@weight:2", "declarations such as '@weight:2' are not supported"),
-    ],
-)
-def test_crfsuite_lines_that_are_refused(line, message):
-    with pytest.raises(ValueError, match=f"the file, line 2: {message}"):
-        read("crfsuite", f"X\ta\n{line}\n")
-
-
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\t"), min_size=1), st.floats())
 def test_crfsuite_reads_escaped_names(name, value):
     escaped = name.replace("\\", "\\\\").replace(":", "\\:")
@@ -322,9 +295,46 @@ def test_sparse_rows():
     assert x2.shape == (1, 4)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+# Proteins and words
+
+
+def test_proteins_end_where_the_next_begins():
+    assert read("protein", "<>\nG _\n<>\nV e\nL h\nend\n<>\n<end>\n") == [("G", "_"), ("VL", "eh")]
+
+
+def test_nettalk_notice_and_incomplete_word_are_left_out():
+    notice = "The NETtalk corpus\n\t\tCopyright\n---------\n\n"
+    gun = "gunpowder\tg^npW-d-R\t0\t\n"
+    assert read("nettalk", notice + SMALL["nettalk"] + gun) == read("nettalk", SMALL["nettalk"])
+
+
+# Damaged files
+
+
+DAMAGED = {
+    "conll": [
+        ("a X\n\nb c X\n", "line 3: 3 columns; expected 2, as in line 1"),
+    ],
+    "crfsuite": [
+        ("X\ta\nX\ta:one\n", "line 2: the value 'one' of 'a' is not a number"),
+        ("X\ta\nX\ta:1_0\n", "line 2: the value '1_0' of 'a' is not a number"),
+        ("X\ta\nX\ta:b:1\n", "line 2: too many colons in 'a:b:1'"),
+        ("X\ta\nX:2\ta\n", "line 2: the label 'X:2' has a value"),
+        ("X\ta\n\t\n", "line 2: no label"),
+        ("X\ta\n@weight:2\n", "line 2: declarations such as '@weight:2' are not supported"),
+    ],
+    "nettalk": [
+        *((f"{SMALL['nettalk']}{line}\n", "line 3: .*; expected a word, its phonemes, and its str")
+          for line in ("to\ttx", "to\ttx\t>\t0", "\t\t\t0", "to tx >0")),
+    ],
+    "protein": [
+        ("G _\n", "line 1: 'G _'; expected <>, the start of a protein"),
+        ("<>\nG _\nend\nV e\n", "line 4: 'V e'; expected <>, the start of a protein"),
+        ("<>\nG x\n", "line 2: 'G x'; expected a residue and its structure"),
+        ("<>\nGV _\n", "line 2: 'GV _'; expected a residue and its structure"),
+        ("<>\nG _ h\n", "line 2: 'G _ h'; expected a residue and its structure"),
+    ],
+    "sparse": [
         ("", "line 0: expected the numbers of sequences, labels, and features"),
         ("1 2\n", "line 1: expected the numbers of sequences, labels, and features"),
         ("1 2 9999999999\n", "line 1: 9999999999 features; expected at most 2147483647"),
@@ -341,46 +351,16 @@ def test_sparse_rows():
         ("3 2 4\n1 1 0 0\n2 1 0 0\n", "line 3: the file ends after 2 of 3 sequences"),
         ("1 2 4\n", "line 1: the file ends after 0 of 1 sequences"),
     ],
-)
-def test_damaged_sparse_files_are_refused(text, message):
-    with pytest.raises(ValueError, match=f"the file, {message}"):
-        read("sparse", text)
-
-
-# Proteins and words
-
-
-def test_proteins_end_where_the_next_begins():
-    assert read("protein", "<>\nG _\n<>\nV e\nL h\nend\n<>\n<end>\n") == [("G", "_"), ("VL", "eh")]
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("G _\n", "line 1: 'G _'; expected <>, the start of a protein"),
-        ("<>\nG _\nend\nV e\n", "line 4: 'V e'; expected <>, the start of a protein"),
-        ("<>\nG x\n", "line 2: 'G x'; expected a residue and its structure"),
-        ("<>\nGV _\n", "line 2: 'GV _'; expected a residue and its structure"),
-        ("<>\nG _ h\n", "line 2: 'G _ h'; expected a residue and its structure"),
-    ],
+    ("name", "text", "message"),
+    [(name, *damage) for name, some in DAMAGED.items() for damage in some],
 )
-def test_damaged_protein_files_are_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        read("protein", text)
-
-
-def test_nettalk_notice_and_incomplete_word_are_left_out():
-    notice = "The NETtalk corpus\n\t\tCopyright\n---------\n\n"
-    gun = "gunpowder\tg^npW-d-R\t0\t\n"
-    assert read("nettalk", notice + SMALL["nettalk"] + gun) == read("nettalk", SMALL["nettalk"])
-
-
-@pytest.mark.parametrize("line", ["to\ttx", "to\ttx\t>\t0", "\t\t\t0", "to tx >0"])
-def test_damaged_nettalk_files_are_refused(line):
-    with pytest.raises(
-        ValueError, match=r"line 3: .*; expected a word, its phonemes, and its stresses"
-    ):
-        read("nettalk", f"{SMALL['nettalk']}{line}\n")
+def test_damaged_files_are_refused_with_their_line(name, text, message):
+    with pytest.raises(ValueError, match=f"^the file, {message}"):
+        read(name, text)
 
 
 # Any lines

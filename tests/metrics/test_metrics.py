@@ -48,6 +48,7 @@ def flatten(sequences):
 
 
 AVERAGES = [{"average": average} for average in (None, "macro", "micro", "weighted")]
+NORMALIZED = [{"normalize": normalize} for normalize in (None, "true", "all")]
 REPORTS = [{"digits": 3, "output_dict": output_dict} for output_dict in (False, True)]
 
 
@@ -61,7 +62,7 @@ REPORTS = [{"digits": 3, "output_dict": output_dict} for output_dict in (False, 
         (metrics.token_recall_score, "recall_score", AVERAGES),
         (metrics.token_f1_score, "f1_score", AVERAGES),
         (metrics.token_classification_report, "classification_report", REPORTS),
-        (metrics.token_confusion_matrix, "confusion_matrix", [{}, {"normalize": "all"}]),
+        (metrics.token_confusion_matrix, "confusion_matrix", NORMALIZED),
     ],
 )
 @given(pair=label_pairs(), zero_division=st.sampled_from([0.0, 1.0]))
@@ -92,11 +93,6 @@ def test_labels_choose_and_order():
     assert report["c"]["support"] == 2
 
 
-def test_confusion_matrix_normalizes_rows():
-    matrix = metrics.token_confusion_matrix(list("aabb"), list("abbb"), normalize="true")
-    np.testing.assert_array_equal(matrix, [[0.5, 0.5], [0, 1]])
-
-
 def test_f1_defaults_to_macro():
     # F1 of a: P = 1, R = 1/2; of b: P = 2/3, R = 1.
     assert metrics.token_f1_score(list("aabb"), list("abbb")) == pytest.approx((2 / 3 + 4 / 5) / 2)
@@ -110,51 +106,30 @@ def test_scores_are_plain_floats(function, seqeval):
 # Forms of labels
 
 
-@pytest.mark.parametrize(
-    "y_true",
-    [
+def forms_of_labels():
+    """True and predicted labels in many forms, and the fraction that agree."""
+    pandas = pytest.importorskip("pandas")
+    words, wide = pandas.Series(["a", "b"]), np.dtypes.StringDType()
+    for y_true in (
         ["ab", "a"],
         [["a", "b"], ["a"]],
         (("a", "b"), np.array(["a"])),
         [np.array(["a", "b"], dtype=object), "a"],
         [list("ab"), "", "a", []],
-        iter([["a", "b"], ["a"]]),
-    ],
-)
-def test_forms_of_str_labels(y_true):
-    y_true = list(y_true)
-    y_pred = [["b"] * len(labels) for labels in y_true]
-    assert metrics.token_accuracy_score(iter(y_true), y_pred) == 1 / 3
+    ):
+        yield y_true, [["b"] * len(labels) for labels in y_true], 1 / 3
+    integers = [[1, 0], np.array([True, False]), np.array([1], dtype=np.uint8)]
+    yield integers, [[True, np.int64(1)], [1, 0], np.array([0], dtype=object)], 3 / 5
+    yield [[1.0, 2], np.array([3.0])], [[1, 1], [3]], 2 / 3
+    yield [words, words.astype("category")], [["a", "b"], ["b", "b"]], 3 / 4
+    yield [np.array(["a", "b"], wide), np.array(["ccc"], wide)], [["a", "a"], ["ccc"]], 2 / 3
+    yield [["ab"], ["abc"]], [["a"], ["ab"]], 0  # not cut
 
 
-def test_int_and_bool_labels_mix():
-    y_true = [[1, 0], np.array([True, False]), np.array([1], dtype=np.uint8)]
-    y_pred = [[True, np.int64(1)], [1, 0], np.array([0], dtype=object)]
-    assert metrics.token_accuracy_score(y_true, y_pred) == 3 / 5
-
-
-def test_whole_floats_count_as_int():
-    assert metrics.token_accuracy_score([[1.0, 2], np.array([3.0])], [[1, 1], [3]]) == 2 / 3
-    assert metrics.sequence_accuracy_score([[0.0, 1.0]], [[False, True]]) == 1
-
-
-def test_labels_of_pandas_series():
-    pandas = pytest.importorskip("pandas")
-    series = pandas.Series(["a", "b"])
-    y_true = [series, series.astype("category")]
-    assert metrics.token_accuracy_score(y_true, [["a", "b"], ["b", "b"]]) == 3 / 4
-    assert metrics.token_accuracy_score([pandas.Series([3, 4])], [[3, 3]]) == 1 / 2
-
-
-def test_labels_of_variable_width_strings():
-    dtype = pytest.importorskip("numpy", "2.0").dtypes.StringDType()
-    y_true = [np.array(labels, dtype=dtype) for labels in (["a", "b"], ["ccc"])]
-    assert metrics.token_accuracy_score(y_true, [["a", "a"], ["ccc"]]) == 2 / 3
-    assert metrics.sequence_accuracy_score(y_true, [["a", "a"], ["ccc"]]) == 1 / 2
-
-
-def test_long_labels_are_not_cut():
-    assert metrics.token_accuracy_score([["ab"], ["abc"]], [["a"], ["ab"]]) == 0
+def test_forms_of_labels():
+    for y_true, y_pred, accuracy in forms_of_labels():
+        assert metrics.token_accuracy_score(y_true, y_pred) == accuracy
+        assert metrics.token_accuracy_score(iter(y_true), iter(y_pred)) == accuracy
 
 
 def test_empty_sequence_counts_as_right():
@@ -172,40 +147,12 @@ SIZES = [
     ([], [], r"^y_true and y_pred are empty; expected at least one label$"),
     (["", []], [[], ""], r"^no labels: all 2 sequences are empty$"),
 ]
-VALUES = [
-    ([[0, 1.5]], [[0, 1]], r"^sequence 0 of y_true, position 1: label 1.5 is not a"),
-    ([[0]], [np.array([math.nan])], r"^sequence 0 of y_pred, position 0: label nan"),
-    (
-        [[2**63, -1]],
-        [[0, 0]],
-        r"y_true, position 0: label 9223372036854775808 is outside the range",
-    ),
-    ([[0, 2**70]], [[0, 0]], r"^sequence 0 of y_true, position 1: .* is outside"),
-    ([[[1], [0]]], [[1, 0]], r"^sequence 0 of y_true: labels have 2 dim"),
-    ([[0], 1], [[0], [1]], r"^sequence 1 of y_true: labels have 0 dimensions; exp"),
-]
+# All errors of single labels are those of `fit`.
+VALUES = [([[0, 1.5]], [[0, 1]], r"^sequence 0 of y_true, position 1: label 1.5 is not a")]
 TYPES = [
-    (
-        ["a", ["a", 1]],
-        [["a"]] * 2,
-        r"^sequence 1 of y_true, position 1: label 1 is of type int; ex",
-    ),
-    ([[1, "a"]], [["a"] * 2], r"^sequence 0 of y_true, position 0: label 1 is of t"),
-    ([[1, None]], [[1, 1]], r"^sequence 0 of y_true, position 1: label None is of"),
-    (
-        ["", "a"],
-        [[], [0]],
-        r"^mixed label types: str in sequence 1 of y_true, number in sequence 1",
-    ),
-    (
-        ["a", [1]],
-        ["a", [1]],
-        r"^mixed label types: str in sequence 0 of y_true, number in sequence",
-    ),
     (["a"], [[None]], r"^sequence 0 of y_pred, position 0: label None is of"),
-    ([[b"a"]], [["a"]], r"^sequence 0 of y_true, position 0: label b'a' is of"),
-    ([["a", math.nan]], [["a", "a"]], r"^sequence 0 of y_true, position 1: label nan is o"),
-    ([[[1], [0, 1]]], [[1, 0]], r"^sequence 0 of y_true, position 0: label \[1\] i"),
+    (["", "a"], [[], [0]], r"^mixed label types: str in sequence 1 of y_true, number in seq"),
+    (["a", [1]], ["a", [1]], r"^mixed label types: str in sequence 0 of y_true, number in seq"),
     ("ab", ["ab"], r"^y_true is a string; expected a list of label sequences$"),
     (["ab"], 1, r"^y_pred is of type int; expected a list of label"),
 ]
@@ -365,9 +312,7 @@ def test_flat_labels_and_sequences_do_not_mix(function, y_true, y_pred, error, m
         (["a", "b"], [], ValueError, r"^y_true has 2 labels, y_pred has 0$"),
         (["a", "b"], [0, 1], TypeError, r"^mixed label types: str in y_true, number in y_pred;"),
         (["a", 1], ["a", "b"], TypeError, r"^y_true, position 1: label 1 is of type int; expect"),
-        (["a", None], ["a", "b"], TypeError, r"^y_true, position 1: label None is of type NoneT"),
         ([0, 1], [0, 1.5], ValueError, r"^y_pred, position 1: label 1.5 is not a whole number"),
-        ([b"a"], ["a"], TypeError, r"^y_true, position 0: label b'a' is of type bytes"),
     ],
 )
 def test_errors_in_flat_labels_name_the_position(y_true, y_pred, error, message):
