@@ -237,7 +237,7 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
     sequences, labels = raw.read()
     classes = find_classes(labels.present())
     masks = as_allowed(masks, None, classes, sequences.offsets)
-    training = model._labeling().label(classes, raw, sequences, labels, masks)
+    training = model._labeling(classes).label(raw, sequences, labels, masks)
     attributes = copy.copy(model._source()).fit(training.sequences)
     with Threads(None) as threads:
         data = model._training_data(attributes, training, classes, threads)

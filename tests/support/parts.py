@@ -13,7 +13,7 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted import engine, training
 from treecrf.learners.boosted.sampled_booster import LocalShards
-from treecrf.learners.iterations import Callbacks
+from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.training_data import FitArguments
 from treecrf.utils.partitions import LocalPartitions
 
@@ -52,11 +52,9 @@ def dealt(X: list, n_parts: int) -> list[np.ndarray]:
 
 def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callbacks=None) -> Any:
     """Return the model, fitted to parts."""
-    given = (
-        RawData(None, None, Segmentation()) if validation is None else LocalPartitions(validation)
-    )
-    partitions = LocalPartitions(raws)
-    fitted = model._train(FitArguments(raws[0], given, None, (), Callbacks(callbacks), partitions))
+    given = None if validation is None else LocalPartitions(validation)
+    calls, partitions = as_callbacks(callbacks), LocalPartitions(raws)
+    fitted = model._train(FitArguments(raws[0], given, None, (), calls, partitions))
     return model._fitted_copy(fitted | {"_columns": raws[0].columns})
 
 

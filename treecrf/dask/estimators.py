@@ -35,7 +35,7 @@ from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
-from treecrf.learners.iterations import Callbacks
+from treecrf.learners.iterations import as_callbacks
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 
 # What follows the first line of each class's docstring.
@@ -173,7 +173,7 @@ class DaskMixin:
             data = read_partitions(local, partitions, validation)
             if trains_on_partitions(spec, data):
                 require_memory_of_workers(cluster, spec, data)
-            trained = train(spec, data, Callbacks(callbacks), local._copy_of)
+            trained = train(spec, data, as_callbacks(callbacks), local._copy_of)
         fitted = local._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
         fitted |= {"_columns": ColumnNames(*names)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.

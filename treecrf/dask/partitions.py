@@ -16,7 +16,6 @@ from distributed.sizeof import sizeof
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.encoding.encoded import window_within
 from treecrf.learners.boosted.growing import SampledGrowth
-from treecrf.learners.boosted.labeled import TrainingParts
 from treecrf.learners.boosted.shard import (
     IterationRequest,
     IterationResult,
@@ -25,6 +24,7 @@ from treecrf.learners.boosted.shard import (
     Stale,
 )
 from treecrf.learners.boosted.spec import BoostingSpec, ExactKind
+from treecrf.learners.training_data import TrainingInput
 from treecrf.utils.partitions import PerPartition, identity
 from treecrf.utils.threads import Threads, keeping_freed_memory
 
@@ -357,14 +357,14 @@ def _shared_out(
 # Prediction of the memory that training takes on each worker
 
 
-def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: TrainingParts) -> None:
+def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: TrainingInput) -> None:
     """Raise MemoryError unless the shards of the data fit in the memory of the workers.
 
     A worker's share of the positions is proportional to its number of threads.
     """
     described = [data.training.described]
-    if data.validation is not None:
-        described.append(data.validation.described)
+    if data.held_out is not None:
+        described.append(data.held_out.described)
     n_positions = sum(each.n_positions for each in described)
     n_labels, schema = len(data.classes), described[0].schema
     # Features that every position stores: by position and by column, and while they are encoded,

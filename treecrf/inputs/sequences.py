@@ -180,7 +180,7 @@ class Sequences:
             scores = scores[reversed_positions(self.offsets)]
         return replace(self, init_scores=scores, **self._reversed())
 
-    @property
+    @cached_property
     def schema(self) -> InputSchema:
         """Schema that other sequences need to be compatible with these."""
         is_symbols = self.form == "symbols" or self.of_symbols

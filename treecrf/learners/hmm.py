@@ -176,9 +176,12 @@ class HMMClassifier(SequenceClassifier):
         classes = find_classes(labels.present())
         check_order(len(classes), self.order)
         labeling = Labeling(
-            order=self.order, transitions=self.transitions, cost_matrix=self.cost_matrix
+            classes=classes,
+            order=self.order,
+            transitions=self.transitions,
+            cost_matrix=self.cost_matrix,
         )
-        data = labeling.label(classes, raw, sequences, labels)
+        data = labeling.label(raw, sequences, labels)
         vocabulary = Vocabulary(data.sequences.symbols())
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, data.sequences)

@@ -197,39 +197,34 @@ class IterationInfo:
         return f"<{self.estimator}: iteration {self.n_iter} of {self.max_iter}>"
 
 
-class Callbacks:
-    """The callbacks of a training run."""
-
-    def __init__(self, callbacks: Any):
-        if callbacks is None:
-            callbacks = ()
-        if not isinstance(callbacks, Iterable) or isinstance(callbacks, (str, dict)):
+def as_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """Return the callbacks of a training run; TypeError if they are not callables."""
+    if callbacks is None:
+        return ()
+    if not isinstance(callbacks, Iterable) or isinstance(callbacks, (str, dict)):
+        raise TypeError(
+            f"callbacks is of type {type(callbacks).__name__}; expected a list of callables"
+        )
+    callbacks = tuple(callbacks)
+    for i, callback in enumerate(callbacks):
+        if not callable(callback):
             raise TypeError(
-                f"callbacks is of type {type(callbacks).__name__}; expected a list of callables"
+                f"callbacks[{i}] is of type {type(callback).__name__}; expected a callable"
             )
-        self.callbacks: tuple[Callback, ...] = tuple(callbacks)
-        for i, callback in enumerate(self.callbacks):
-            if not callable(callback):
-                raise TypeError(
-                    f"callbacks[{i}] is of type {type(callback).__name__}; expected a callable"
-                )
-
-    def __bool__(self) -> bool:
-        return bool(self.callbacks)
-
-    def start(self, info: IterationInfo) -> None:
-        """Call the ``start`` methods, before the first iteration."""
-        for callback in self.callbacks:
-            if hasattr(callback, "start"):
-                callback.start(info)
-
-    def after(self, info: IterationInfo) -> bool:
-        """Call the callbacks after an iteration; return whether one of them stops training."""
-        results = [callback(info) for callback in self.callbacks]
-        return any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
+    return callbacks
 
 
-NO_CALLBACKS = Callbacks(None)
+def start_callbacks(callbacks: tuple[Callback, ...], info: IterationInfo) -> None:
+    """Call the ``start`` methods, before the first iteration."""
+    for callback in callbacks:
+        if hasattr(callback, "start"):
+            callback.start(info)
+
+
+def call_all(callbacks: tuple[Callback, ...], info: IterationInfo) -> bool:
+    """Call the callbacks after an iteration; return whether one of them stops training."""
+    results = [callback(info) for callback in callbacks]
+    return any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
 
 
 # Scores of models on validation sequences, after each iteration

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -17,23 +15,20 @@ from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.parts import partitions_of
+from treecrf.inputs.parts import named, partitions_of
 from treecrf.inputs.sequences import InputSchema
 from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
-from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.iterations import Callbacks
+from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.training_data import (
     FitArguments,
     Labeling,
     TrainingInput,
-    check_init_scores,
     hold_out,
     note_unlabeled,
     read_eval_set,
-    read_validation,
     seed_of,
+    validation_data,
 )
 from treecrf.utils.typing import (
     GroupsLike,
@@ -128,6 +123,7 @@ class SequenceLearner(SequenceClassifier):
 
     # Not every estimator has all of these parameters; where the constructor does not take one of
     # them, this is its value.
+    direction: str = "left-to-right"
     transitions: Any = None
     class_weight: Any = None
     early_stopping: bool = False
@@ -238,34 +234,35 @@ class SequenceLearner(SequenceClassifier):
         """
         self._validate_params()
         raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight, init_score)
-        validation = RawData(
-            X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val, init_score_val
-        )
-        partitions = partitions_of(raw, scratch, self.categorical_features)
-        if partitions is not None and are_tables(raw) and allowed is not None:
+        is_table, columns, categorical = are_tables(raw), raw.columns, self.categorical_features
+        if is_table and allowed is not None:
             raise TypeError("allowed cannot be combined with files or batches as X")
-        is_one = are_tables(validation) or is_frame(X_val)
-        if is_one and groups_val is None and lengths_val is None:
-            groups_val = raw.segmentation.group_names
-        cuts = segmentation_of(X_val, lengths_val, groups_val)
-        validation = replace(validation, segmentation=cuts)
-        categorical = self.categorical_features
-        if partitions is not None and are_tables(validation):
+        partitions, eval_sets = None, ()
+        if is_table or scratch is not None:
+            partitions = partitions_of(raw, scratch, categorical)
+        validation = validation_data(
+            X_val, y_val, sample_weight_val, init_score_val, lengths_val, groups_val, columns.group
+        )
+        if validation is not None and partitions is not None and are_tables(validation):
             validation = partitions_of(validation, scratch, categorical)
-        else:
+        elif validation is not None:
             validation = in_memory(validation, categorical)
-        names = raw.segmentation.group_names
-        sets = () if eval_set is None else read_eval_set(eval_set, names)
-        eval_sets = tuple(in_memory(raw, categorical) for raw in sets)
-        warn_without_effect(self, self._needed, X_val is not None or bool(eval_sets))
-        calls, columns = Callbacks(callbacks), raw.columns
+        if eval_set is not None:
+            sets = read_eval_set(eval_set, columns.group)
+            eval_sets = tuple(in_memory(each, categorical) for each in sets)
+        warn_without_effect(self, self._needed, validation is not None or bool(eval_sets))
+        calls = as_callbacks(callbacks)
         if partitions is not None and (eval_sets or not self._takes_parts):
-            raw = partitions.reduce(joined_pieces) if are_tables(raw) else raw
-            if not isinstance(validation, RawData):
+            raw = partitions.reduce(joined_pieces) if is_table else raw
+            if validation is not None and not isinstance(validation, RawData):
                 validation = validation.reduce(joined_pieces)
             partitions = None
-        if isinstance(validation, RawData):
-            check_init_scores(raw, validation, bool(eval_sets))
+        scored = validation or next(iter(eval_sets), None)
+        if isinstance(scored, RawData) and (raw.init_score is None) != (scored.init_score is None):
+            raise ValueError(
+                "init_score and init_score_val: one is given without the other; pass both with "
+                "X_val, and no eval_set without X_val"
+            )
         arguments = FitArguments(raw, validation, allowed, eval_sets, calls, partitions)
         fitted = self._train(arguments) | {"_columns": columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
@@ -292,7 +289,7 @@ class SequenceLearner(SequenceClassifier):
 
     def _prepare(self, arguments: FitArguments) -> TrainingInput:
         """Read and check everything that training starts from."""
-        raw, validation, allowed = arguments.raw, arguments.validation, arguments.allowed
+        raw, allowed = arguments.raw, arguments.allowed
         earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)
@@ -302,31 +299,36 @@ class SequenceLearner(SequenceClassifier):
         classes = earlier["classes_"] if earlier else find_classes(labels.present())
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
 
-        label = partial(self._labeling().label, classes)
+        label = self._labeling(classes).label
         training = label(raw, sequences, labels, masks)
-        schema = schema or training.sequences.schema
-        held_out = read_validation(validation, schema, label)
-        evaluated = tuple(
-            read_validation(given, schema, label, f"eval_set[{i}]")
-            for i, given in enumerate(arguments.eval_sets)
-        )
-        if held_out is None and evaluated:
+        held_out, evaluated = None, []
+        if arguments.eval_sets or arguments.validation is not None:
+            schema = schema or training.sequences.schema
+        for i, given in enumerate(arguments.eval_sets):
+            with named(f"eval_set[{i}]"):
+                evaluated.append(label(given, *given.read(schema)))
+        if arguments.validation is not None:
+            with named("validation data"):
+                held_out = label(arguments.validation, *arguments.validation.read(schema))
+        elif evaluated:
             held_out = evaluated[0]
-        if held_out is None and self.early_stopping not in (False, "auto"):
+        elif self.early_stopping not in (False, "auto"):
             training, held_out = hold_out(training, self.validation_fraction, seed)
         return TrainingInput(
-            classes, training, held_out, seed, earlier, evaluated, labels.n_unlabeled
+            classes, training, held_out, seed, earlier, tuple(evaluated), n_unlabeled
         )
 
-    def _labeling(self) -> Labeling:
+    def _labeling(self, classes: np.ndarray) -> Labeling:
         """Return what training expects of labeled sequences."""
         error = f"{type(self).__name__} needs all labels in training"
         return Labeling(
+            classes=classes,
             order=self.order,
             transitions=self.transitions,
             cost_matrix=self.cost_matrix,
             unknown_error=error if self._needs_all_labels else None,
             init_score_error=self._init_score_error,
+            is_backward=self.direction == "right-to-left",
         )
 
     @abstractmethod
@@ -363,7 +365,7 @@ class SequenceLearner(SequenceClassifier):
                 f"from 0 to {MAX_WINDOW}"
             )
         left, right = map(int, sides)
-        return (right, left) if self._labeling().is_backward else (left, right)
+        return (right, left) if self.direction == "right-to-left" else (left, right)
 
 
 def names_in(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:

@@ -19,12 +19,14 @@ from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
-from treecrf.inputs.parts import named
-from treecrf.inputs.sequences import InputSchema, Sequences, cut, join_sequences
-from treecrf.learners.iterations import Callbacks
+from treecrf.inputs.sequences import Sequences, cut, join_sequences
+from treecrf.inputs.tables import are_tables
+from treecrf.inputs.values import is_frame
+from treecrf.learners.iterations import Callback
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.partitions import Partitions
+from treecrf.utils.scratch import Scratch
 from treecrf.utils.validation import is_huge
 
 NO_KNOWN_LABELS = "y holds no known labels"
@@ -225,6 +227,7 @@ class Labeling:
     The messages are those of a ValueError, or None if the estimator supports it.
     """
 
+    classes: np.ndarray
     order: int
     transitions: Any  # parameter of the estimator, as the next one
     cost_matrix: Any
@@ -239,7 +242,6 @@ class Labeling:
         raw: RawData,
         sequences: Sequences,
         labels: Labels,
-        classes: np.ndarray,
         masks: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> LabeledSequences:
@@ -247,6 +249,7 @@ class Labeling:
 
         Unknown labels are completed to a possible sequence.
         """
+        classes = self.classes
         if raw.init_score is not None:
             scores, cuts = raw.init_score, raw.segmentation
             sequences = with_init_score(
@@ -266,7 +269,6 @@ class Labeling:
 
     def label(
         self,
-        classes: np.ndarray,
         raw: RawData,
         sequences: Sequences,
         labels: Labels,
@@ -274,13 +276,13 @@ class Labeling:
     ) -> LabeledSequences:
         """Check what has been read, and return what training uses; ValueError if nothing is."""
         weights = raw.weights(sequences.offsets)
-        labeled = self.checked(raw, sequences, labels, classes, masks, weights)
+        labeled = self.checked(raw, sequences, labels, masks, weights)
         if weights is None and labeled.candidates is None:
             return labeled.reversed() if self.is_backward else labeled
         unknown, _ = examine_unknown(labeled)
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
-        useful = select_useful(labeled, self, unknown, len(classes))
+        useful = select_useful(labeled, self, unknown)
         if useful is None:
             raise ValueError(self.no_known_examples)
         if useful.sequences.n_sequences == sequences.n_sequences:
@@ -310,7 +312,7 @@ def examine_unknown(data: LabeledSequences) -> tuple[Unknown, np.ndarray]:
 
 
 def select_useful(
-    data: LabeledSequences, labeling: Labeling, unknown: Unknown, n_labels: int
+    data: LabeledSequences, labeling: Labeling, unknown: Unknown
 ) -> LabeledSequences | None:
     """Return the sequences that training uses, in the chain's direction; None without any.
 
@@ -318,7 +320,7 @@ def select_useful(
     all models. ``unknown`` describes all parts of the data, so that all are treated alike.
     """
     if unknown.n_partial and data.candidates is None:
-        data = replace(data, candidates=np.eye(n_labels, dtype=bool)[data.codes])
+        data = replace(data, candidates=np.eye(len(labeling.classes), dtype=bool)[data.codes])
     data = data.take_marked(data.have_weight() & data.are_informative())
     if data is None:
         return None
@@ -420,37 +422,35 @@ class FitArguments:
     """Arguments of `fit`, as passed by the user."""
 
     raw: RawData
-    validation: RawData | Partitions
+    validation: RawData | Partitions | None
     allowed: Any  # masks of the labels that are possible at the training positions
     eval_sets: tuple[RawData, ...]
-    callbacks: Callbacks
+    callbacks: tuple[Callback, ...]
     # The training data, and the validation data unless they are in memory, in parts of `RawData`.
     partitions: Partitions | None = None
 
 
-def check_init_scores(raw: RawData, validation: RawData, has_eval_sets: bool) -> None:
-    """Raise ValueError if only the training or only the validation data have init scores."""
-    is_valid = (raw.init_score is None) == (validation.init_score is None)
-    if validation.X is None and validation.init_score is None:
-        is_valid = raw.init_score is None or not has_eval_sets
-    if not is_valid:
-        raise ValueError(
-            "init_score and init_score_val: one is given without the other; pass both with "
-            "X_val, and no eval_set without X_val"
-        )
-
-
 @dataclass(frozen=True)
 class TrainingInput:
-    """Everything that a training run starts from, read and checked."""
+    """Everything that a training run starts from, read and checked.
+
+    Boosted trees have sequences in parts, in `LabeledParts` instead of `LabeledSequences`.
+    """
 
     classes: np.ndarray
-    training: LabeledSequences
-    held_out: LabeledSequences | None  # validation data of the user, or a part of the training data
+    training: Any
+    held_out: Any  # validation data of the user, or a part of the training data; may be None
     seed: int
     earlier: dict  # fitted attributes that a warm start continues from; may be empty
-    evaluated: tuple[LabeledSequences, ...] = ()  # further sequences that are scored
+    # Further sequences that are scored; beside parts, None stands for the validation data.
+    evaluated: tuple[LabeledSequences | None, ...] = ()
     n_unlabeled: int = 0  # training positions without a label
+    in_memory: bool = False  # whether all parts are in this process, in one partition
+    scratch: Scratch | None = None  # holds the arrays of shards in this process
+
+    def of_sequences(self, training: LabeledSequences | None) -> TrainingInput:
+        """Return the other settings with training sequences in one place, or without any."""
+        return TrainingInput(self.classes, training, None, self.seed, self.earlier)
 
 
 def seed_of(random_state: Any, earlier: dict) -> int:
@@ -481,30 +481,28 @@ def count_held_out(n_sequences: int, fraction: float) -> int:
     return n_held_out
 
 
-def has_validation(raw: RawData) -> bool:
-    """Return whether validation data are given; ValueError if they are incomplete."""
-    if (raw.X is None) != (raw.y is None):
-        passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
+def validation_data(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    init_score: Any,
+    lengths: Any,
+    groups: Any,
+    names: Any,  # of the columns or levels of the index that are the groups in training, if any
+) -> RawData | None:
+    """Return the user's validation data, or None; ValueError if they are incomplete."""
+    if (X is None) != (y is None):
+        passed, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
         raise ValueError(f"{passed} is given without {missing}; pass both or neither")
-    if raw.X is None:
-        if raw.sample_weight is not None:
-            raise ValueError("sample_weight_val is given without X_val and y_val")
-        if raw.init_score is not None:
-            raise ValueError("init_score_val is given without X_val and y_val")
-    return raw.X is not None
-
-
-def read_validation(
-    raw: RawData,
-    schema: InputSchema,
-    label: Callable[[RawData, Sequences, Labels], LabeledSequences],
-    name: str = "validation data",
-) -> LabeledSequences | None:
-    """Read the user's validation data, or None; error messages name them as such."""
-    if not has_validation(raw):
+    if X is None:
+        for name, value in (("sample_weight_val", sample_weight), ("init_score_val", init_score)):
+            if value is not None:
+                raise ValueError(f"{name} is given without X_val and y_val")
         return None
-    with named(name):
-        return label(raw, *raw.read(schema))
+    raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
+    if lengths is None and groups is None and (are_tables(raw) or is_frame(X)):
+        groups = names
+    return replace(raw, segmentation=segmentation_of(X, lengths, groups))
 
 
 def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:

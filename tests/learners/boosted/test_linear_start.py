@@ -19,6 +19,7 @@ import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.learners.boosted import start as start_module
 from treecrf.learners.boosted.start import PART
+from treecrf.learners.linear import crf as linear_module
 from treecrf.learners.linear.crf import score_parts
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
@@ -95,7 +96,7 @@ def test_training_starts_from_the_linear_model(letters):
 
 def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkeypatch):
     X, y = letters
-    monkeypatch.setattr(start_module, "POSITIONS_OF_PENALTY", sum(map(len, y)) / 4)
+    monkeypatch.setattr(linear_module, "POSITIONS_OF_PENALTY", sum(map(len, y)) / 4)
     assert small().fit(X, y).init_.l2_regularization == pytest.approx(2 * PART.penalty)
 
 
@@ -108,6 +109,7 @@ def test_the_penalty_grows_with_the_numbers_in_a_window(are_numbers, factor):
     noise = noise if are_numbers else (noise > 0).astype(float)
     X = [np.column_stack([s + rng.normal(size=40), of_s]) for s, of_s in zip(y, noise, strict=True)]
     start = small(window=1, max_iter=1).fit(X, y).init_
+    assert start.l2_regularization == pytest.approx(factor * PART.penalty)
     expected = LinearCRF(window=1, l2_regularization=factor).fit(X, y)
     found = start.state_weights_ / PART.share
     assert (

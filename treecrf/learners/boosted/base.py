@@ -18,7 +18,7 @@ from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.boosted.labeled import EncodedPart, TrainingParts, read_partitions
+from treecrf.learners.boosted.labeled import EncodedPart, in_one_part, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train
@@ -32,7 +32,7 @@ from treecrf.learners.iterations import (
 )
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import FitArguments, has_validation
+from treecrf.learners.training_data import FitArguments
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import INTERACTIONS
 from treecrf.utils import model_file
@@ -108,10 +108,10 @@ class BoostedSequenceClassifier(SequenceLearner):
         spec = self._spec()
         partitions, validation = arguments.partitions, arguments.validation
         if partitions is None:
-            data = TrainingParts.of(self._prepare(arguments))
+            data = in_one_part(self._prepare(arguments))
         else:
             if isinstance(validation, RawData):
-                validation = LocalPartitions([validation]) if has_validation(validation) else None
+                validation = LocalPartitions([validation])
             data = read_partitions(self, partitions, validation, arguments.allowed)
         trained = train(spec, data, arguments.callbacks, self._copy_of)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}

@@ -15,7 +15,7 @@ import numpy as np
 from treecrf.chains import _beam, _beam_gradients
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import ChainLabels, WeightedMean
+from treecrf.chains.objectives import ChainLabels, ExampleTable, WeightedMean
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
@@ -89,7 +89,7 @@ class BeamObjective:
         return cache
 
     def examples(
-        self, cache: ScoreCache, iteration: int
+        self, cache: ScoreCache, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute residuals, curvature and mean log-likelihood at the scores of cached contexts."""
         scores = cache.begin_pass()
@@ -133,37 +133,28 @@ class BeamObjective:
 class BeamBooster(Booster):
     """Trees and scores of a training run with a beam, for a `BeamObjective`."""
 
-    cache: ScoreCache
+    source: ScoreCache
 
-    def _start(
-        self, encoder: Encoder, encoded: EncodedSequences, plan: Plan, start: None
-    ) -> np.ndarray:
-        self.cache = self.objective.cache_of(self.forest, encoder, plan, self.encoded)
-        self.n_planes = self.cache.n_planes
-        return self.cache.scores.values
+    def _start(self, plan: Plan, start: None) -> tuple[np.ndarray, ScoreCache]:
+        cache = self.objective.cache_of(self.forest, self.encoder, plan, self.encoded)
+        self.n_planes = cache.n_planes
+        return cache.scores.values, cache
 
-    def _examples(
-        self, iteration: int, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        examples = self.objective.examples(self.cache, iteration)
-        scores = self.cache.scores
+    def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
+        found, scores = super()._weighted_examples(iteration), self.source.scores
         for grower in self._growers:
             grower.set_examples(scores.labels, scores.seen())
-        return examples
+        return found
 
     def step(self) -> float:
         """Add one iteration of trees; return the mean log-likelihood before it."""
         value = super().step()
-        self.cache.scores.note_iteration()
+        self.source.scores.note_iteration()
         return value
-
-    def value(self) -> float:
-        """Compute the mean log-likelihood of a position."""
-        return self.objective.value(self.cache)
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         weights = super()._weights_of(iteration)
-        return None if weights is None else self.cache.spread(weights)
+        return None if weights is None else self.source.spread(weights)
 
 
 @dataclass

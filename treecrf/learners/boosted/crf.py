@@ -346,22 +346,13 @@ class TreeCRF(BoostedSequenceClassifier):
             )
         return earlier
 
-    def _labeling(self) -> Labeling:
-        error = None
-        for name, is_supported, expected in (
-            ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
-            ("beam_width", self.beam_width is None, "None"),
-        ):
-            if not is_supported:
-                value = getattr(self, name)
-                error = f"{name}={value!r} needs all labels in training; expected {expected}"
-        return Labeling(
-            order=self.order,
-            transitions=self.transitions,
-            cost_matrix=self.cost_matrix,
-            unknown_error=error,
-            init_score_error=self._init_score_error,
-        )
+    def _labeling(self, classes: np.ndarray) -> Labeling:
+        error, needs = None, "needs all labels in training; expected"
+        if self.beam_width is not None:
+            error = f"beam_width={self.beam_width!r} {needs} None"
+        elif self.init == "pseudo_likelihood":
+            error = f"init='pseudo_likelihood' {needs} 'zero', 'linear' or a LinearCRF"
+        return replace(super()._labeling(classes), unknown_error=error)
 
     @property
     def _init_score_error(self) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.labeled import EncodedPart, TrainingParts
+from treecrf.learners.boosted.labeled import EncodedPart
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
@@ -40,6 +40,7 @@ from treecrf.learners.iterations import (
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import (
     LabeledSequences,
+    TrainingInput,
     count_labels,
     label_weights,
     multiplied_weights,
@@ -63,7 +64,7 @@ class Engine:
 
 def make_engine(
     spec: BoostingSpec,
-    data: TrainingParts,
+    data: TrainingInput,
     start: LinearCRF | None,  # that was chosen; it is not used if training continues
     threads: Threads,
 ) -> Engine:
@@ -82,7 +83,7 @@ def make_engine(
 
 def engine_of(
     spec: BoostingSpec,
-    data: TrainingParts,
+    data: TrainingInput,
     encoder: Encoder,
     forest: Forest,  # trees to start from; new trees are appended
     start: LinearCRF | None,
@@ -91,7 +92,7 @@ def engine_of(
     """Encode the data, and return the engine that trains on them."""
     kind, classes, training = spec.kind, data.classes, data.training
     growth = spec.growth(encoder, classes, data.seed)
-    threshold = kind.threshold(spec.sampling, len(classes), training.n_positions)
+    threshold = kind.threshold(spec.sampling, len(classes), training.described.n_positions)
     setup, weights = ShardSettings(spec, classes, encoder, growth, threshold), np.ones(len(classes))
     if spec.class_weight is not None:
         counts = training.partitions.map(count_labels, len(classes))
@@ -99,8 +100,8 @@ def engine_of(
         weights = label_weights(spec.class_weight, classes, sums)
     settings = setup, start, weights, threads if data.in_memory else None
     encoded, held_out = training.partitions.derive_all(encode, *settings, True).kept(), None
-    if data.validation is not None:
-        held_out = data.validation.partitions.derive_all(encode, *settings).kept()
+    if data.held_out is not None:
+        held_out = data.held_out.partitions.derive_all(encode, *settings).kept()
     validation, sets = None, []
     if data.in_memory:
         parts = [part and encode(part, *settings) for part in data.evaluated]
@@ -117,15 +118,34 @@ def engine_of(
         arguments = part.position_weights, threads, table
         booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
     else:
-        encoded = _with_keys(encoded)
-        of_training, of_held_out = map(total, zip(*encoded.map(totals_of), strict=True))
-        setup = replace(setup, training=of_training, held_out=of_held_out, empty=forest.copy(0))
-        data.release()
-        shards = shards_of(encoded, setup, data.scratch and data.scratch.allocate)
-        booster = SampledBooster(forest, shards, setup)
-        if setup.held_out is not None:
+        booster = _sampled_booster(forest, encoded, setup, data)
+        if held_out is not None and not data.in_memory:
             validation = scored_on_shards(booster)
     return Engine(setup, start, booster, validation, sets)
+
+
+def _sampled_booster(
+    forest: Forest, encoded: Partitions, setup: ShardSettings, data: TrainingInput
+) -> SampledBooster:
+    """Return a booster on shards of encoded data; the data before encoding are released."""
+    encoded = _with_keys(encoded)
+    totals = encoded.map(totals_of)
+    largest = [
+        max((w for weight, w in totals if w and (weight is None) == is_held_out), default=None)
+        for is_held_out in (False, True)
+    ]
+    setup = replace(
+        setup,
+        empty=forest.copy(0),
+        n_sequences=data.training.described.n_sequences,
+        weight=float(total(weight for weight, _ in totals)),
+        largest_weights=tuple(largest),
+    )
+    for parts in (data.training, data.held_out):
+        if parts is not None:
+            parts.partitions.release()
+    shards = shards_of(encoded, setup, data.scratch and data.scratch.allocate)
+    return SampledBooster(forest, shards, setup)
 
 
 def shards_of(

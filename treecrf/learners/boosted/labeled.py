@@ -54,7 +54,6 @@ from treecrf.utils.partitions import (
     PerPartition,
     identity,
 )
-from treecrf.utils.scratch import Scratch
 
 # Descriptions
 
@@ -94,33 +93,27 @@ def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -
 # Labeled parts
 
 
-@dataclass(frozen=True)
-class PartReading:
-    """How the parts of the data are read and labeled."""
-
-    labeling: Labeling
-    classes: np.ndarray
-    described: Description
-    is_weighted: bool  # whether any part has sample weights other than 1
-
-
 def label(
-    raw: RawData, is_empty: bool, allowed: Any, reading: PartReading
+    raw: RawData,
+    is_empty: bool,
+    allowed: Any,
+    labeling: Labeling,
+    described: Description,
+    is_weighted: bool,  # whether any part has sample weights other than 1
 ) -> LabeledSequences | None:
     """Read a part with the schema of all parts, and check its labels; None if it is empty."""
     if is_empty:
         return None
     with named(raw.place):
-        classes = reading.classes
-        sequences, raw = read_part(raw, reading.described)
+        sequences, raw = read_part(raw, described)
         offsets, segmentation = sequences.offsets, raw.segmentation
         weights = None
-        if reading.is_weighted:
+        if is_weighted:
             weights = read_weights(raw.sample_weight, offsets, segmentation)
             weights = np.ones(offsets[-1]) if weights is None else weights
         labels = as_labels(raw.y, offsets, segmentation)
-        masks = as_allowed(allowed, None, classes, offsets, segmentation)
-        return reading.labeling.checked(raw, sequences, labels, classes, masks, weights)
+        masks = as_allowed(allowed, None, labeling.classes, offsets, segmentation)
+        return labeling.checked(raw, sequences, labels, masks, weights)
 
 
 def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> LabeledSequences:
@@ -130,24 +123,13 @@ def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> Labeled
     return replace(data, sequences=data.sequences.with_categories(categories))
 
 
+@dataclass(frozen=True)
 class LabeledParts:
     """Labeled sequences in parts."""
 
-    def __init__(
-        self,
-        partitions: PartitionsView | LocalPartitions,
-        described: Description,
-        lengths: list[np.ndarray],
-    ):
-        self.partitions = partitions  # of `LabeledSequences`, none of them empty
-        self.n_positions = int(sum(of_part.sum() for of_part in lengths))
-        self.described = replace(
-            described,
-            n_sequences=sum(map(len, lengths)),
-            n_positions=self.n_positions,
-            longest=int(max(of_part.max() for of_part in lengths)),
-        )
-        self.lengths = lengths  # of the sequences in each part
+    partitions: PartitionsView | LocalPartitions  # of `LabeledSequences`, none of them empty
+    described: Description
+    lengths: list[np.ndarray]  # of the sequences in each part
 
     @classmethod
     def of(cls, data: LabeledSequences) -> LabeledParts:
@@ -156,32 +138,49 @@ class LabeledParts:
         return cls(LocalPartitions([data]), described, [np.diff(data.sequences.offsets)])
 
     @classmethod
+    def chosen(
+        cls, partitions: PartitionsView, described: Description, lengths: list[np.ndarray]
+    ) -> LabeledParts:
+        """Return some of the sequences that are described; parts without any are left out."""
+        lengths = [of_part for of_part in lengths if len(of_part)]
+        described = replace(
+            described,
+            n_sequences=sum(map(len, lengths)),
+            n_positions=int(sum(of_part.sum() for of_part in lengths)),
+            longest=int(max(of_part.max() for of_part in lengths)),
+        )
+        return cls(partitions, described, lengths)
+
+    @classmethod
     def read(
         cls,
         raws: Partitions,
         parts: list[PartDescription | None],
-        reading: PartReading,
-        allowed: Sequence[Any] | None = None,
+        labeling: Labeling,
+        described: Description,
+        allowed: Any = None,  # the argument of `fit`, if there is one partition
     ) -> LabeledParts:
         """Read described parts, and select the sequences that training uses."""
         is_empty = [part is None for part in parts]
-        allowed = PerPartition(allowed or [None] * raws.n_parts)
-        labeled = raws.derive(label, PerPartition(is_empty), allowed, reading).persisted()
+        is_weighted = any(part is not None and part.is_weighted for part in parts)
+        masks = PerPartition([None] * raws.n_parts if allowed is None else [allowed])
+        settings = masks, labeling, described, is_weighted
+        labeled = raws.derive(label, PerPartition(is_empty), *settings).persisted()
         present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(examine_unknown), strict=True)
         unknown = Unknown(*np.sum(examined, axis=0))
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
-        selection = select_useful, reading.labeling, unknown, len(reading.classes)
+        selection = select_useful, labeling, unknown
         if unknown.n_partial:
             # Not all examples of these sequences may be used.
             lengths = PartitionsView(present, *selection).map(_lengths)
         chosen = [len(of_part) > 0 for of_part in lengths]
         if not any(chosen):
-            raise ValueError(reading.labeling.no_known_examples)
+            raise ValueError(labeling.no_known_examples)
         useful = PartitionsView(present, *selection, chosen=chosen)
-        selected = cls(useful, reading.described, [n for n in lengths if len(n)])
-        if selected.described.n_sequences == reading.described.n_sequences:
+        selected = cls.chosen(useful, described, lengths)
+        if selected.described.n_sequences == described.n_sequences:
             return selected
         return selected.with_used_categories()
 
@@ -192,7 +191,7 @@ class LabeledParts:
         partitions = PartitionsView(
             self.partitions, LabeledSequences.take_marked, PerPartition(chosen), chosen=kept
         )
-        return LabeledParts(partitions, self.described, [n for n in lengths if len(n)])
+        return LabeledParts.chosen(partitions, self.described, lengths)
 
     def with_used_categories(self) -> LabeledParts:
         """Drop categories that do not occur, and describe the symbols that do."""
@@ -204,13 +203,12 @@ class LabeledParts:
         if schema.form == "symbols" and not len(categories[0]):
             raise ValueError(NO_SYMBOLS)
         described = replace(self.described, schema=replace(schema, categories=categories))
-        return LabeledParts(
-            PartitionsView(self.partitions, recode, categories), described, self.lengths
-        )
+        recoded = PartitionsView(self.partitions, recode, categories)
+        return replace(self, partitions=recoded, described=described)
 
     def shared(self) -> LabeledParts:
         """Return the same sequences in other partitions."""
-        return LabeledParts(copy(self.partitions), self.described, self.lengths)
+        return replace(self, partitions=copy(self.partitions))
 
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
@@ -224,7 +222,7 @@ class LabeledParts:
         The choice depends on the content of the sequences, not on their order.
         """
         n = self.described.n_sequences
-        n_chosen = int(n_positions / self.n_positions * n)
+        n_chosen = int(n_positions / self.described.n_positions * n)
         if n_chosen >= n:
             return self
         n_chosen = max(min_sequences, n_chosen)
@@ -245,50 +243,11 @@ def _used_categories(data: LabeledSequences) -> dict[int, np.ndarray]:
 # Training data
 
 
-@dataclass(frozen=True)
-class TrainingParts:
-    """Training and validation data, read and checked."""
-
-    classes: np.ndarray
-    training: LabeledParts
-    validation: LabeledParts | None  # of the user, or a part of the training data
-    seed: int
-    earlier: dict  # fitted attributes that a warm start continues from; may be empty
-    # Further sequences that are scored; None stands for the validation data.
-    evaluated: tuple[LabeledSequences | None, ...] = ()
-    in_memory: bool = False  # whether all of them are in this process, in one partition
-    n_unlabeled: int = 0  # training positions without a label
-    scratch: Scratch | None = None  # holds the arrays of shards in this process
-
-    @classmethod
-    def of(cls, data: TrainingInput) -> TrainingParts:
-        """Return data in memory as one partition."""
-        held_out = data.held_out
-        return cls(
-            data.classes,
-            LabeledParts.of(data.training),
-            None if held_out is None else LabeledParts.of(held_out),
-            data.seed,
-            data.earlier,
-            tuple(None if part is held_out else part for part in data.evaluated),
-            in_memory=True,
-            n_unlabeled=data.n_unlabeled,
-        )
-
-    def joined(self, training: LabeledSequences) -> TrainingInput:
-        """Return the settings of the data with training sequences in one place."""
-        return TrainingInput(self.classes, training, None, self.seed, self.earlier)
-
-    def shared(self) -> TrainingParts:
-        """Return the same data in this process, whose release leaves these as they are."""
-        sets = [each and each.shared() for each in (self.training, self.validation)]
-        return replace(self, training=sets[0], validation=sets[1])
-
-    def release(self) -> None:
-        """Free the memory of partitions that are not encoded."""
-        self.training.partitions.release()
-        if self.validation is not None:
-            self.validation.partitions.release()
+def in_one_part(data: TrainingInput) -> TrainingInput:
+    """Return data in memory with their sequences as parts, one each."""
+    training, held_out = (part and LabeledParts.of(part) for part in (data.training, data.held_out))
+    evaluated = tuple(None if part is data.held_out else part for part in data.evaluated)
+    return replace(data, training=training, held_out=held_out, evaluated=evaluated, in_memory=True)
 
 
 def read_partitions(
@@ -296,7 +255,7 @@ def read_partitions(
     raws: Partitions,  # of `RawData`; each sequence lies in one partition, and these may be empty
     validation: Partitions | None = None,  # of `RawData`, in the same place
     allowed: Any = None,  # the argument of `fit`, if there is one partition
-) -> TrainingParts:
+) -> TrainingInput:
     """Read and check all partitions; errors name the partition."""
     earlier = estimator._earlier_fit() if estimator.warm_start else {}
     schema = estimator._required_schema(earlier)
@@ -307,15 +266,13 @@ def read_partitions(
     n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
     note_unlabeled(estimator, n_unlabeled, described.n_positions)
     classes = earlier["classes_"] if earlier else merged_labels(parts)
-    settings, masks = (estimator._labeling(), classes), None if allowed is None else [allowed]
-    reading = PartReading(*settings, described, _are_weighted(parts))
-    training, held_out = LabeledParts.read(raws, parts, reading, masks), None
+    labeling = estimator._labeling(classes)
+    training, held_out = LabeledParts.read(raws, parts, labeling, described, allowed), None
     if validation is not None:
         of_training = schema or training.described.schema
         with named("validation data"):
             parts = describe_parts(validation, None, of_training)
-            reading = PartReading(*settings, merged(parts, of_training), _are_weighted(parts))
-            held_out = LabeledParts.read(validation, parts, reading)
+            held_out = LabeledParts.read(validation, parts, labeling, merged(parts, of_training))
     elif estimator.early_stopping not in (False, "auto"):
         n_sequences = training.described.n_sequences
         marks = training.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
@@ -323,13 +280,9 @@ def read_partitions(
         # Categories that only occur in held-out sequences are unseen in training.
         training = training.take([~of_part for of_part in marks]).with_used_categories()
     scratch = getattr(raws, "scratch", None)
-    return TrainingParts(
+    return TrainingInput(
         classes, training, held_out, seed, earlier, n_unlabeled=n_unlabeled, scratch=scratch
     )
-
-
-def _are_weighted(parts: list[PartDescription | None]) -> bool:
-    return any(part is not None and part.is_weighted for part in parts)
 
 
 # Joining

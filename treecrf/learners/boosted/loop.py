@@ -69,7 +69,8 @@ class Booster:
         self.n_planes = int(objective.given is not None)
         # The scores to start from will change.
         self._ties = [] if start is None else [sums_of_labels(start[:, :, 0])]
-        self.scores = self._start(encoder, encoded, plan, start)
+        # Scores that trees change, and what the objective reads them from.
+        self.scores, self.source = self._start(plan, start)
         if self.weighted:
             self._round_weights(self.position_weights)
         self._meanings = forest.meanings(self.table)
@@ -83,18 +84,13 @@ class Booster:
         ties = [self.position_weights, *self._ties] if self.weighted else self._ties
         return sequence_keys(self.whole, objective.codes, *masks, ties=ties)
 
-    def _start(
-        self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
-        plan: Plan,
-        start: np.ndarray | None,
-    ) -> np.ndarray:
+    def _start(self, plan: Plan, start: np.ndarray | None) -> tuple[np.ndarray, Any]:
         """Add the trees to start from to the starting scores, under the constraints."""
-        given = self.objective.given
-        scores = self.forest.scores(encoder, encoded, self.threads, start=start, given=given)
+        scores = self.forest.scores(
+            self.encoder, self.whole, self.threads, start=start, given=self.objective.given
+        )
         self.objective.constrain(scores)
-        return scores
+        return scores, scores
 
     def _make_growers(self) -> list[TreeGrower]:
         """Make one grower, with its own working memory, for each tree that grows concurrently."""
@@ -172,7 +168,7 @@ class Booster:
     def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
         """Return the examples of an iteration, and the value of the objective before it."""
         weights = self._weights_of(iteration)
-        residuals, curvature, value = self._examples(iteration, weights)
+        residuals, curvature, value = self.objective.examples(self.source, iteration, weights)
         counts = self.objective.counts
         examples = ExampleTable(residuals, curvature, counts).weighted(weights)
         # Without weights, residuals of one sign sum to at most 1 at a position, or in the
@@ -187,12 +183,6 @@ class Booster:
             examples = replace(examples, counts=examples.counts.copy())
             self._round_weights(examples.counts)
         return examples, value
-
-    def _examples(
-        self, iteration: int, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Compute the residuals, curvature and value of the objective at the current scores."""
-        return self.objective.examples(self.scores, iteration, weights)
 
     def _round(self, values: np.ndarray) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
@@ -209,7 +199,7 @@ class Booster:
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
-        return self.objective.value(self.scores)
+        return self.objective.value(self.source)
 
     def _in_rows(self, values: np.ndarray) -> np.ndarray:
         """Return values of positions in the rows of the positions."""

@@ -6,6 +6,8 @@ import numbers
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import LocalChain, LocalForestChain
 from treecrf.learners.boosted.crf import TreeCRF
@@ -56,7 +58,7 @@ class LocalClassifier(BoostedSequenceClassifier):
             order=self.order,
             transitions=self.transitions,
             has_curvature=bool(self.second_order),
-            is_backward=self._labeling().is_backward,
+            is_backward=self.direction == "right-to-left",
         )
 
     def _chain(self) -> LocalChain:
@@ -68,8 +70,8 @@ class LocalClassifier(BoostedSequenceClassifier):
             return None
         return self.beam_width if self.decoding == "beam" else 1
 
-    def _labeling(self) -> Labeling:
-        return replace(super()._labeling(), uses_known_examples=True)
+    def _labeling(self, classes: np.ndarray) -> Labeling:
+        return replace(super()._labeling(classes), uses_known_examples=True)
 
 
 @documented_as(TreeCRF, without=["init_"])

@@ -159,7 +159,7 @@ class SampledBooster:
         setup, kind = self.setup, self.setup.spec.kind
         if kind.has_curvature:
             return 0.0
-        weight = float(setup.training.weight)
+        weight = setup.weight
         if setup.growth.subsample < 1:
             weight = self._chosen_weights[self.forest.n_iter]
         n_examples = kind.n_scores(setup.n_labels)
@@ -167,7 +167,7 @@ class SampledBooster:
 
     def _choose_subsamples(self, first: int) -> None:
         """Choose the subsamples of some iterations, which depend on all sequences."""
-        growth, n = self.setup.growth, self.setup.training.n_sequences
+        growth, n = self.setup.growth, self.setup.n_sequences
         iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
         n_chosen = subsample_size(n, growth)
         window = _quantile_window(n_chosen, n)

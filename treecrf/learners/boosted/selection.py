@@ -11,11 +11,11 @@ import numpy as np
 from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
-from treecrf.learners.boosted.labeled import LabeledParts, TrainingParts, joined
+from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import Stopping
-from treecrf.learners.linear.crf import rounded_linear
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.messages import Progress
 from treecrf.utils.partitions import identity
@@ -78,13 +78,13 @@ def default_choice(spec: BoostingSpec) -> Choice:
     return Choice(spec.starts[0] if len(spec.starts) == 1 else None, spec.max_iter, [])
 
 
-def choose(spec: BoostingSpec, data: TrainingParts) -> Choice:
+def choose(spec: BoostingSpec, data: TrainingInput) -> Choice:
     """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
     sampled = data.training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
     return sampled.partitions.reduce(_choose, spec, *_arguments(data, sampled))
 
 
-def choices(spec: BoostingSpec, data: TrainingParts) -> Generator[Choice, None, None]:
+def choices(spec: BoostingSpec, data: TrainingInput) -> Generator[Choice, None, None]:
     """Choose as `choose` does, from data in memory; also yield what is known meanwhile.
 
     That is a guess while starts are compared, and then the start that was chosen with ever more
@@ -95,9 +95,9 @@ def choices(spec: BoostingSpec, data: TrainingParts) -> Generator[Choice, None, 
     yield from _choices(parts, spec, *_arguments(data, sampled), is_alone=False)
 
 
-def _arguments(data: TrainingParts, sampled: LabeledParts) -> tuple:
-    sizes = data.training.n_positions, data.validation is not None
-    return data.joined(None), sampled.described, *sizes
+def _arguments(data: TrainingInput, sampled: LabeledParts) -> tuple:
+    sizes = data.training.described.n_positions, data.held_out is not None
+    return data.of_sequences(None), sampled.described, *sizes
 
 
 def _choose(*arguments: Any) -> Choice:
@@ -149,10 +149,11 @@ def _choices(
 class FoldRun:
     """Training on one fold, which goes on when scores of later iterations are needed."""
 
-    def __init__(self, spec: BoostingSpec, fold: TrainingInput, init: Any, threads: Threads):
+    def __init__(
+        self, spec: BoostingSpec, fold: TrainingInput, start: LinearCRF | None, threads: Threads
+    ):
         self.n_held_out = len(fold.held_out.codes)
-        data = TrainingParts.of(fold)
-        engine = make_engine(spec, data, start_of(spec, data, init), threads)
+        engine = make_engine(spec, in_one_part(fold), start, threads)
         self._booster, self._held_out = engine.booster, engine.validation
         self._scores = [self._held_out.value(self._booster.forest)]
 
@@ -202,25 +203,21 @@ class Race:
 
     def begin(self) -> list[Candidate]:
         """Return a candidate for each start."""
-        inits, starts = self.spec.starts, [self.spec.starts] * len(self.parts)
-        if len(inits) > 1:
-            starts = self.threads.map(self._shares, self.parts)
+        inits, starts = self.spec.starts, self.threads.map(self._starts, self.parts)
         jobs = [
-            (of_part[i], part)
+            (part, of_part[i])
             for i in range(len(inits))
-            for of_part, part in zip(starts, self.parts, strict=True)
+            for part, of_part in zip(self.parts, starts, strict=True)
         ]
-        runs, n = self.threads.map(self._run, jobs), len(self.parts)
+        runs = self.threads.map(lambda job: FoldRun(self.spec, *job, self.inner), jobs)
+        n = len(self.parts)
         return [Candidate(init, runs[i * n : (i + 1) * n], []) for i, init in enumerate(inits)]
 
-    def _shares(self, part: TrainingInput) -> list:
-        """Fit a linear model to a fold; return the share of it that each start stands for."""
-        linear = fit_linear(self.spec, TrainingParts.of(part), self.spec.starts[0])
-        return [rounded_linear(linear, start.share) for start in self.spec.starts]
-
-    def _run(self, job: tuple[Any, TrainingInput]) -> FoldRun:
-        init, part = job
-        return FoldRun(self.spec, part, init, self.inner)
+    def _starts(self, part: TrainingInput) -> list[LinearCRF | None]:
+        """Return the models to start from, fitted to a fold; several are shares of one model."""
+        inits, data = self.spec.starts, in_one_part(part)
+        linear = fit_linear(self.spec, data, inits[0]) if len(inits) > 1 else None
+        return [start_of(self.spec, data, init, linear) for init in inits]
 
     def advance(self, candidates: list[Candidate], n_iters: list[int]) -> None:
         """Train each candidate for a number of iterations in all."""

@@ -41,36 +41,17 @@ SMALL_PART = 1 << 15
 LARGE_PART = 1 << 17
 
 
-@dataclass(frozen=True)
-class LabeledTotals:
-    """Numbers that describe labeled sequences; the numbers of several parts can be added."""
+def totals_of(part: EncodedPart | None) -> tuple[ExactSum | None, float | None]:
+    """Return the sum of the position weights, and the largest sample weight.
 
-    n_sequences: int
-    weight: ExactSum  # sum of the position weights
-    largest_weight: float | None  # of the sample weights; None if all are 1
-
-    @classmethod
-    def of(cls, data: EncodedPart) -> LabeledTotals:
-        """Describe the sequences of a part."""
-        return cls(
-            len(data.encoded.offsets) - 1,
-            ExactSum() if data.position_weights is None else ExactSum.of(data.position_weights),
-            None if data.weights is None else float(data.weights.max()),
-        )
-
-    def __add__(self, other: LabeledTotals) -> LabeledTotals:
-        weights = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
-        return LabeledTotals(
-            self.n_sequences + other.n_sequences,
-            self.weight + other.weight,
-            max(weights, default=None),
-        )
-
-
-def totals_of(part: EncodedPart | None) -> tuple[LabeledTotals | None, LabeledTotals | None]:
-    """Describe a part that has training sequences, or validation sequences."""
-    totals = part and LabeledTotals.of(part)
-    return (totals, None) if part and part.position_weights is not None else (None, totals)
+    The first is None for validation data, and the second if all are 1.
+    """
+    if part is None:
+        return None, None
+    largest = None if part.weights is None else float(part.weights.max())
+    if part.position_weights is None:
+        return None, largest
+    return ExactSum.of(part.position_weights), largest
 
 
 @dataclass(frozen=True)
@@ -84,10 +65,12 @@ class ShardSettings:
     # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
     # examples. It rises if there would be more than ``spec.max_examples``.
     threshold: float | None
-    # What shards know in addition: totals of all parts, the latter None without validation data.
-    training: LabeledTotals | None = None
-    held_out: LabeledTotals | None = None
-    empty: Forest | None = None  # without trees
+    # For samples only: a forest without trees, the number and the weight of all training sequences,
+    # and the largest sample weight of the training and of the validation data; None if all are 1.
+    empty: Forest | None = None
+    n_sequences: int = 0
+    weight: float = 0.0
+    largest_weights: tuple[float | None, float | None] = (None, None)
 
     @property
     def n_labels(self) -> int:
@@ -378,7 +361,6 @@ class ShardPart:
     ):
         self.setup = setup
         scoring, kind = setup.spec.scoring, setup.spec.kind
-        totals = setup.held_out if is_validation else setup.training
         # Sums for a ``scoring`` that is a mean over positions; others need predictions.
         self.mean = None
         if is_validation and scoring in MEANS:
@@ -388,7 +370,7 @@ class ShardPart:
         self.scores = kind.scores(setup, data, threads, is_validation)
         # All parts have the same scale of the objective's value.
         objective = self.scores.objective
-        objective.mean = objective.mean.of_part(totals.largest_weight)
+        objective.mean = objective.mean.of_part(setup.largest_weights[is_validation])
         if allocate is not None:
             self.scores.keep_in(allocate)
         if not is_validation:

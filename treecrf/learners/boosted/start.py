@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.sequences import Description, Sequences
-from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.labeled import joined
 from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear, score_parts
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.threads import Threads
@@ -17,8 +17,6 @@ from treecrf.utils.threads import Threads
 if TYPE_CHECKING:
     from treecrf.learners.boosted.spec import BoostingSpec
 
-# Penalties hold up to a number of positions, and grow with its square root beyond it.
-POSITIONS_OF_PENALTY = 10_000
 # Because trees follow, a linear model need not be at its optimum: ten iterations of L-BFGS that
 # lower its loss by less than this fraction are the last ones. Most data need 20 to 50 iterations,
 # but labels that persist may need hundreds, which trees cannot make up for.
@@ -31,7 +29,7 @@ MAX_POSITIONS = 1_000_000
 class OwnStart:
     """A linear model to start from that is not a parameter of the user."""
 
-    penalty: float  # L2
+    penalty: float  # L2, which grows with the data
     share: float  # factor of the weights
 
 
@@ -106,7 +104,7 @@ def require_start(given: LinearCRF, classes: np.ndarray) -> None:
 
 
 def start_of(
-    spec: BoostingSpec, data: TrainingParts, init: Any, linear: LinearCRF | None = None
+    spec: BoostingSpec, data: TrainingInput, init: Any, linear: LinearCRF | None = None
 ) -> LinearCRF | None:
     """Return the model whose scores the trees start from, fitted to the training data if need be.
 
@@ -121,10 +119,12 @@ def start_of(
     return rounded_linear(init if hasattr(init, "classes_") else fit_linear(spec, data, init))
 
 
-def fit_linear(spec: BoostingSpec, data: TrainingParts, init: OwnStart | LinearCRF) -> LinearCRF:
+def fit_linear(spec: BoostingSpec, data: TrainingInput, init: OwnStart | LinearCRF) -> LinearCRF:
     """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
     sample = data.training.at_random(MAX_POSITIONS, data.seed)
-    return sample.partitions.reduce(_fit_joined, spec, data.joined(None), sample.described, init)
+    return sample.partitions.reduce(
+        _fit_joined, spec, data.of_sequences(None), sample.described, init
+    )
 
 
 def _fit_joined(
@@ -137,8 +137,7 @@ def _fit_joined(
     data = replace(data, training=joined(parts, described))
     if not isinstance(init, OwnStart):
         return fitted_to(init, data, spec.n_jobs)
-    growth = max(1.0, len(data.training.codes) / POSITIONS_OF_PENALTY) ** 0.5
-    linear = LinearCRF(**spec.linear, l2_regularization=init.penalty * growth, tol=TOLERANCE)
+    linear = LinearCRF(**spec.linear, l2_regularization=init.penalty, tol=TOLERANCE)
     linear._is_start = True
     return fitted_to(linear, data, spec.n_jobs)
 

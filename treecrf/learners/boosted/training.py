@@ -18,17 +18,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import Engine, make_engine
-from treecrf.learners.boosted.labeled import TrainingParts, joined
+from treecrf.learners.boosted.labeled import in_one_part, joined
 from treecrf.learners.boosted.loop import boost
 from treecrf.learners.boosted.selection import Choice, choices, choose, default_choice
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import (
-    NO_CALLBACKS,
-    Callbacks,
+    Callback,
     Evaluations,
     History,
     IterationInfo,
+    call_all,
+    start_callbacks,
 )
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.messages import Progress, warn
@@ -38,8 +39,8 @@ from treecrf.utils.threads import Background, Threads, check_memory
 
 def train(
     spec: BoostingSpec,
-    data: TrainingParts,
-    callbacks: Callbacks = NO_CALLBACKS,  # called in this process
+    data: TrainingInput,
+    callbacks: tuple[Callback, ...] = (),  # called in this process
     model: Callable[[Trained], Any] | None = None,  # makes the estimators that callbacks receive
 ) -> Trained:
     """Train on data that have been read; with early stopping, return the best iteration.
@@ -53,7 +54,7 @@ def train(
     largest = max(int(lengths.sum()) for lengths in data.training.lengths)
     spec.kind.check_size(n_labels, largest, in_partitions=not data.in_memory)
     n_threads = Threads(spec.n_jobs).n_threads
-    are_open = len(spec.starts) > 1 or data.validation is None
+    are_open = len(spec.starts) > 1 or data.held_out is None
     if not (spec.early_stopping and not spec.warm_start and are_open):
         return _trained(spec, data, default_choice(spec), callbacks, model)
     # Callbacks and progress show the final number of iterations.
@@ -66,9 +67,9 @@ def train(
 
 def _trained(
     spec: BoostingSpec,
-    data: TrainingParts,
+    data: TrainingInput,
     choice: Choice,
-    callbacks: Callbacks = NO_CALLBACKS,
+    callbacks: tuple[Callback, ...] = (),
     model: Callable[[Trained], Any] | None = None,
 ) -> Trained:
     """Train from the start that is chosen, or first from one that is a guess."""
@@ -78,7 +79,9 @@ def _trained(
             init, read = choice.init, data
             if choice.is_guess:
                 # Another start is another share of the same model.
-                linear, read = fit_linear(spec, data, init), data.shared()
+                linear = fit_linear(spec, data, init)
+                sets = [part and part.shared() for part in (data.training, data.held_out)]
+                read = replace(data, training=sets[0], held_out=sets[1])
             start = None if data.earlier else start_of(spec, data, init, linear)
             engine = make_engine(spec, read, start, threads)
             found = _boosted(engine, data, choice, callbacks, model)
@@ -88,9 +91,9 @@ def _trained(
     return trained
 
 
-def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
+def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
     """Return whether partitions need not be joined; errors if samples are not supported."""
-    size = len(data.classes), data.training.n_positions
+    size = len(data.classes), data.training.described.n_positions
     threshold = spec.kind.threshold(spec.sampling, *size)
     return threshold is not None and spec.kind.samples_partitions
 
@@ -100,9 +103,9 @@ def trains_on_partitions(spec: BoostingSpec, data: TrainingParts) -> bool:
 
 def _boosted(
     engine: Engine,
-    data: TrainingParts,
+    data: TrainingInput,
     choice: Choice,
-    callbacks: Callbacks,
+    callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Run the iterations of an engine; with early stopping, return the best one."""
@@ -132,10 +135,10 @@ def _boosted(
                 progress.update(n_done, history.latest(spec.value_name))
             if evaluations is not None:
                 evaluations.add_to(history, forest)
-            return bool(callbacks.callbacks) and callbacks.after(info(n_done))
+            return bool(callbacks) and call_all(callbacks, info(n_done))
 
-        if callbacks.callbacks:
-            callbacks.start(info(forest.n_iter))
+        if callbacks:
+            start_callbacks(callbacks, info(forest.n_iter))
         history = boost(booster, choice.is_beyond, validation, spec.stopping, report, history)
     is_last = len(history.train) > spec.max_iter
     if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
@@ -154,21 +157,21 @@ def _boosted(
 
 def _train_joined(
     spec: BoostingSpec,
-    data: TrainingParts,
-    callbacks: Callbacks,
+    data: TrainingInput,
+    callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Join all partitions where one of them is, and train on them there."""
     partitions = data.training.partitions.derive_all(identity)
     n_parts, described = partitions.n_parts, [data.training.described]
-    if data.validation is not None:
-        partitions = partitions.chain(data.validation.partitions.derive_all(identity))
-        described.append(data.validation.described)
+    if data.held_out is not None:
+        partitions = partitions.chain(data.held_out.partitions.derive_all(identity))
+        described.append(data.held_out.described)
     _require_memory(described)
     if callbacks:
         # They are called in this process.
         partitions = LocalPartitions(partitions.map(identity))
-    arguments = data.joined(None), n_parts, described, callbacks, model if callbacks else None
+    arguments = data.of_sequences(None), n_parts, described, callbacks, model if callbacks else None
     return partitions.reduce(train_on_all, spec, *arguments)
 
 
@@ -178,7 +181,7 @@ def train_on_all(
     data: TrainingInput,
     n_parts: int,
     described: list[Description],
-    callbacks: Callbacks,
+    callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Train on all partitions; those from ``n_parts`` on are validation data."""
@@ -187,7 +190,7 @@ def train_on_all(
         for some, of_set in zip((parts[:n_parts], parts[n_parts:]), described, strict=False)
     ]
     training, held_out = sets[0], sets[1] if len(sets) > 1 else None
-    data = TrainingParts.of(replace(data, training=training, held_out=held_out))
+    data = in_one_part(replace(data, training=training, held_out=held_out))
     return train(spec, data, callbacks, model)
 
 

@@ -13,13 +13,13 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.parts import named
 from treecrf.learners.boosted.chains import LocalForestChain
-from treecrf.learners.boosted.labeled import TrainingParts
+from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.rows import RowChain, fit_rows
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.learner import names_in
-from treecrf.learners.training_data import FitArguments, Labeling, TrainingInput
+from treecrf.learners.training_data import FitArguments, TrainingInput
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -58,9 +58,6 @@ class WindowClassifier(LocalClassifier):
     }
     _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order", "_direction")
 
-    # Where the constructor does not take it.
-    direction: str = "left-to-right"
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if self.estimator is not None and self.missing not in FILLED:
@@ -87,8 +84,8 @@ class WindowClassifier(LocalClassifier):
     def _check_unused(self, arguments: FitArguments) -> None:
         """Raise ValueError for arguments and settings that have no effect with ``estimator``."""
         given = {
-            "X_val": arguments.validation.X,
-            "y_val": arguments.validation.y,
+            "X_val": arguments.validation,
+            "y_val": arguments.validation,
             "allowed": arguments.allowed,
             "eval_set": arguments.eval_sets or None,
             "init_score": arguments.raw.init_score,
@@ -105,9 +102,6 @@ class WindowClassifier(LocalClassifier):
                 f"{', '.join(unused)} cannot be used with an estimator, which trains once on all "
                 "rows; it applies to boosted trees only"
             )
-
-    def _labeling(self) -> Labeling:
-        return replace(super()._labeling(), is_backward=self.direction == "right-to-left")
 
     def _model_attributes(self, trained: Trained) -> dict:
         return super()._model_attributes(trained) | {"_direction": self.direction}
@@ -354,7 +348,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
 def learned(model: WindowClassifier, data: TrainingInput, is_weighted: bool) -> dict:
     """Train trees or the estimator; return the fitted attributes that predictions depend on."""
     if model.estimator is None:
-        return model._model_attributes(train(model._spec(), TrainingParts.of(data)))
+        return model._model_attributes(train(model._spec(), in_one_part(data)))
     training, classes = data.training, data.classes
     model._kind().check_size(len(classes), len(training.codes))
     encoder = Encoder(model._window(), model.max_bins, model.missing).fit(training.sequences)

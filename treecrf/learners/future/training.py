@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.engine import engine_of
-from treecrf.learners.boosted.labeled import TrainingParts
+from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.loop import Booster, boost
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
@@ -98,8 +98,7 @@ class AlternatingTraining:
 
     def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Scored | None]:
         """Prepare a phase of boosting: the booster and the validation data."""
-        parts = TrainingParts.of(self.data)
-        engine = engine_of(self.spec, parts, encoder, forest, None, self.threads)
+        engine = engine_of(self.spec, in_one_part(self.data), encoder, forest, None, self.threads)
         return engine.booster, engine.validation
 
     def _criterion(self, state: State) -> float:

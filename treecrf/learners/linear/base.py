@@ -17,7 +17,7 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
-from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, Stopping
+from treecrf.learners.iterations import Callback, Stopping
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
@@ -122,7 +122,7 @@ class LinearSequenceClassifier(SequenceLearner):
     _needs_all_labels = True
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
-    # Whether trees start from its scores: weights need not converge.
+    # Whether trees start from its scores: weights need not converge, and the penalty grows.
     _is_start = False
 
     # Results of training that saved models store: numbers and arrays of numbers.
@@ -149,7 +149,7 @@ class LinearSequenceClassifier(SequenceLearner):
         # Nothing else holds the sequences, which training drops.
         return self._trained(self._prepare(arguments), arguments.callbacks)
 
-    def _trained(self, prepared: TrainingInput, callbacks: Callbacks = NO_CALLBACKS) -> dict:
+    def _trained(self, prepared: TrainingInput, callbacks: tuple[Callback, ...] = ()) -> dict:
         """Train and return the fitted attributes."""
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
         check_order(len(classes), self.order, "give fewer labels")

@@ -51,8 +51,11 @@ from treecrf.utils.typing import (
 )
 from treecrf.utils.validation import Interval, StrOptions, documented_as
 
-# The penalty of a start of trees grows with the numbers in a window beyond this many: many small
-# weights of numbers that mean nothing add up to large scores, which trees are slow to correct.
+# The penalty of a start of trees holds up to a number of positions, and grows with its square root
+# beyond it.
+POSITIONS_OF_PENALTY = 10_000
+# It also grows with the numbers in a window beyond this many: many small weights of numbers that
+# mean nothing add up to large scores, which trees are slow to correct.
 NUMBERS_OF_PENALTY = 16
 
 
@@ -252,11 +255,12 @@ class LinearCRF(LinearSequenceClassifier):
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
         free = slice(None) if self.all_possible_states else observed_weights(data, start)
-        penalty = self.l2_regularization
         if self._is_start:
-            penalty *= max(1, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
-        scale = scale_of(data, penalty)[free]
-        loss = Loss(self._likelihood(data), penalty, free, scale)
+            of_positions = max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
+            of_numbers = max(1.0, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
+            self.l2_regularization *= of_positions * of_numbers
+        scale = scale_of(data, self.l2_regularization)[free]
+        loss = Loss(self._likelihood(data), self.l2_regularization, free, scale)
         weights, results, has_ended = descend(
             loss, start, self.l1_regularization, self.tol, validation, run
         )

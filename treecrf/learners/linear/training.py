@@ -12,7 +12,14 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import WeightedMean
 from treecrf.inputs.offsets import runs
-from treecrf.learners.iterations import Callbacks, History, IterationInfo, Stopping
+from treecrf.learners.iterations import (
+    Callback,
+    History,
+    IterationInfo,
+    Stopping,
+    call_all,
+    start_callbacks,
+)
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.weights import Weights
 from treecrf.utils.messages import Progress
@@ -74,7 +81,7 @@ class Run:
     estimator: str  # name of the class
     max_iter: int
     rng: np.random.Generator  # seeded by ``random_state``
-    callbacks: Callbacks
+    callbacks: tuple[Callback, ...]
     stopping: Stopping | None
     progress: Progress
     model: Callable[[Weights, dict], Any]  # makes a fitted estimator of weights and results
@@ -84,7 +91,7 @@ class Run:
 
     def start(self) -> None:
         """Call the callbacks before the first iteration."""
-        self.callbacks.start(self._info(0, History(), self._refuse_model))
+        start_callbacks(self.callbacks, self._info(0, History(), self._refuse_model))
 
     def record(self, weights: Any, score: float | None) -> None:
         """Keep weights, which training must not change, if their validation score is the best."""
@@ -102,7 +109,7 @@ class Run:
         """
         self.progress.update(n_iter, shown)
         info = self._info(n_iter, self.history, lambda: self.model(*state()))
-        return self.callbacks.after(info) or self.history.is_over(self.stopping)
+        return call_all(self.callbacks, info) or self.history.is_over(self.stopping)
 
     def has_converged(self, tol: float) -> bool:
         """Return whether the latest iterations together have hardly lowered the loss."""
