@@ -36,7 +36,7 @@ from scipy.stats import expon
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold, RandomizedSearchCV
 from threadpoolctl import threadpool_limits
-from words import plain, tutorial
+from words import plain_sentences, tutorial
 
 from treecrf import LinearCRF
 from treecrf.datasets import fetch_conll2000
@@ -323,7 +323,7 @@ def held_out_likelihood(task: Task, pairs: bool, l2: float, n_splits: int) -> fl
 
 def chunking_rows(penalties: Iterable[float]) -> Iterator[list[str]]:
     X, y = fetch_conll2000(return_X_y=True)
-    X = [[plain(**token) for token in x] for x in X]
+    X = plain_sentences(X)
     train = [[s for i, s in enumerate(part) if i % 4] for part in (X, y)]
     X_out, y_out = X[::4], y[::4]
     for l2, settings in product(penalties, SOLVERS):

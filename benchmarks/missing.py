@@ -53,11 +53,17 @@ def main() -> None:
     if not arguments.show:
         for name, rate in product(arguments.data, arguments.rate):
             results[f"{name} {rate}"] = run(name, rate, arguments.learner, arguments.jobs)
-            RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+            write(results)
     for name in arguments.data:
         print(f"\n## {name}\n\n{table(name, results)}")
     if all(f"{name} {rate}" in results for name, rate in product(NAMES, RATES)):
         draw(results)
+
+
+def write(results: dict) -> None:
+    """Store the counts, a line for each case."""
+    lines = [f'"{case}": {json.dumps(results[case], sort_keys=True)}' for case in sorted(results)]
+    RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def run(name: str, rate: float, learner: str, n_jobs: int) -> dict[str, list[list[int]]]:
