@@ -561,6 +561,8 @@ def test_times_are_a_column_or_numbers(days):
     ax = plot_sequence(model, table, times="hour")
     assert (ax.get_xlabel(), ax.get_title()) == ("hour", "labels predicted by TreeCRF")
     assert ax.get_xlim() == plot_sequence(model, day).get_xlim()
+    feature = table[["load"]].assign(load=np.arange(24.0))
+    assert plot_sequence(model, feature, times="load").get_xlim() == (-0.5, 23.5)
     ax = plot_sequence(model, day, times=np.arange(24) / 4)
     assert ax.get_xlabel() == "time"
     assert ax.get_xlim() == (-0.125, 5.875)

@@ -123,7 +123,7 @@ def find_spans(
     predictor = model._predictor()
     segmentation = predictor.segmentation(X, lengths, groups)
     if isinstance(times, str):
-        X, times = _without_times(model, X, times)
+        X, times = without_times(model, X, times)
     data = CheckedData.of(model, X, labels, lengths, groups, may_be_empty=True)
     offsets = data.sequences.offsets
     names: Any = range(len(offsets) - 1)
@@ -266,15 +266,17 @@ def _probabilities_of_sums(
     return np.exp(log_p - lattice.log_partitions())
 
 
-def _without_times(model: SequenceClassifier, X: Any, name: str) -> tuple[Any, list]:
-    """Return X without a column that is no feature of the model, and its values."""
+def without_times(
+    model: SequenceClassifier, X: Any, name: str, where: str = "X"
+) -> tuple[Any, list]:
+    """Return X without a column, unless it is a feature of the model, and its values."""
     values = []
     for i, table in enumerate([X] if is_frame(X) else X):
         names = column_names(table) if is_frame(table) else []
         if name not in names:
-            where = "X" if is_frame(X) else f"sequence {i}"
+            place = where if is_frame(X) else f"sequence {i}"
             raise ValueError(
-                f"times={name!r} is not a column of {where}{closest_name(name, names)}"
+                f"times={name!r} is not a column of {place}{closest_name(name, names)}"
             )
         values.append(column_of(table, name))
     features = model._predictor().chain.schema.names

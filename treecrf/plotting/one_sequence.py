@@ -14,7 +14,6 @@ from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import (
     as_list,
-    closest_name,
     column_names,
     find_missing,
     is_frame,
@@ -22,6 +21,7 @@ from treecrf.inputs.values import (
     short_repr,
 )
 from treecrf.inspection.fitted import group_values
+from treecrf.inspection.spans import without_times
 
 POSITION = "position"
 
@@ -41,7 +41,7 @@ class OneSequence:
         """Select the sequence, the columns of its labels and times, and the rows of its group."""
         if isinstance(y, str) and is_frame(x) and y in column_names(x):
             x, y = label_column(x, y, False)
-        one = _with_times(cls(x, y), times)
+        one = _with_times(model, cls(x, y), times)
         segmentation = model._predictor().segmentation(one.x, None, groups, may_be_empty=False)
         if segmentation.is_long:
             return one._of_group(segmentation, group)
@@ -115,7 +115,7 @@ def _part(items: Any, first: int, last: int, n: int, name: str) -> Any:
     return items.iloc[first:last] if hasattr(items, "iloc") else items[first:last]
 
 
-def _with_times(one: OneSequence, times: Any) -> OneSequence:
+def _with_times(model: Any, one: OneSequence, times: Any) -> OneSequence:
     """Add the times that were passed, or else the index of a data frame if it has times."""
     index = getattr(one.x, "index", None) if is_frame(one.x) else None
     if times is None:
@@ -123,11 +123,7 @@ def _with_times(one: OneSequence, times: Any) -> OneSequence:
             return one
         return replace(one, times=list(index), time_name=str(index.name or "time"))
     if isinstance(times, str):
-        if not is_frame(one.x) or times not in column_names(one.x):
-            names = column_names(one.x) if is_frame(one.x) else []
-            raise ValueError(f"times={times!r} is not a column of x{closest_name(times, names)}")
-        x, values = label_column(one.x, times, False)
-        values = values if isinstance(values, list) else list(values)
+        x, values = without_times(model, one.x if is_frame(one.x) else [one.x], times, "x")
         return replace(one, x=x, times=_complete(values), time_name=times)
     name = getattr(times, "name", None)
     values = _complete(as_list(times, "times", "times"))
