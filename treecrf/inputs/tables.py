@@ -432,7 +432,7 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     has_weights = pieces[0].sample_weight is not None
     weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
     cuts = Segmentation(lengths)
-    return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights)
+    return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights, place="")
 
 
 # Types of columns, and conversion of Arrow arrays to NumPy

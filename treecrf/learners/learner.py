@@ -252,10 +252,14 @@ class SequenceLearner(SequenceClassifier):
             eval_sets = tuple(in_memory(each, categorical) for each in sets)
         warn_without_effect(self, self._needed, validation is not None or bool(eval_sets))
         calls = as_callbacks(callbacks)
-        if partitions is not None and (eval_sets or not self._takes_parts):
+        in_parts = [] if partitions is None else [partitions]
+        if validation is not None and not isinstance(validation, RawData):
+            in_parts.append(validation)
+        # A single piece of files is in memory whenever it is used.
+        is_small = scratch is None and all(data.n_parts == 1 for data in in_parts)
+        if in_parts and (is_small or eval_sets or not self._takes_parts):
             raw = partitions.reduce(joined_pieces) if is_table else raw
-            if validation is not None and not isinstance(validation, RawData):
-                validation = validation.reduce(joined_pieces)
+            validation = in_parts[1].reduce(joined_pieces) if in_parts[1:] else validation
             partitions = None
         scored = validation or next(iter(eval_sets), None)
         if isinstance(scored, RawData) and (raw.init_score is None) != (scored.init_score is None):
@@ -292,7 +296,8 @@ class SequenceLearner(SequenceClassifier):
         raw, allowed = arguments.raw, arguments.allowed
         earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
-        sequences, labels = raw.read(schema, self.categorical_features)
+        with named(raw.place):
+            sequences, labels = raw.read(schema, self.categorical_features)
         if n_unlabeled := labels.n_unlabeled:
             note_unlabeled(self, n_unlabeled, sequences.n_positions)
         seed = seed_of(self.random_state, earlier)
@@ -300,7 +305,8 @@ class SequenceLearner(SequenceClassifier):
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
 
         label = self._labeling(classes).label
-        training = label(raw, sequences, labels, masks)
+        with named(raw.place):
+            training = label(raw, sequences, labels, masks)
         held_out, evaluated = None, []
         if arguments.eval_sets or arguments.validation is not None:
             schema = schema or training.sequences.schema
