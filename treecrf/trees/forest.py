@@ -187,6 +187,23 @@ class Forest:
                     of_label[depth == d] += row
         return scores
 
+    def scores_of_trees(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        threads: Threads,
+        iterations: tuple[int, int],
+        given: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Compute the values of each tree, in arrays like `zeros` for each of some iterations."""
+        scorer = Scorer(self.packed(encoder, *iterations), encoder, self.order, given is not None)
+        shape = self.zeros(encoded, given).shape
+        scores = np.zeros((iterations[1] - iterations[0], *shape))
+        # To this evaluator, each tree is a class of its own.
+        of_trees, depth = scores.reshape(-1, *shape[1:]), self.depth_of(encoded, given)
+        Scoring(encoded, depth, given, of_trees, threads).run(scorer.sets)
+        return scores
+
     def sum_of_transitions(self, iterations: tuple[int, int]) -> np.ndarray:
         """Sum the constant transitions of some iterations; int32 as in ``transitions``."""
         total = np.zeros(self._shape_of_transitions(), dtype=np.int32)

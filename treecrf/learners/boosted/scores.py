@@ -75,6 +75,20 @@ class TableScores:
         self.add_trees(forest)
         return self.objective.value(self.scores)
 
+    def values(self, forest: Forest) -> list[float]:
+        """Compute the objective after each new iteration, which takes less time at once."""
+        iterations, values = (self.n_iter, forest.n_iter), []
+        if self.n_iter == forest.n_iter:
+            return values
+        of_trees = forest.scores_of_trees(
+            self.encoder, self.encoded, self.threads, iterations, self.objective.given
+        )
+        for of_iteration in of_trees:
+            self.scores += of_iteration
+            values.append(self.objective.value(self.scores))
+        self.n_iter = forest.n_iter
+        return values
+
     def sample(
         self,
         sampler: TableSampler,

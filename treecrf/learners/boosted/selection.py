@@ -12,6 +12,7 @@ from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
+from treecrf.learners.boosted.scores import TableScores
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import Stopping
@@ -42,7 +43,7 @@ MIN_BLOCK, MAX_BLOCK = 50, 500
 # strides until it is clear which one is better, or to the second number.
 WHOLE_ITERATIONS = 2
 COMPARED_ITERATIONS, MAX_COMPARED_ITERATIONS = 12, 28
-COMPARED_STRIDE, STRIDE = 4, 2
+COMPARED_STRIDE = 4
 # With the default parameters, nothing is random.
 SEED = 0
 
@@ -159,10 +160,14 @@ class FoldRun:
 
     def scores(self, n_iter: int) -> list[float]:
         """Return the scores of the held-out sequences before and after each of the iterations."""
-        booster = self._booster
-        while len(self._scores) <= n_iter:
+        booster, held_out, forest = self._booster, self._held_out, self._booster.forest
+        is_table = isinstance(held_out, TableScores) and forest.transitions is None
+        while forest.n_iter < n_iter:
             booster.step()
-            self._scores.append(self._held_out.value(booster.forest))
+            if not is_table:
+                self._scores.append(held_out.value(forest))
+        if is_table:
+            self._scores += held_out.values(forest)
         return self._scores[: n_iter + 1]
 
 
@@ -254,7 +259,9 @@ class Race:
             yield len(best.scores) - 1
             if n_iter == max_iter or self.stopping.is_reached(best.scores):
                 return
-            n_iter = min(n_iter + STRIDE, max_iter)
+            # Early stopping does not end it sooner.
+            first = int(np.argmax(best.scores)) + self.stopping.n_iter_no_change
+            n_iter = min(max(n_iter + 1, first), max_iter)
 
 
 def _n_until_over(scores: list[float], stopping: Stopping) -> int:
