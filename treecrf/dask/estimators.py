@@ -25,7 +25,7 @@ from treecrf.dask.sources import (
     raw_partitions,
     refuse_other_collections,
 )
-from treecrf.inputs.data_warnings import warn_of_columns_in_use, warn_of_unlabeled
+from treecrf.inputs.data_warnings import warn_of_columns_in_use
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import column_names, is_frame
@@ -36,6 +36,7 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.iterations import as_callbacks
+from treecrf.learners.predictor import accuracy_of
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 
 # What follows the first line of each class's docstring.
@@ -368,11 +369,7 @@ class DaskMixin:
         with Cluster(self._client()) as cluster:
             raw = raw_partitions(cluster, X, y, groups, sample_weight)
             counts = raw.map(prediction.count_correct, self.to_local())
-        n_correct, n, n_unlabeled, n_positions = map(sum, zip(*counts, strict=True))
-        if not n:
-            raise ValueError("y holds no known labels")
-        warn_of_unlabeled(n_unlabeled, n_positions, "the score counts")
-        return float(n_correct / n)
+        return accuracy_of(counts)
 
 
 def _validation(

@@ -134,7 +134,7 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
 
 
 def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
-    """Return the weights of correct and of known labels, and the numbers of unlabeled and all."""
+    """Count the labels of a partition; see `Predictor.count_correct`."""
     if not len(raw.X):
         return 0.0, 0.0, 0, 0
     predictor, segmentation = model._predictor(), raw.segmentation
@@ -142,11 +142,4 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
         segmentation = predictor.segmentation(raw.X, None, None)
     raw = replace(raw, segmentation=replace(segmentation, may_be_empty=True))
     with named(raw.place):
-        sequences, labels = predictor.read_labeled(raw)
-    known, sizes = labels.known, (labels.n_unlabeled, sequences.n_positions)
-    if not known.any():
-        return 0.0, 0.0, *sizes
-    weights = raw.weights(sequences.offsets)
-    weights = known if weights is None else weights * known
-    predicted = np.concatenate(predictor.labels(*predictor.read(sequences.without_empty())))
-    return float((weights * (predicted == labels.values)).sum()), float(weights.sum()), *sizes
+        return predictor.count_correct(raw)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.inputs.dataset import NO_NAMES, RawData
 from treecrf.inputs.labels import SCHEME_NAMES
 from treecrf.learners import saved_model
-from treecrf.learners.predictor import FittedChain, Predictor, of_each
+from treecrf.learners.predictor import FittedChain, Predictor, accuracy_of, of_each
 from treecrf.learners.stream import Stream
 from treecrf.utils.typing import (
     FloatArray,
@@ -516,7 +516,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         predictor = self._predictor()
         segmentation = predictor.segmentation(X, lengths, groups)
-        return predictor.accuracy(RawData(X, y, segmentation, sample_weight, init_score))
+        raw = RawData(X, y, segmentation, sample_weight, init_score)
+        return accuracy_of([predictor.count_correct(raw)])
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the features, in the order of ``feature_importances_``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain as chained
@@ -150,6 +150,17 @@ def of_each(sequences: Sequences, compute: Callable[[Sequences], Any], empty: An
         return compute(sequences)
     found = iter(compute(sequences.without_empty()) if present.any() else ())
     return [next(found) if here else empty for here in present.tolist()]
+
+
+def accuracy_of(counts: Iterable[tuple[float, float, int, int]]) -> float:
+    """Return the fraction of correct labels, given results of `Predictor.count_correct`."""
+    n_correct, n_known, n_unlabeled, n_positions = map(sum, zip(*counts, strict=True))
+    if n_unlabeled == n_positions:
+        raise ValueError("y holds no known labels")
+    if not n_known:
+        raise ValueError("sample_weight is 0 at all known labels")
+    warn_of_unlabeled(n_unlabeled, n_positions, "the score counts")
+    return float(n_correct / n_known)
 
 
 def _is_one_group(X: Any, name: Any) -> bool:
@@ -377,22 +388,20 @@ class Predictor:
 
             return np.asarray(of_each(sequences, log_p, 0.0))
 
-    def accuracy(self, raw: RawData) -> float:
-        """Compute the fraction of the known labels that are predicted correctly."""
+    def count_correct(self, raw: RawData) -> tuple[float, float, int, int]:
+        """Return the weights of correct and known labels, and the numbers of unlabeled and all."""
         sequences, labels = self.read_labeled(raw)
+        sizes = labels.n_unlabeled, sequences.n_positions
         known = slice(None) if labels.are_complete else labels.known
         true = labels.values[known]
         if not len(true):
-            raise ValueError("y holds no known labels")
+            return 0.0, 0.0, *sizes
         check_kind(true, self.chain.classes)
-        warn_of_unlabeled(labels.n_unlabeled, sequences.n_positions, "the score counts")
         weights = raw.weights(sequences.offsets)
-        if weights is not None:
-            weights = weights[known]
-            if not weights.any():
-                raise ValueError("sample_weight is 0 at all known labels")
+        weights = np.ones(len(true)) if weights is None else weights[known]
         predicted = np.concatenate(self.labels(*self.read(sequences.without_empty())))
-        return float(np.average(predicted[known] == true, weights=weights))
+        correct = float((weights * (predicted[known] == true)).sum())
+        return correct, float(weights.sum()), *sizes
 
     def in_runs(
         self,
