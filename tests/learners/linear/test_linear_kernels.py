@@ -12,6 +12,7 @@ from treecrf import _inference
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
+from treecrf.learners.linear.weights import WeightLayout
 from treecrf.utils.threads import Threads
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -48,8 +49,9 @@ class Case:
         self.x[:, 2] = self.x[:, 2] != 0
         source = Rows(window, sparse.csr_array(self.x))
         self.table = AttributeMatrix.of(source, Lengths(lengths))
-        self.scores = LinearScores(self.table, n_labels, transition_features, Threads(n_jobs))
-        layout = self.scores.layout
+        n_attributes, n_offsets = self.table.n_attributes, self.table.n_offsets
+        layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
+        self.scores = LinearScores(self.table, layout, Threads(n_jobs))
         self.weights = layout.weights(rng.normal(size=layout.size))
         self.labels = rng.integers(n_labels, size=n).astype(np.int32)
 

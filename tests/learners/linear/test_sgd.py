@@ -28,7 +28,7 @@ def steps_of(data, vector, rates=None):
     """Steps from the given weights, and the arrays that hold the weights."""
     weights = data.layout.weights(vector)
     blocks, transitions = weights.attributes.astype(np.float32), weights.transitions.copy()
-    table, allowed = data.scores.table, data.constraints.allowed
+    table, allowed = data.table, data.constraints.allowed
     rates = np.ones(data.layout.n_attributes) if rates is None else rates
     steps = LinearSteps(
         (*table.by_row[:2], table.values), table.window, table.offsets, table.first_rows,

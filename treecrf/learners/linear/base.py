@@ -27,7 +27,6 @@ from treecrf.learners.linear.scores import (
     LinearScores,
     RowsLattice,
     StateLattice,
-    linear_scores,
 )
 from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
@@ -68,15 +67,16 @@ class LinearChain(FittedChain):
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         require_memory(len(self.classes), self.order, sequences.n_positions)
-        return linear_scores(self.attributes, self.weights, sequences, threads).scores(self.weights)
+        return self._linear(sequences, threads).scores(self.weights)
 
-    def lattice(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice | StateLattice:
+    def _linear(self, sequences: Sequences, threads: Threads) -> LinearScores:
+        table = AttributeMatrix.of(self.attributes, sequences)
+        return LinearScores(table, self.weights.layout, threads)
+
+    def lattice(self, sequences: Sequences, constraints: Constraints, threads: Threads) -> Lattice:
         """Make a lattice of the scores of checked sequences under constraints."""
         if constraints.is_free and not self.weights.layout.transition_features:
-            linear = linear_scores(self.attributes, self.weights, sequences, threads)
-            return StateLattice(linear, self.weights)
+            return StateLattice(self._linear(sequences, threads), self.weights)
         return super().lattice(sequences, constraints, threads)
 
     def compiled(self, ignored: set[str]) -> CompiledModel | None:
@@ -240,13 +240,16 @@ class LinearSequenceClassifier(SequenceLearner):
         table = AttributeMatrix.of(attributes, data.sequences)
         of_positions = position_weights(self.class_weight, classes, data)
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
-        scores = LinearScores(table, len(classes), self.transition_features, threads)
+        layout = WeightLayout(
+            table.n_attributes, table.n_offsets, len(classes), self.transition_features
+        )
         constraints = Constraints.of_parameters(
             self.transitions, self.order, classes, table.offsets, data.allowed
         )
         return TrainingData(
-            scores, data.codes, classes, constraints, weights, data.weights, data.candidates
-        )
+            table, layout, threads, data.codes, classes, constraints, weights, data.weights,
+            data.candidates,
+        )  # fmt: skip
 
     def _chain(self) -> LinearChain:
         return LinearChain(

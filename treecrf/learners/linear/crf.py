@@ -28,7 +28,7 @@ from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.lbfgs import descend
 from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood, StateLikelihood
-from treecrf.learners.linear.scores import linear_scores
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
 from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
 from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
 from treecrf.learners.linear.weights import Weights
@@ -384,8 +384,9 @@ def score_parts(
     of labels are rounded to multiples of ``LEAF_UNIT``.
     """
     weights = linear._weights
-    scores = linear_scores(linear._attributes, weights, sequences, threads)
-    table, state = scores.table, np.empty((weights.layout.n_labels, sequences.n_positions))
+    table = AttributeMatrix.of(linear._attributes, sequences)
+    scores = LinearScores(table, weights.layout, threads)
+    state = np.empty((weights.layout.n_labels, sequences.n_positions))
 
     def fill(part: tuple[int, int]) -> None:
         positions = slice(*table.offsets[list(part)])

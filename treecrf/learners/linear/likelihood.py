@@ -28,12 +28,12 @@ class StateLikelihood:
 
         def residuals(k: int, summed: np.ndarray) -> np.ndarray:
             part = data.table.parts[k]
-            rows = data.scores.part_rows(weights, *part)
+            rows = data.part_rows(weights, *part)
             likelihoods = self._log_likelihoods
             self._chains.residuals(rows, transitions, data.weights, *part, summed, likelihoods)
             return rows
 
-        gradient = data.scores.gradient_of_rows(residuals)
+        gradient = data.gradient_of_rows(residuals)
         mean = data.mean(self._log_likelihoods)
         return dot(self._log_likelihoods, data.weights), mean, gradient
 
@@ -46,7 +46,7 @@ class StateLikelihood:
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(part: tuple[int, int]) -> None:
-            rows = data.scores.part_rows(weights, *part)
+            rows = data.part_rows(weights, *part)
             self._chains.log_likelihoods(rows, transitions, *part, self._log_likelihoods)
 
         data.threads.map(fill, data.table.parts)
@@ -68,7 +68,7 @@ class ScoreLikelihood:
         if self._position_weights is not None:
             residuals *= self._position_weights[:, np.newaxis]
             total = value * float(self._position_weights.sum())
-        return total, self._reported(value), self.data.scores.gradient(residuals)
+        return total, self._reported(value), self.data.gradient(residuals)
 
     def mean(self, weights: Weights) -> float:
         """Compute the mean per position, without ``class_weight``."""
@@ -80,7 +80,7 @@ class ScoreLikelihood:
         return self.data.mean(self.objective.likelihoods) if is_log else value
 
     def _scores(self, weights: Weights) -> np.ndarray:
-        scores = self.data.scores.scores(weights)
+        scores = self.data.scores(weights)
         self.objective.constrain(scores)
         return scores
 

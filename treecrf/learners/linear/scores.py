@@ -137,20 +137,16 @@ def _with_boundary_rows(rows: sparse.csr_array, layout: RowLayout) -> SparseArra
     return _entries(starts, attributes, values)
 
 
+@dataclass
 class LinearScores:
     """Scores of sequences as a linear function of the weights, and its transpose.
 
     Results do not depend on the number of threads.
     """
 
-    def __init__(
-        self, table: AttributeMatrix, n_labels: int, transition_features: bool, threads: Threads
-    ):
-        self.table = table
-        self.threads = threads
-        self.layout = WeightLayout(
-            table.n_attributes, table.n_offsets, n_labels, transition_features
-        )
+    table: AttributeMatrix
+    layout: WeightLayout
+    threads: Threads
 
     # Scores of labels after labels
 
@@ -213,14 +209,6 @@ class LinearScores:
             self.threads.map(add, pairwise([0, *cuts, table.n_attributes]))
         out.transitions[:] = transitions.sum(axis=0)
         return out
-
-
-def linear_scores(
-    attributes: Attributes, weights: Weights, sequences: Sequences, threads: Threads
-) -> LinearScores:
-    """Return the scores of sequences as a function of weights of the same layout."""
-    layout, table = weights.layout, AttributeMatrix.of(attributes, sequences)
-    return LinearScores(table, layout.n_labels, layout.transition_features, threads)
 
 
 def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

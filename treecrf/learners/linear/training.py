@@ -35,10 +35,9 @@ CURVATURE_OF_A_POSITION = 0.1
 
 
 @dataclass
-class TrainingData:
+class TrainingData(LinearScores):
     """Training or validation data of a linear learner."""
 
-    scores: LinearScores
     codes: np.ndarray
     classes: np.ndarray
     constraints: Constraints  # the scores of all other labels must be minus infinity
@@ -48,8 +47,7 @@ class TrainingData:
     candidates: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        self.table, self.threads = self.scores.table, self.scores.threads
-        self.offsets, self.layout = self.table.offsets, self.scores.layout
+        self.offsets = self.table.offsets
         self.mean = WeightedMean(self.sample_weights, self.offsets)
 
     @property
@@ -69,7 +67,7 @@ class TrainingData:
 
     def lattice(self, weights: Weights) -> Lattice:
         """Return the lattice of all sequences under the constraints."""
-        scores = self.scores.scores(weights)
+        scores = self.scores(weights)
         self.constraints.forbid(scores, self.offsets)
         return Lattice(scores, self.offsets, 1, self.threads)
 
@@ -169,7 +167,7 @@ def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
     table, (starts, indices, values) = data.table, data.table.by_row
     if values is not None:
         table = replace(table, by_row=(starts, indices, (values != 0).astype(np.float64)))
-    scores = LinearScores(table, layout.n_labels, layout.transition_features, data.threads)
+    scores = LinearScores(table, layout, data.threads)
     occur = scores.gradient_of_rows(lambda k, _: table.part_of(possible, k))
     occur.transitions[:] = 1
     return np.flatnonzero((occur.vector != 0) | (start.vector != 0))

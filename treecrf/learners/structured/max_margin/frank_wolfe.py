@@ -87,7 +87,7 @@ class LinearProblem(Problem):
     def weights(self, dual: Dual) -> Weights:
         """Return the weights of the dual variables."""
         table = self.data.table
-        weights = self.data.scores.gradient_of_rows(lambda k, _: table.part_of(dual.deltas, k))
+        weights = self.data.gradient_of_rows(lambda k, _: table.part_of(dual.deltas, k))
         weights.transitions[:] = dual.pairs.sum(axis=0)
         return weights
 

@@ -78,7 +78,7 @@ class SequenceLosses:
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
         table = data.table
-        parts = [(data.scores.part_rows(weights, *p), table.within(*p)) for p in table.parts]
+        parts = [(data.part_rows(weights, *p), table.within(*p)) for p in table.parts]
         self.scores = np.concatenate([rows[rows_of_positions(*of_part)] for rows, of_part in parts])
         self.losses = np.full(len(self.before), np.inf)
         self._position_of = np.full(data.table.n_rows, -1)
