@@ -66,6 +66,7 @@ def test_only_one_of_training_and_prediction_has_names(name):
     ):
         fitted = clone(model).fit(trained, Y)
         fitted = flatten(fitted) if flat else fitted
+        assert hasattr(fitted, "feature_names_in_") == (trained is FRAMES)
         for call in calls(fitted, other, Y):
             (found,) = warned(call)
             assert found.startswith(message)

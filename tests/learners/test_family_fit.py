@@ -172,7 +172,7 @@ def test_bad_conditions_are_named(name, fitted):
             model.decode(ABC, n_best)
 
 
-@every(FAMILY, fast=CORE)
+@every(FAMILY, fast=CORE | STORED | {"future features of order 1"})
 def test_bad_parameters_are_rejected_before_training(name, letters):
     bad = {
         "decoding": ["best", None],
@@ -180,7 +180,12 @@ def test_bad_parameters_are_rejected_before_training(name, letters):
         "transitions": ["iob", "bio", [[True] * 3] * 2, [[2] * 3] * 3, 1],
         "n_jobs": [0, 1.5], "order": [-1, 1.5, None], "estimator": ["tree", 3],
         "direction": ["up", None], "beam_width": [0, 1.5], "laplace": [0, "1"],
-        "window": [-1, (1,), "a"], "class_weight": ["even"], "max_iter": [0],
+        "window": [-1, (1,), "a"], "class_weight": ["even"], "max_iter": [0], "tol": [-1.0],
+        "C": [0], "kernel": ["sigmoid"], "gamma": [-1.0, "wide"], "degree": [0],
+        "coef0": [np.inf], "average": ["no"], "cache_size": [0], "shuffle": [2],
+        "bound": ["tight"], "line_search": ["yes"], "max_step": [0], "piece_length": [0],
+        "bag_size": [0, "end"], "bag_direction": ["ahead"], "n_bins": [1, 255],
+        "initial_score": [-31], "initial_effect": [0], "multiclass": ["none"],
     }  # fmt: skip
     model = FAMILY[name]
     for parameter in bad.keys() & model.get_params():

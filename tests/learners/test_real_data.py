@@ -5,8 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treecrf import LinearCRF, TreeCRF, papers
-from treecrf.datasets import fetch_conll2002, fetch_nettalk, fetch_protein, read_sparse
+from treecrf import (
+    HMMClassifier,
+    LinearCRF,
+    StructuredPerceptron,
+    StructuredSVM,
+    TreeCRF,
+    papers,
+)
+from treecrf.datasets import (
+    fetch_conll2002,
+    fetch_hyphenation,
+    fetch_nettalk,
+    fetch_protein,
+    read_sparse,
+)
 from treecrf.learners.linear import lbfgs
 
 
@@ -19,14 +32,27 @@ def test_protein_structure(data_folder):
     assert crf.predict_log_likelihood(X_test, y_test).sum() / 3520 > -0.40
 
 
-def test_stress_of_words(data_folder):
-    X, y = fetch_nettalk(data_home=data_folder, return_X_y=True)
-    X_test, y_test = fetch_nettalk(subset="test", data_home=data_folder, return_X_y=True)
-    crf = TreeCRF(
-        window=6, max_iter=60, max_leaf_nodes=64, second_order=True, l2_regularization=5.0,
-        learning_rate=0.5,
-    ).fit(X, y)  # fmt: skip
-    assert crf.score(X_test, y_test) > 0.855
+@pytest.mark.parametrize(
+    ("model", "fetch", "lowest"),
+    [
+        (
+            TreeCRF(
+                window=6, max_iter=60, max_leaf_nodes=64, second_order=True, l2_regularization=5.0,
+                learning_rate=0.5,
+            ), fetch_nettalk, 0.855,
+        ),
+        (StructuredPerceptron(window=6, transition_features=True, random_state=0), fetch_nettalk,
+         0.825),
+        (StructuredSVM(window=(2, 3), transition_features=True, random_state=0),
+         fetch_hyphenation, 0.89),
+        (HMMClassifier(), fetch_protein, 0.587),
+        (HMMClassifier(), fetch_nettalk, 0.717),
+    ],
+)  # fmt: skip
+def test_accuracy(model, fetch, lowest, data_folder):
+    model.fit(*fetch(data_home=data_folder, return_X_y=True))
+    test = fetch(subset="test", data_home=data_folder, return_X_y=True)
+    assert lowest < model.score(*test) < lowest + 0.02
 
 
 def test_hyphenation(data_folder):

@@ -23,7 +23,6 @@ from support.cases import (
 )
 from support.family import (
     FLAT,
-    GROWN,
     assert_equal_arrays,
     assert_predicts_the_same,
     every,
@@ -99,35 +98,11 @@ def test_every_learner_predicts_the_same(name, fitted, letters):
     for sequences in (X, ["abca", "d", "ba?", "cd"]):
         np.testing.assert_array_equal(scores_of(flat, sequences), scores_of(model, sequences))
         assert_predicts_the_same(flat, model, sequences)
-        assert_equal_arrays(flat.predict(sequences), model.predict(sequences))
     assert flat.score(X, y) == model.score(X, y)
     assert (
         flat.get_params().items()
         >= {n: v for n, v in model.get_params().items() if n in flat.get_params()}.items()
     )
-
-
-@every(GROWN)
-def test_tables_with_missing_values_and_names(name):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(4)
-    y = [rng.integers(0, 3, n) for n in rng.integers(1, 12, 15)]
-    X = [
-        pandas.DataFrame({
-            "heat": np.where(rng.random(len(v)) < 0.1, np.nan, v + rng.normal(size=len(v))),
-            "room": rng.choice(["attic", "bath", None], len(v)),
-            "open": rng.random(len(v)) < 0.5,
-        })
-        for v in y
-    ]  # fmt: skip
-    for missing in ("weighting", "surrogate", "impute", "indicator"):
-        model = clone(GROWN[name]).set_params(missing=missing).fit(X, y)
-        flat = flatten(model)
-        assert_equal_arrays(flat.predict_proba(X), model.predict_proba(X))
-        assert flat.feature_names_in_.tolist() == ["heat", "room", "open"]
-        for rows in flat.transform(X):
-            assert rows.data.min(initial=1) > 0
-            assert rows.data.max(initial=0) <= 1
 
 
 def test_parameters_of_prediction_can_be_changed(letters):

@@ -264,27 +264,6 @@ def test_derived_columns_have_tests_at_the_position_alone():
     assert (packed["column"] == 8).any()
 
 
-# Parameters
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"bag_size": 0}, "'bag_size' parameter"),
-        ({"bag_size": "end"}, "'bag_size' parameter"),
-        ({"bag_direction": "ahead"}, "'bag_direction' parameter"),
-        ({"n_bins": 1}, "'n_bins' parameter"),
-        ({"n_bins": 255}, "'n_bins' parameter"),
-        ({"initial_score": -31}, "'initial_score' parameter"),
-        ({"initial_effect": 0}, "'initial_effect' parameter"),
-        ({"multiclass": "none"}, "'multiclass' parameter"),
-    ],
-)
-def test_odd_parameters_are_refused(parameters, message, letters):
-    with pytest.raises(ValueError, match=message):
-        small(**parameters).fit(*letters)
-
-
 # Refitting on all sequences
 
 

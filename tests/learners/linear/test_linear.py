@@ -34,7 +34,7 @@ VARIANTS = {
 
 def enumerated_loss(data, vector, l2):
     """The loss by its definition: all label sequences of every sequence."""
-    scores = data.scores.scores(data.layout.weights(vector))
+    scores = data.scores(data.layout.weights(vector))
     data.constraints.forbid(scores, data.offsets)
     total, n_labels = l2 * vector @ vector, len(data.classes)
     for i in range(len(data.offsets) - 1):
@@ -58,17 +58,26 @@ def test_the_loss_sums_over_all_label_sequences(name):
     vector = np.random.default_rng(0).normal(size=data.layout.size)
     value, _ = loss(vector)
     assert value == pytest.approx(enumerated_loss(data, vector, 0.3), rel=1e-10)
-    log_p = value - 0.3 * vector @ vector
-    if "class_weight" not in VARIANTS[name]:
-        assert loss.mean == pytest.approx(-log_p / len(data.codes))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+# Their values are tested with the objectives, by enumeration.
+OTHERS = {
+    f"{objective}, {pairs}": {"window": 1, "objective": objective, "transition_features": pairs}
+    for objective in ("exponential", "hamming_log", "hamming_exponential")
+    for pairs in (False, True)
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS | OTHERS)
 def test_the_gradient_is_the_slope_of_the_loss(name):
-    loss, data = loss_of(LinearCRF(l2_regularization=0.3, **VARIANTS[name]), WORDS, TAGS)
-    vector = np.random.default_rng(1).normal(size=data.layout.size)
+    settings = (VARIANTS | OTHERS)[name]
+    loss, data = loss_of(LinearCRF(l2_regularization=0.3, **settings), WORDS, TAGS)
+    vector = np.random.default_rng(1).normal(size=data.layout.size) / 2
     slope = finite_difference_gradient(lambda weights: loss(weights)[0], vector)
-    np.testing.assert_allclose(loss(vector)[1], slope, rtol=1e-6, atol=1e-6)
+    value, gradient = loss(vector)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-5)
+    if "class_weight" not in settings:
+        assert loss.mean * len(data.codes) == pytest.approx(0.3 * vector @ vector - value)
 
 
 def test_masks_of_training_change_the_loss():
@@ -95,7 +104,7 @@ def test_constraints_have_the_same_effect_in_both_likelihoods(seed, scale):
         mask[np.arange(len(labels)), labels] = True
     loss, data = loss_of(LinearCRF(window=1, transitions=follows), X, y, allowed=masks)
     chains = ChainLabels(data.offsets, data.codes, n_labels, 1, data.constraints)
-    general = ScoreLikelihood(data, make_objective("log", chains, data.scores.threads))
+    general = ScoreLikelihood(data, make_objective("log", chains, data.threads))
     for _ in range(5):
         weights = data.layout.weights(rng.normal(size=data.layout.size) * scale)
         fast, slow = (one.gradient(weights) for one in (loss.likelihood, general))
@@ -172,21 +181,6 @@ def test_attributes_have_weights_for_the_labels_that_occur_with_them(pairs, l1):
 # Other objectives
 
 
-@pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
-def test_gradients_of_other_objectives_are_their_slopes(objective, pairs):
-    """The values themselves are tested with the objectives, by enumeration."""
-    model = LinearCRF(
-        window=1, objective=objective, transition_features=pairs, l2_regularization=0.3
-    )
-    loss, data = loss_of(model, WORDS, TAGS)
-    vector = np.random.default_rng(1).normal(size=data.layout.size) / 2
-    value, gradient = loss(vector)
-    assert loss.mean * len(data.codes) == pytest.approx(0.3 * vector @ vector - value)
-    slope = finite_difference_gradient(lambda weights: loss(weights)[0], vector)
-    np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-5)
-
-
 @pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
 def test_each_objective_is_optimized(objective, letters):
     settings = {"window": 1, "l2_regularization": 0.1, "tol": 1e-9}
@@ -253,13 +247,6 @@ def test_numbers_of_all_scales_are_fitted(tables):
         assert value <= model.set_params(tol=1e-9).fit(scaled, y).loss_ * 1.001
 
 
-def test_no_convergence_warns(letters):
-    with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=3"):
-        crf = LinearCRF(max_iter=3).fit(*letters)
-    assert crf.n_iter_ == 3
-    assert len(crf.train_score_) == 4
-
-
 # Training
 
 
@@ -285,33 +272,6 @@ def test_a_warm_start_continues(letters):
             copy.copy(parts).set_params(**{name: value}).fit(X, y)
 
 
-def test_early_stopping_keeps_the_best_weights():
-    rng = np.random.default_rng(0)
-    y = [rng.integers(0, 2, 10) for _ in range(30)]
-    X = [0.5 * labels[:, None] + rng.normal(size=(10, 40)) for labels in y]
-    model = LinearCRF(l2_regularization=0.0, early_stopping=True, n_iter_no_change=3)
-    model.fit(X[:20], y[:20], X[20:], y[20:])
-    assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ + 1
-    assert model.validation_score_.argmax() == model.n_iter_ < 50
-    log_p = model.predict_log_likelihood(X[20:], y[20:]).sum() / 100
-    assert model.validation_score_[-1] == pytest.approx(log_p)
-    longer = clone(model).set_params(early_stopping=False).fit(X[:20], y[:20], X[20:], y[20:])
-    assert longer.validation_score_[-1] < model.validation_score_[-1]
-    held = clone(model).set_params(validation_fraction=0.2, random_state=0).fit(X, y)
-    log_p = held.predict_log_likelihood(X, y).sum() / 300
-    assert log_p == pytest.approx(0.8 * held.train_score_[-1] + 0.2 * held.validation_score_[-1])
-
-
-def test_bad_validation_data_are_named(letters):
-    X, y = letters
-    with pytest.raises(ValueError, match="X_val is given without y_val"):
-        LinearCRF().fit(X, y, X)
-    with pytest.raises(ValueError, match="validation data: sequence 0: 1 labels for 2 positions"):
-        LinearCRF().fit(X, y, ["ab"], ["x"])
-    with pytest.raises(ValueError, match="holds out 1 of 1 sequences, which leaves none"):
-        LinearCRF(early_stopping=True).fit(["abc"], ["xyz"])
-
-
 @pytest.mark.parametrize("transition_features", [False, True])
 def test_sequences_have_the_mean_weight_of_their_labels(transition_features):
     X, y = ["abca", "bb", "ca", "abc"], ["xxxx", "yy", "xx", "xyy"]
@@ -329,8 +289,8 @@ def test_sequences_may_have_one_position():
     crf = LinearCRF(l2_regularization=0.01, tol=1e-10).fit(["a", "b", "a", "b"], ["x", "y"] * 2)
     assert "".join(np.concatenate(crf.predict(["a", "b"]))) == "xy"
     assert not crf.transition_weights_.any()
-    with pytest.raises(ValueError, match="y holds only the label 'x'"):
-        LinearCRF().fit(["ab"], ["xx"])
+    with pytest.raises(ValueError, match="holds out 1 of 1 sequences, which leaves none"):
+        LinearCRF(early_stopping=True).fit(["abc"], ["xyz"])
 
 
 def test_a_window_with_attributes_is_refused(letters):
@@ -386,7 +346,7 @@ def test_attributes_may_come_from_another_source(transition_features, tables):
     _, data = loss_of(model, X, y)
     start = data.layout.weights()
     start.set_blocks(Doubled.starting_weights(crf._attributes, crf.classes_))
-    scores = data.scores.scores(start)
+    scores = data.scores(start)
     assert scores[1, 0, 0] == pytest.approx(0.5 * X[0][0].sum())
     if transition_features:
         assert scores[0, 0, 0] == pytest.approx(X[0][0, 0])

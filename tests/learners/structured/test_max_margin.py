@@ -18,7 +18,6 @@ from support.sweeps import sweep
 
 import treecrf
 from treecrf import StructuredSVM
-from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.scores import AttributeMatrix
@@ -276,10 +275,3 @@ def test_validation_data_are_refused(letters):
     X, y = letters
     with pytest.raises(ValueError, match="X_val and y_val have no effect"):
         StructuredSVM().fit(X, y, X, y)
-
-
-def test_hyphens(data_folder):
-    X, y = fetch_hyphenation(subset="train", data_home=data_folder, return_X_y=True)
-    X_test, y_test = fetch_hyphenation(subset="test", data_home=data_folder, return_X_y=True)
-    model = StructuredSVM(window=(2, 3), transition_features=True, random_state=0).fit(X, y)
-    assert model.score(X_test, y_test) > 0.87

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from support.label_sequences import Enumerated, counts, named_weights
 
 from treecrf import StructuredPerceptron
-from treecrf.datasets import fetch_nettalk
 
 WORDS = ["abca", "b", "ca", "bbcab", "ac", "cab"]
 TAGS = ["xyzx", "y", "zz", "yxzxy", "xz", "yxy"]
@@ -95,29 +93,6 @@ def test_a_warm_start_continues(letters):
     np.testing.assert_array_equal(whole.train_accuracy_[2:], parts.train_accuracy_)
 
 
-def test_early_stopping_keeps_the_best_epoch(letters):
-    X, y = letters
-    model = StructuredPerceptron(
-        window=1, max_iter=200, early_stopping=True, n_iter_no_change=4, random_state=0
-    )
-    model.fit(X[:16], y[:16], X[16:], y[16:])
-    assert model.n_iter_ < 190
-    assert model.validation_accuracy_.argmax() == model.n_iter_ - 1
-    assert model.score(X[16:], y[16:]) == model.validation_accuracy_[-1]
-    watched = clone(model).set_params(early_stopping=False, max_iter=model.n_iter_ + 4)
-    watched.fit(X[:16], y[:16], X[16:], y[16:])
-    assert watched.validation_accuracy_.max() == model.validation_accuracy_[-1]
-    assert watched.n_iter_ == model.n_iter_ + 4
-    assert StructuredPerceptron().fit(X, y).validation_accuracy_.shape == (0,)
-
-
 def test_verbose_shows_the_accuracy(letters, capfd):
     StructuredPerceptron(max_iter=2, verbose=1).fit(*letters)
     assert "accuracy" in capfd.readouterr().err
-
-
-def test_stresses_of_words(data_folder):
-    X, y = fetch_nettalk(subset="train", data_home=data_folder, return_X_y=True)
-    X_test, y_test = fetch_nettalk(subset="test", data_home=data_folder, return_X_y=True)
-    model = StructuredPerceptron(window=6, transition_features=True, random_state=0).fit(X, y)
-    assert model.score(X_test, y_test) > 0.825

@@ -288,22 +288,6 @@ def test_chosen_features_are_named(letters):
             assert weights[name] == pytest.approx(weight)
 
 
-def test_early_stopping_keeps_the_best_round():
-    rng = np.random.default_rng(0)
-    X = ["".join(rng.choice(list("abcd"), 8)) for _ in range(40)]
-    y = ["".join("xy"[a in "ab"] if rng.random() < 0.7 else rng.choice(["x", "y"]) for a in word)
-         for word in X]  # fmt: skip
-    model = SequenceBoostingClassifier(window=3, early_stopping=True, n_iter_no_change=20)
-    model.fit(X[:20], y[:20], X[20:], y[20:])
-    assert 0 < model.n_iter_ < 900
-    assert model.validation_score_.argmax() == model.n_iter_
-    log_p = model.predict_log_likelihood(X[20:], y[20:]).sum() / 160
-    assert model.validation_score_[-1] == pytest.approx(log_p)
-    shorter = SequenceBoostingClassifier(window=3, max_iter=model.n_iter_).fit(X[:20], y[:20])
-    np.testing.assert_array_equal(shorter.features_, model.features_)
-    np.testing.assert_allclose(shorter.state_weights_, model.state_weights_)
-
-
 def test_training_ends_when_no_loss_is_left():
     model = SequenceBoostingClassifier(max_iter=100_000).fit(["ab", "ba"], ["xy", "yx"])
     assert model.n_iter_ < 1000
