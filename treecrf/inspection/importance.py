@@ -11,10 +11,10 @@ from sklearn.utils import Bunch, check_random_state
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (
+    CheckedData,
     FittedTrees,
     ReplacedSequences,
     check_model,
@@ -250,10 +250,8 @@ def permutation_importance(
     if features is not None:
         items = as_list(features, "features", "names or indices")
         chosen = np.array([feature_index(item, names, "features: ") for item in items], np.intp)
-    predictor = model._predictor()
-    segmentation = predictor.segmentation(X, lengths, groups, may_be_empty=False)
-    sequences, read = predictor.read_labeled(RawData(X, y, segmentation))
-    labels = read.complete()
+    data = CheckedData.of(model, X, y, lengths, groups)
+    sequences, labels = data.sequences, data.labels
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     score = float(scorer(model, sequences, labels))
     if not np.isfinite(score):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import label_column, rows_of
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import Segmentation
@@ -20,7 +19,7 @@ from treecrf.inputs.values import (
     short_list,
     short_repr,
 )
-from treecrf.inspection.fitted import group_values
+from treecrf.inspection.fitted import CheckedData, group_values
 from treecrf.inspection.spans import without_times
 
 POSITION = "position"
@@ -73,8 +72,8 @@ class OneSequence:
 
 def true_codes(model: Any, one: OneSequence) -> np.ndarray:
     """Return the codes of the true labels."""
-    _, labels = model._predictor().read_labeled(RawData([one.x], [one.y], Segmentation()))
-    return encode_labels(labels.complete(), model.classes_)
+    data = CheckedData.of(model, [one.x], [one.y], None, None)
+    return encode_labels(data.labels, model.classes_)
 
 
 def symbols_of(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
