@@ -21,10 +21,11 @@ from treecrf.datasets.conll import (
 )
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
-from treecrf.datasets.sparse_rows import iter_sparse
+from treecrf.datasets.sparse_rows import read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, ListedSequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 
@@ -207,17 +208,9 @@ def _attributes_of(lines: Lines) -> Iterator[list]:
 def read_sparse_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read the sparse format of the TREECRF papers: booleans of a sparse table."""
     with source.open() as file:
-        pairs = list(iter_sparse(file))
-    offsets = _offsets(source, [len(y) for _, y in pairs])
-    items, labels = map(list, zip(*pairs, strict=True))
-    sequences = ListedSequences(
-        form="sparse",
-        items=items,
-        offsets=offsets,
-        n_features=items[0].shape[1],
-        dtype=np.dtype(bool),
-    )
-    return FileData(sequences, labels)
+        items, labels = read_sparse(file)
+    _offsets(source, list(map(len, labels)))  # refuses a file without sequences
+    return FileData(as_sequences(items), labels)
 
 
 def _offsets(source: Source, lengths: list[int]) -> np.ndarray:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from treecrf.cli.files.data import NO_SEQUENCES, FileData, ModelInput, Reading
-from treecrf.inputs.columns import ColumnValues
+from treecrf.inputs.columns import ColumnValues, table_of
 from treecrf.inputs.dataset import ColumnNames
 from treecrf.inputs.offsets import split_sequences
-from treecrf.inputs.sequences import CATEGORY, KINDS, ColumnTable, LongSequences
+from treecrf.inputs.sequences import CATEGORY, KINDS
 from treecrf.inputs.table_sources import Table, naming, temporary_file, temporary_space
 from treecrf.inputs.tables import (
     AS_BOOLEAN,
@@ -79,20 +79,13 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
         if groups is not None:
             starts = np.concatenate(boundaries.starts).tolist()
             offsets = boundaries.checked(dict(zip(starts, groups, strict=True)).__getitem__)
-        categories = {j: column.values() for j, column in enumerate(columns) if column.is_category}
-        sequences = LongSequences.of(
-            ColumnTable(rows, np.array([column.is_category for column in columns])),
-            offsets,
-            form="dense",
-            n_features=len(columns),
-            dtype=np.dtype(np.float64),
-            names=tuple(features),
-            kinds=np.array([column.kind for column in columns], dtype=np.uint8),
-            categories=categories,
-        )
+        described = [ColumnValues(column.kind, np.zeros(0), column.values()) for column in columns]
+        sequences = table_of(described, offsets, tuple(features))
+        stored = replace(sequences.table, columns=rows)
         # Categories are recoded while the rows are read.
-        sorted_values = {j: np.sort(values) for j, values in categories.items()}
-        data = replace(data, sequences=sequences.with_categories(sorted_values))
+        known = {j: np.sort(values) for j, values in sequences.categories.items()}
+        sequences = replace(sequences, table=stored).with_categories(known)
+        data = replace(data, sequences=sequences)
         if labels is None:
             return data
         values = ColumnValues(CATEGORY, np.concatenate(codes), labels.values())
