@@ -75,6 +75,12 @@ def test_thresholds_fit_the_bins(values, max_bins):
     assert (len(found) > 0) == (len(set(values)) > 1)
 
 
+def test_codes_that_recur_have_a_bin_each():
+    assert len(thresholds(list(range(60)) * 4)) == 59
+    assert len(thresholds(list(range(60)) * 4, max_bins=20)) == 19 - 4
+    assert len(thresholds(list(range(80)) * 3)) == MIN_BINS - 1
+
+
 @pytest.mark.parametrize("max_bins", [2, 3, 10, 255])
 def test_bins_of_many_values_are_equally_full(max_bins):
     values = np.random.default_rng(0).normal(size=10_000)

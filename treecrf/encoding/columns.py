@@ -28,6 +28,9 @@ MAX_SAMPLES = 200_000
 # Bins hold at least this number of positions on average, unless a column has fewer bins than this.
 MIN_POSITIONS_OF_BIN = 16
 MIN_BINS = 16
+# Values that recur this often on average are codes or counts, with a bin each if possible: joined
+# bins would lose what tells them apart.
+MIN_RECURRENCES = 4
 # Samples of parts are joined in blocks of columns of about this size.
 MAX_BYTES = 1 << 28
 # About this many values are sorted at a time, of many short columns or of a few long ones.
@@ -213,11 +216,11 @@ def _learn_thresholds(
     """Learn the thresholds of some columns, as if all of them were numbers.
 
     Returns the number of thresholds of each column, and all of them, one column after another.
-    Few positions lower ``max_bins``.
+    Few positions lower ``max_bins`` for values that seldom recur.
     """
     if not len(columns):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
-    max_bins = min(max_bins, max(MIN_BINS, described.n_positions // MIN_POSITIONS_OF_BIN))
+    lowered = min(max_bins, max(MIN_BINS, described.n_positions // MIN_POSITIONS_OF_BIN))
     chosen = None
     if described.n_positions > MAX_SAMPLES:
         chosen = PerPartition(_choose(partitions, described.n_positions, seed))
@@ -227,7 +230,7 @@ def _learn_thresholds(
         n_blocks = 1
     learned = [
         partitions.derive(_sample, None if len(block) == n_columns else block, chosen).reduce(
-            _learn, max_bins
+            _learn, lowered, max_bins
         )
         for block in np.array_split(columns, n_blocks)
     ]
@@ -248,7 +251,7 @@ def _choose(partitions: Partitions, n_positions: int, seed: int) -> list[np.ndar
     return [positions[kept] for (positions, _), kept in zip(found, is_chosen, strict=False)]
 
 
-def _learn(samples: list, max_bins: int) -> tuple[np.ndarray, np.ndarray]:
+def _learn(samples: list, n_bins: int, max_bins: int) -> tuple[np.ndarray, np.ndarray]:
     """Learn the thresholds of all columns of samples."""
     sampled = _stacked(samples)
     if sparse.issparse(sampled):
@@ -257,7 +260,7 @@ def _learn(samples: list, max_bins: int) -> tuple[np.ndarray, np.ndarray]:
     else:
         sizes = np.full(sampled.shape[1], len(sampled))
     learned = [
-        _thresholds(*_sorted_values(sampled, first, last), last - first, max_bins)
+        _thresholds(*_sorted_values(sampled, first, last), last - first, n_bins, max_bins)
         for first, last in runs(np.append(0, np.cumsum(sizes)), RUN_VALUES)
     ]
     return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
@@ -319,12 +322,13 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
 
 
 def _thresholds(
-    columns: np.ndarray, values: np.ndarray, n_columns: int, max_bins: int
+    columns: np.ndarray, values: np.ndarray, n_columns: int, n_bins: int, max_bins: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find thresholds between all distinct values of a column or, if there are many, at quantiles.
 
-    Columns and values are sorted. Returns the number of thresholds of each column, and the
-    thresholds of one column after another.
+    Many are more than ``n_bins``, or more than ``max_bins`` if values recur. Columns and values are
+    sorted. Returns the number of thresholds of each column, and the thresholds of one column after
+    another.
     """
     if not len(values):
         return np.zeros(n_columns, dtype=np.int64), np.zeros(0)
@@ -333,11 +337,11 @@ def _thresholds(
     distinct, owners = (array[np.append(True, is_new)] for array in (values, columns))
     n_distinct = np.bincount(owners, minlength=n_columns)
     last = np.cumsum(n_distinct) - 1
-    many = n_distinct > max_bins
+    sizes = np.bincount(columns, minlength=n_columns)
+    many = n_distinct > np.where(sizes >= MIN_RECURRENCES * n_distinct, max_bins, n_bins)
     is_below = ~many[owners] & (np.arange(len(owners)) < last[owners])
     # The indices of the quantiles of each column with many values among the sorted values.
-    sizes = np.bincount(columns, minlength=n_columns)
-    steps = np.linspace(0, sizes[many] - 1, max_bins + 1, axis=1)[:, 1:-1].astype(np.int64)
+    steps = np.linspace(0, sizes[many] - 1, n_bins + 1, axis=1)[:, 1:-1].astype(np.int64)
     quantiles = (np.cumsum(sizes) - sizes)[many][:, np.newaxis] + steps
     is_below[np.minimum(ranks[quantiles], last[many][:, np.newaxis] - 1)] = True
     below = np.flatnonzero(is_below)

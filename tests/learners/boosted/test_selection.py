@@ -94,12 +94,11 @@ def test_folds_hold_out_different_sequences():
 )
 def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
     assert n_held_out_of(n_positions) == n_held_out
-    monkeypatch.setattr(selection, "MIN_POSITIONS", 20)
     monkeypatch.setattr(selection, "HELD_OUT_POSITIONS", 300)
     monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
     X, y = sensors(n=n_positions // 100, length=10)  # a tenth of all numbers
     parts = folds(prepared(auto(), X, y))
-    assert len(parts) == (1 if n_held_out >= 600 else 2)
+    assert len(parts) == (1 if n_held_out >= 600 else N_FOLDS)
     for part in parts:
         assert len(part.held_out.codes) == pytest.approx(n_held_out / 10, abs=10)
 
@@ -111,12 +110,32 @@ def test_little_data_are_held_out_once():
     assert [len(contents(part.held_out)) for part in parts] == [6, 6]
 
 
-def test_few_sequences_are_held_out_twice(monkeypatch):
+@pytest.mark.parametrize("n, n_folds", [(3, 3), (5, 5), (8, 5), (13, 4), (25, 2), (49, 2), (50, 1)])
+def test_few_sequences_are_held_out_until_they_are_enough(n, n_folds, monkeypatch):
     monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
-    assert [len(folds(prepared(auto(), *sensors(n)))) for n in (49, 50)] == [2, 1]
+    data = prepared(auto(), *sensors(n, length=60))
+    monkeypatch.setattr(selection, "in_blocks", lambda training, *_: training)
+    parts = folds(data)
+    assert len(parts) == n_folds
+    held_out = [one for part in parts for one in contents(part.held_out)]
+    assert len(set(held_out)) == len(held_out) >= min(n, 10)
 
 
-@pytest.mark.parametrize("n, length", [(1, 150), (12, 10)])
+@pytest.mark.parametrize("n, length", [(1, 60), (5, 12), (6, 15)])
+def test_the_least_data_are_all_held_out(n, length):
+    parts = folds(prepared(auto(), *sensors(n, length)))
+    assert len(parts) == N_FOLDS
+    assert sum(len(part.held_out.codes) for part in parts) == n * length
+
+
+def test_few_positions_need_few_trees():
+    (X, y), (X_test, y_test) = (hidden_markov(n, seed=n) for n in (2, 30))
+    losses = [-crf.fit(X, y).predict_log_likelihood(X_test, y_test).sum()
+              for crf in (auto(), auto(early_stopping=False))]  # fmt: skip
+    assert losses[0] < 0.8 * losses[1]
+
+
+@pytest.mark.parametrize("n, length", [(1, 49), (4, 10)])
 def test_little_data_have_no_folds_and_get_all_iterations(n, length):
     X, y = sensors(n, length)
     crf = auto(max_iter=7).fit(X, y)
@@ -398,8 +417,10 @@ def test_starts_that_cannot_win_are_given_up(monkeypatch):
     numbers = iterations_of_runs(monkeypatch)
     with starting_from(WHOLE, OwnStart(1.0, 0.01)):
         auto(learning_rate=0.01, max_iter=100).fit(*sensors())
-    assert numbers[0] == numbers[1] > selection.WHOLE_ITERATIONS
-    assert numbers[2:] == [selection.COMPARED_ITERATIONS] * 2
+    n_folds = len(numbers) // 2
+    assert set(numbers[:n_folds]) == {numbers[0]}
+    assert numbers[0] > selection.WHOLE_ITERATIONS
+    assert numbers[n_folds:] == [selection.COMPARED_ITERATIONS] * n_folds
 
 
 def cut_data(data, n_positions, **rules):
@@ -413,12 +434,12 @@ def cut_data(data, n_positions, **rules):
 @pytest.mark.parametrize(
     "lengths, expected",
     [
-        ([400], [50] * 8),
+        ([400], [40] * 10),
         ([1000], [50] * 20),
         ([3000] * 2, [300] * 20),
         ([120] * 5, [120] * 5),  # one in each fold
         ([310, 110, 90], [51, 52, 52, 51, 52, 52, 55, 55, 90]),
-        ([99] * 4, [99] * 4),  # too short
+        ([99] * 4, [49, 50] * 4),
         ([30_000], [500] * 60),
         ([1000] + [20] * 50, [100] * 10 + [20] * 50),
     ],

@@ -113,7 +113,8 @@ class TreeCRF(BoostedSequenceClassifier):
         ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
         Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
-        if they would hold fewer than 16 training positions on average.
+        if they would hold fewer than 16 training positions on average. Values that recur at least
+        four times on average have a bin each, up to ``max_bins``.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
         How missing values are handled. ``"weighting"`` sends the position to both children of a
         test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
@@ -161,10 +162,10 @@ class TreeCRF(BoostedSequenceClassifier):
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
         and then all sequences are used for training. It holds out a fifth of the positions: of
         fewer than 3,000 up to a third, but at most 600; of many at most 3,000, or a twentieth if
-        that is more. Where this would be fewer than 10 sequences, there are two folds of a fifth
-        each. Above 100,000 positions, this is done on a sample of the sequences. Sequences that are
-        too long for a fold are cut into blocks for it. All iterations are run with fewer than 200
-        training positions, and in a warm start.
+        that is more. Where this would be fewer than 10 sequences, there are up to five folds of a
+        fifth each. Above 100,000 positions, this is done on a sample of the sequences. Sequences
+        that are too long for a fold are cut into blocks for it. All iterations are run with fewer
+        than 50 training positions, and in a warm start.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in
         cross-validation.

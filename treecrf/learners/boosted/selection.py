@@ -28,14 +28,15 @@ N_FOLDS = 5
 HELD_OUT_POSITIONS = 3_000
 HELD_OUT_FRACTION = 1 / 20
 # One fold is enough if it holds out so many positions, or a third of all, and so many sequences.
-# More folds, or more positions, were hardly better on held-out data.
+# More folds, or more positions, were hardly better on held-out data. With fewer sequences there are
+# more folds, because the scores of a few sequences are mostly noise.
 ENOUGH_POSITIONS, ENOUGH_PARTS, ENOUGH_SEQUENCES = 600, 3, 10
-# With fewer training positions, the scores of held-out sequences are mostly noise.
-MIN_POSITIONS = 200
+# With fewer training positions, nothing is chosen.
+MIN_POSITIONS = 50
 # With more training positions, a sample of the sequences is enough to choose by.
 MAX_POSITIONS = 100_000
 # Sequences with more than a fold's part of the positions are cut into blocks of this fraction of
-# all positions, within these lengths.
+# all positions, within these lengths; there are always enough of them for the folds.
 BLOCK_FRACTION = 1 / 20
 MIN_BLOCK, MAX_BLOCK = 50, 500
 # All of a linear model is compared after this number of iterations: where trees add much to it, a
@@ -303,16 +304,18 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
     n_positions = len(data.training.codes)
     if n_positions < MIN_POSITIONS:
         return []
-    of_two = n_held_out_of(n_positions)
-    of_one = max(of_two, min(ENOUGH_POSITIONS, n_positions // ENOUGH_PARTS))
-    for n_folds, n_held_out in enumerate((of_one, of_two), start=1):
+    of_more = n_held_out_of(n_positions)
+    of_one = max(of_more, min(ENOUGH_POSITIONS, n_positions // ENOUGH_PARTS))
+    for n_held_out in (of_one, of_more):
         n_parts = round(n_positions / n_held_out)
         training = in_blocks(data.training, n_positions, n_parts, rules)
         ranks = np.argsort(np.argsort(training.hashes(data.seed)))
-        if n_folds == 2 or len(ranks) >= ENOUGH_SEQUENCES * n_parts:
+        if len(ranks) >= ENOUGH_SEQUENCES * n_parts:
             break
     if len(ranks) < 2:
         return []
+    n_parts = min(n_parts, len(ranks))
+    n_folds = min(-(-ENOUGH_SEQUENCES * n_parts // len(ranks)), n_parts)
     parts = []
     for fold in range(n_folds):
         kept, held_out = training.parted(ranks % n_parts == fold)
@@ -341,7 +344,8 @@ def in_blocks(
     lengths = np.diff(offsets)
     if lengths.max() * n_parts <= n_positions:
         return data
-    size = int(np.clip(n_positions * BLOCK_FRACTION, MIN_BLOCK, MAX_BLOCK))
+    least = min(MIN_BLOCK, n_positions // ENOUGH_SEQUENCES)
+    size = int(np.clip(n_positions * BLOCK_FRACTION, least, MAX_BLOCK))
     n_blocks = np.maximum(lengths // size, 1)
     bounds = [
         start + np.arange(n) * length // n
