@@ -44,7 +44,7 @@ def test_a_row_of_a_table_holds_the_weights_of_a_sequence():
     assert as_weights(weights, np.array([0, 2, 4]), LIST).tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("weights", [None, [1, 1, 1], [[1, 1], [1], [1.0, 1, 1]]])
+@pytest.mark.parametrize("weights", [[1, 1, 1], [[1, 1], [1], [1.0, 1, 1]]])
 def test_ones_are_no_weights(weights):
     assert as_weights(weights, OFFSETS, LIST) is None
 

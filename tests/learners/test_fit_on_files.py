@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from support.open_files import open_files
 
-from treecrf import LinearCRF, TreeCRF
+from treecrf import LinearCRF, TreeCRF, split
 from treecrf.inputs import tables
 from treecrf.utils import scratch
 
@@ -92,6 +92,21 @@ def test_the_model_is_that_of_the_table_in_memory(folder, source, with_scratch, 
     fitted = clone(crf).fit(source_of(folder, source), "tag", groups="doc", scratch=where)
     assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", groups="doc"))
     assert list((folder / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_scratch_files_with_masks_of_labels(folder, is_long):
+    """Data in memory are cut into parts, and so are their masks."""
+    frame, masks = TABLE.select(FEATURES).to_pandas(), np.ones((len(TABLE), 2), dtype=bool)
+    masks[TABLE["flag"].to_numpy() & (TABLE["tag"].to_numpy() == "N"), 1] = False
+    X, groups = frame, "doc"
+    if not is_long:
+        X, _ = split(frame, groups="doc")
+        masks, groups = np.split(masks, np.cumsum(list(map(len, X)))[:-1]), None
+    crf, arguments = TreeCRF(**SETTINGS), {"groups": groups, "allowed": masks}
+    fitted = clone(crf).fit(X, "tag", scratch=folder / "scratch", **arguments)
+    assert_same_model(fitted, crf.fit(X, "tag", **arguments))
+    assert (crf.train_score_ > clone(crf).fit(X, "tag", groups=groups).train_score_).all()
 
 
 @pytest.mark.parametrize("source", ["one file", "two files", "batches", "table"])

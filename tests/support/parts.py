@@ -54,7 +54,7 @@ def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callba
     """Return the model, fitted to parts."""
     given = None if validation is None else LocalPartitions(validation)
     calls, partitions = as_callbacks(callbacks), LocalPartitions(raws)
-    fitted = model._train(FitArguments(raws[0], given, None, (), calls, partitions))
+    fitted = model._train(FitArguments(raws[0], given, (), calls, partitions))
     return model._fitted_copy(fitted | {"_columns": raws[0].columns})
 
 

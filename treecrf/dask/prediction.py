@@ -14,8 +14,7 @@ from distributed.protocol import pickle
 from treecrf.dask.cluster import PREFIX
 from treecrf.dask.sources import files_of, form_of, read_parquet, require_column
 from treecrf.inputs.columns import order_of
-from treecrf.inputs.dataset import RawData
-from treecrf.inputs.parts import named
+from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.values import closest_name, column_names
 
 

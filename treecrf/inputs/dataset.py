@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -209,6 +210,7 @@ class RawData:
     segmentation: Segmentation
     sample_weight: Any = None
     init_score: Any = None
+    allowed: Any = None  # masks of the labels that are possible at the positions
     place: str = ""
 
     def read(
@@ -243,13 +245,27 @@ class RawData:
     def columns(self) -> ColumnNames:
         """The names of the labels and the groups, if they have names."""
         label = self.y if isinstance(self.y, str) else getattr(self.y, "name", None)
-        return ColumnNames(label if isinstance(label, str) else None, self.segmentation.group_names)
+        names = self.segmentation.names
+        group = self.segmentation.column or (names[0] if len(names) == 1 else names or None)
+        return ColumnNames(label if isinstance(label, str) else None, group)
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
         """Return the weight of each position; see `as_weights`."""
         if self.sample_weight is None:
             return None
         return as_weights(self.sample_weight, offsets, self.segmentation)
+
+
+@contextmanager
+def named(place: str) -> Iterator[None]:
+    """Put the place of a part before the messages of errors in its values."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if not place:
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{place}: {error}") from error
 
 
 def split(
@@ -339,8 +355,6 @@ def as_weights(
 ) -> np.ndarray | None:
     """Return the weight of each position, or None if all are 1; ValueError if all are 0."""
     weights = read_weights(sample_weight, offsets, segmentation)
-    if weights is None:
-        return None
     if not weights.any():
         raise ValueError(ONLY_ZEROS)
     return None if (weights == 1).all() else weights

@@ -82,11 +82,6 @@ class Segmentation:
         return self.groups if isinstance(self.groups, str) else None
 
     @property
-    def group_names(self) -> str | tuple[str, ...] | None:
-        """The names of the groups, if they have names."""
-        return self.column or (self.names[0] if len(self.names) == 1 else self.names or None)
-
-    @property
     def group_columns(self) -> set[str]:
         """The names of columns that hold groups, and are not features."""
         return {*self.names, *([] if self.column is None else [self.column])}

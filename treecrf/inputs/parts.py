@@ -8,8 +8,7 @@ of a column have the same codes in all parts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -21,7 +20,14 @@ from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
-from treecrf.inputs.dataset import RawData, as_sequences, is_empty, is_empty_list, read_weights
+from treecrf.inputs.dataset import (
+    RawData,
+    as_sequences,
+    is_empty,
+    is_empty_list,
+    named,
+    read_weights,
+)
 from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
@@ -64,18 +70,6 @@ class PartDescription(Description):
     is_weighted: bool  # whether there are weights other than 1
     has_weight: bool  # whether any weight is positive
     has_init_score: bool
-
-
-@contextmanager
-def named(place: str) -> Iterator[None]:
-    """Put the place of a part before the messages of errors in its values."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if not place:
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{place}: {error}") from error
 
 
 # Reading
@@ -430,7 +424,8 @@ def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
     that the arguments do not match, are one piece.
     """
     offsets = _known_offsets(raw)
-    arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
+    names = "y", "sample_weight", "init_score", "allowed"
+    arguments = {name: getattr(raw, name) for name in names}
     if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
         return [raw]
     for name, values in arguments.items():

@@ -97,7 +97,8 @@ def are_tables(raw: RawData) -> bool:
 def other_columns(raw: RawData) -> dict[str, str]:
     """Return the names of the columns that are not features, by the arguments of `fit`."""
     segmentation = raw.segmentation
-    for argument, value in (("lengths", segmentation.lengths), ("init_score", raw.init_score)):
+    others = {"lengths": segmentation.lengths, "init_score": raw.init_score, "allowed": raw.allowed}
+    for argument, value in others.items():
         if value is not None:
             raise TypeError(f"{argument} cannot be combined with files or batches as X")
     names = {"y": raw.y, "groups": segmentation.groups}

@@ -12,10 +12,10 @@ import numpy as np
 
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
-from treecrf.inputs.dataset import RawData
+from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.parts import named, partitions_of
+from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.sequences import InputSchema
 from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
 from treecrf.learners.classifier import SequenceClassifier
@@ -233,10 +233,9 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
-        raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight, init_score)
+        cuts = segmentation_of(X, lengths, groups)
+        raw = RawData(X, y, cuts, sample_weight, init_score, allowed)
         is_table, columns, categorical = are_tables(raw), raw.columns, self.categorical_features
-        if is_table and allowed is not None:
-            raise TypeError("allowed cannot be combined with files or batches as X")
         partitions, eval_sets = None, ()
         if is_table or scratch is not None:
             partitions = partitions_of(raw, scratch, categorical)
@@ -267,7 +266,7 @@ class SequenceLearner(SequenceClassifier):
                 "init_score and init_score_val: one is given without the other; pass both with "
                 "X_val, and no eval_set without X_val"
             )
-        arguments = FitArguments(raw, validation, allowed, eval_sets, calls, partitions)
+        arguments = FitArguments(raw, validation, eval_sets, calls, partitions)
         fitted = self._train(arguments) | {"_columns": columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
@@ -293,7 +292,7 @@ class SequenceLearner(SequenceClassifier):
 
     def _prepare(self, arguments: FitArguments) -> TrainingInput:
         """Read and check everything that training starts from."""
-        raw, allowed = arguments.raw, arguments.allowed
+        raw = arguments.raw
         earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
         with named(raw.place):
@@ -302,7 +301,7 @@ class SequenceLearner(SequenceClassifier):
             note_unlabeled(self, n_unlabeled, sequences.n_positions)
         seed = seed_of(self.random_state, earlier)
         classes = earlier["classes_"] if earlier else find_classes(labels.present())
-        masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
+        masks = as_allowed(raw.allowed, None, classes, sequences.offsets, raw.segmentation)
 
         label = self._labeling(classes).label
         with named(raw.place):

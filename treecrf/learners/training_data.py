@@ -423,7 +423,6 @@ class FitArguments:
 
     raw: RawData
     validation: RawData | Partitions | None
-    allowed: Any  # masks of the labels that are possible at the training positions
     eval_sets: tuple[RawData, ...]
     callbacks: tuple[Callback, ...]
     # The training data, and the validation data unless they are in memory, in parts of `RawData`.

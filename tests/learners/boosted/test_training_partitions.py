@@ -27,9 +27,6 @@ from treecrf import (
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.learners.boosted import selection, start
-from treecrf.learners.boosted.labeled import read_partitions
-from treecrf.learners.boosted.training import train
-from treecrf.utils.partitions import LocalPartitions
 
 NAN = np.nan
 SMALL = {
@@ -377,9 +374,8 @@ def test_allowed_labels():
     X, y = data_of("symbols", seed=13)
     allowed = [np.array([[True, True, label == "z"] for label in labels]) for labels in y]
     model = TreeCRF(**ZERO).fit(X, y, allowed=allowed)
-    crf, partitions = TreeCRF(**ZERO), LocalPartitions(raw_parts(X, y, cut(len(X), 1)))
-    found = train(crf._spec(), read_partitions(crf, partitions, allowed=allowed))
-    assert_equal_fits(crf._copy_of(found), model)
+    raws = raw_parts(X, y, cut(len(X), 3), allowed=allowed)
+    assert_equal_fits(fit_raw_parts(TreeCRF(**ZERO), raws), model)
 
 
 def test_errors_name_the_partition():

@@ -112,7 +112,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         else:
             if isinstance(validation, RawData):
                 validation = LocalPartitions([validation])
-            data = read_partitions(self, partitions, validation, arguments.allowed)
+            data = read_partitions(self, partitions, validation)
         trained = train(spec, data, arguments.callbacks, self._copy_of)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.labeled import EncodedPart
+from treecrf.encoding.sequence_keys import encoded_hashes, keys_of, lists_ids
+from treecrf.learners.boosted.labeled import EncodedPart, Hashes
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
@@ -99,12 +99,12 @@ def engine_of(
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
         weights = label_weights(spec.class_weight, classes, sums)
     settings = setup, start, weights, threads if data.in_memory else None
-    encoded, held_out = training.partitions.derive_all(encode, *settings, True).kept(), None
+    encoded, held_out = training.partitions.derive_all(encode_part, *settings, True).kept(), None
     if data.held_out is not None:
-        held_out = data.held_out.partitions.derive_all(encode, *settings).kept()
+        held_out = data.held_out.partitions.derive_all(encode_part, *settings).kept()
     validation, sets = None, []
     if data.in_memory:
-        parts = [part and encode(part, *settings) for part in data.evaluated]
+        parts = [part and encode_part(part, *settings) for part in data.evaluated]
         parts = [held_out and held_out.map(identity)[0], *parts]
         validation, *sets = [part and _scored(setup, part, threads) for part in parts]
     elif held_out is not None:
@@ -164,7 +164,7 @@ def shards_of(
 # Encoding, where the partitions are
 
 
-def encode(
+def encode_part(
     data: LabeledSequences,
     setup: ShardSettings,
     start: LinearCRF | None,
@@ -210,15 +210,11 @@ def _with_keys(encoded: Partitions) -> Partitions:
     return PartitionsView(encoded, _with_own_keys, own)
 
 
-def _hashes_of(
-    part: EncodedPart | None,
-) -> tuple[SequenceHashes | None, SequenceHashes | None] | None:
+def _hashes_of(part: EncodedPart | None) -> Hashes | None:
     return part and part.hashes
 
 
-def _encoded_keys(
-    parts: list[tuple[SequenceHashes | None, SequenceHashes | None] | None],
-) -> list[np.ndarray | None]:
+def _encoded_keys(parts: list[Hashes | None]) -> list[np.ndarray | None]:
     """Return the keys of the training sequences of each part; None if it has none."""
     present = [part for part in parts if part is not None]
     no_part_lists = all(without is not None for _, without in present)

@@ -18,7 +18,7 @@ from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.sequence_keys import SequenceHashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_columns
-from treecrf.inputs.dataset import ONLY_ZEROS, RawData, read_weights
+from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.parts import (
@@ -29,7 +29,6 @@ from treecrf.inputs.parts import (
     has_attributes,
     merged,
     merged_labels,
-    named,
     read_part,
 )
 from treecrf.inputs.sequences import NUMBER, Description, InputSchema, LongSequences, Sequences
@@ -96,7 +95,6 @@ def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -
 def label(
     raw: RawData,
     is_empty: bool,
-    allowed: Any,
     labeling: Labeling,
     described: Description,
     is_weighted: bool,  # whether any part has sample weights other than 1
@@ -112,7 +110,7 @@ def label(
             weights = read_weights(raw.sample_weight, offsets, segmentation)
             weights = np.ones(offsets[-1]) if weights is None else weights
         labels = as_labels(raw.y, offsets, segmentation)
-        masks = as_allowed(allowed, None, labeling.classes, offsets, segmentation)
+        masks = as_allowed(raw.allowed, None, labeling.classes, offsets, segmentation)
         return labeling.checked(raw, sequences, labels, masks, weights)
 
 
@@ -158,14 +156,12 @@ class LabeledParts:
         parts: list[PartDescription | None],
         labeling: Labeling,
         described: Description,
-        allowed: Any = None,  # the argument of `fit`, if there is one partition
     ) -> LabeledParts:
         """Read described parts, and select the sequences that training uses."""
         is_empty = [part is None for part in parts]
         is_weighted = any(part is not None and part.is_weighted for part in parts)
-        masks = PerPartition([None] * raws.n_parts if allowed is None else [allowed])
-        settings = masks, labeling, described, is_weighted
-        labeled = raws.derive(label, PerPartition(is_empty), *settings).persisted()
+        settings = PerPartition(is_empty), labeling, described, is_weighted
+        labeled = raws.derive(label, *settings).persisted()
         present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(examine_unknown), strict=True)
         unknown = Unknown(*np.sum(examined, axis=0))
@@ -254,7 +250,6 @@ def read_partitions(
     estimator: Any,  # BoostedSequenceClassifier, which does not change
     raws: Partitions,  # of `RawData`; each sequence lies in one partition, and these may be empty
     validation: Partitions | None = None,  # of `RawData`, in the same place
-    allowed: Any = None,  # the argument of `fit`, if there is one partition
 ) -> TrainingInput:
     """Read and check all partitions; errors name the partition."""
     earlier = estimator._earlier_fit() if estimator.warm_start else {}
@@ -267,7 +262,7 @@ def read_partitions(
     note_unlabeled(estimator, n_unlabeled, described.n_positions)
     classes = earlier["classes_"] if earlier else merged_labels(parts)
     labeling = estimator._labeling(classes)
-    training, held_out = LabeledParts.read(raws, parts, labeling, described, allowed), None
+    training, held_out = LabeledParts.read(raws, parts, labeling, described), None
     if validation is not None:
         of_training = schema or training.described.schema
         with named("validation data"):
@@ -329,6 +324,10 @@ def _concatenated(arrays: list[np.ndarray | None]) -> np.ndarray | None:
 
 # Encoded parts
 
+# Hashes for the case that some part lists ids, and for the case that no part does; None in a case
+# that this part rules out, because it has no ids or lists some.
+Hashes = tuple[SequenceHashes | None, SequenceHashes | None]
+
 
 @dataclass(frozen=True)
 class EncodedPart:
@@ -355,10 +354,8 @@ class EncodedPart:
     # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
     # samples of training data only.
     keys: np.ndarray | None = None
-    # What keys are computed from: hashes for the case that some part lists ids, and for the case
-    # that no part does. A hash is None in a case that this part rules out, because it has no ids or
-    # lists some.
-    hashes: tuple[SequenceHashes | None, SequenceHashes | None] | None = None
+    # What keys are computed from, see `Hashes`.
+    hashes: Hashes | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[EncodedPart]) -> EncodedPart:

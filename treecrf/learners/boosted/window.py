@@ -11,7 +11,7 @@ from sklearn.utils import Tags, get_tags
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.parts import named
+from treecrf.inputs.dataset import named
 from treecrf.learners.boosted.chains import LocalForestChain
 from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
@@ -86,7 +86,7 @@ class WindowClassifier(LocalClassifier):
         given = {
             "X_val": arguments.validation,
             "y_val": arguments.validation,
-            "allowed": arguments.allowed,
+            "allowed": arguments.raw.allowed,
             "eval_set": arguments.eval_sets or None,
             "init_score": arguments.raw.init_score,
             "callbacks": arguments.callbacks or None,
