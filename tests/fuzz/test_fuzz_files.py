@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.fuzz_files import N_HEAD, content, damaged, run_file
-from support.model_files import sealed_archive
+from support.model_files import npy, sealed_archive, zipped
 from support.sweeps import sweep
 
 BLOCK = 40
@@ -47,17 +47,7 @@ def bomb(members: list[tuple[str, bytes]]) -> bytes:
     file = io.BytesIO(content("CRF of order 1", "words")[N_HEAD:])
     with zipfile.ZipFile(file) as source:
         kept = [(n, source.read(n)) for n in source.namelist() if n not in dict(members)]
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as target:
-        for name, data in (*kept, *members):
-            target.writestr(name, data)
-    return file.getvalue()
-
-
-def npy(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
+    return zipped([*kept, *members], compression=zipfile.ZIP_DEFLATED)
 
 
 BOMBS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 
 import numpy as np
 
@@ -30,3 +31,19 @@ def sealed_archive(archive: bytes, version: int = VERSION) -> bytes:
     """Bytes of a file with the given archive."""
     payload = version.to_bytes(4, "little") + archive
     return MAGIC + hashlib.sha256(payload).digest() + payload
+
+
+def npy(array: np.ndarray) -> bytes:
+    """Bytes of an array in NumPy's format; those of objects are pickled."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def zipped(members: list[tuple[str, bytes]], **options) -> bytes:
+    """Bytes of an archive of files, given by name and content."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", **options) as target:
+        for name, content in members:
+            target.writestr(name, content)
+    return file.getvalue()

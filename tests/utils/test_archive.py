@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from support.model_files import sealed_archive
+from support.model_files import npy, sealed_archive, zipped
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -27,23 +27,9 @@ ARRAYS = {
 N_HEAD = len(MAGIC) + CHECKSUM_BYTES + VERSION_BYTES
 
 
-def npy(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
 def npy_with_header(description: str, data: bytes = b"") -> bytes:
     text = description.encode() + b"\n"
     return b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text + data
-
-
-def zipped(members: list[tuple[str, bytes]], **options) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", **options) as target:
-        for name, content in members:
-            target.writestr(name, content)
-    return file.getvalue()
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pickle
 import stat
-import zipfile
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.cases import STORAGES, random_sequences
 from support.family import assert_close_arrays, assert_predicts_the_same
-from support.model_files import read, sealed, sealed_archive
+from support.model_files import npy, read, sealed, sealed_archive, zipped
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -222,25 +220,12 @@ class Trap:
         return os.mkdir, (os.fspath(self.trace),)
 
 
-def member(name: str, content: bytes) -> bytes:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(name, content)
-    return archive.getvalue()
-
-
-def object_array(value: object) -> bytes:
-    file = io.BytesIO()
-    np.save(file, np.array([value], dtype=object), allow_pickle=True)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("name", ["json.npy", "json", "classes.npy"])
-@pytest.mark.parametrize("dump", [pickle.dumps, object_array])
+@pytest.mark.parametrize("dump", [pickle.dumps, lambda trap: npy(np.array([trap]))])
 def test_nothing_in_a_file_is_executed(name, dump, path, tmp_path):
     trap = Trap(tmp_path / "trace")
     pickled = dump(trap)
-    for content in (pickled, sealed_archive(pickled), sealed_archive(member(name, pickled))):
+    for content in (pickled, sealed_archive(pickled), sealed_archive(zipped([(name, pickled)]))):
         path.write_bytes(content)
         with pytest.raises(ModelFileError):
             treecrf.load(path)
@@ -250,7 +235,7 @@ def test_nothing_in_a_file_is_executed(name, dump, path, tmp_path):
 # The names are the same in all processes that run tests; those of bytes would contain the time.
 @pytest.mark.parametrize(
     "archive",
-    [b"", b"text", object_array(0), member("json.npy", b"")],
+    [b"", b"text", npy(np.array([None])), zipped([("json.npy", b"")])],
     ids=["nothing", "text", "objects", "empty member"],
 )
 def test_archives_of_other_kinds(archive, path):
