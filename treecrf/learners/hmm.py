@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
 
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
-from treecrf.inputs.dataset import RawData, as_sequences
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, Vocabulary
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
@@ -257,18 +256,6 @@ class HMMChain(FittedChain):
     label_log_p: list[np.ndarray]
     symbol_log_p: np.ndarray
 
-    def read(self, X: Any, segmentation: Segmentation) -> Sequences:
-        """Check sequences against the training data; an unseen symbol is not a missing one."""
-        sequences = as_sequences(X, None, segmentation)
-        if not sequences.n_positions:
-            return sequences
-        self.schema.check_form("symbols" if sequences.of_symbols else sequences.form)
-        if not sequences.of_symbols:
-            self.schema.check_symbols(sequences.dtype)
-        elif len(sequences.symbols()):
-            self.schema.check_symbols(sequences.symbols().dtype)
-        return sequences
-
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         symbols = _symbol_codes(self.vocabulary, sequences)
@@ -346,9 +333,9 @@ def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
 
 def _symbol_codes(vocabulary: Vocabulary, sequences: Sequences) -> np.ndarray:
     """Return indices in the vocabulary; the next two are for unseen and missing symbols."""
-    pieces = [piece for _, _, piece in sequences.pieces()]
+    symbols = np.concatenate([piece for _, _, piece in sequences.pieces()])
     if not sequences.of_symbols:
-        return np.concatenate([vocabulary.codes(piece) for piece in pieces])
-    indices = np.append(vocabulary.codes(sequences.symbols()), len(vocabulary.symbols) + 1)
-    codes = np.concatenate(pieces)[:, 0]
-    return indices[np.where(np.isnan(codes), len(indices), codes).astype(np.intp) - 1]
+        return vocabulary.codes(symbols)
+    # Codes of the vocabulary from 1, 0 for unseen symbols, and NaN.
+    codes, n = symbols[:, 0], len(vocabulary.symbols)
+    return np.select([np.isnan(codes), codes == 0], [n + 1, n], codes - 1).astype(np.intp)
