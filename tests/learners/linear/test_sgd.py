@@ -12,7 +12,7 @@ from support.training import loss_of
 
 from treecrf import LinearCRF
 from treecrf.learners.linear import sgd
-from treecrf.learners.linear._sgd import LinearSteps, StepSizes
+from treecrf.learners.linear._linear_chain import LinearSteps
 from treecrf.learners.linear.likelihood import Loss
 from treecrf.utils.hashing import mix
 
@@ -44,7 +44,8 @@ def change(data, vector, order, size, decay=0.0, smallest=0.0, seed=0):
     steps, blocks, transitions = steps_of(data, vector)
     found = np.full(len(data.weights), np.nan)
     numbers = mix(seed, steps.keys())
-    steps.run(np.array(order), numbers, StepSizes(size, 0.0), decay, smallest, found)
+    sizes = np.full(len(order), float(size))
+    steps.run(np.array(order), numbers, sizes, decay, smallest, found)
     steps.settle()
     after = data.layout.weights()
     after.attributes[:] = blocks

@@ -6,7 +6,7 @@
 #ifndef TREECRF_SGD_H
 #define TREECRF_SGD_H
 
-#include "utils/vector_math.h"
+#include "learners/linear/linear.h"
 
 #define LINE 64    /* bytes of a cache line */
 #define AHEAD 4    /* attributes between a prefetch and its use */
@@ -62,15 +62,13 @@ TREECRF_WIDEST static void gather_scores(const struct sparse_rows *rows, ptrdiff
     int64_t end = rows->starts[last + rows->right];
     memset(scores, 0, (size_t)(length * n) * sizeof *scores);
     for (ptrdiff_t s = first - rows->left; s < last + rows->right; s++) {
-        ptrdiff_t from = s - rows->right < first ? first : s - rows->right;
-        ptrdiff_t to = s + rows->left + 1 > last ? last : s + rows->left + 1;
-        ptrdiff_t skipped = (from - (s - rows->right)) * n;
+        block_part b = part_at(s, rows->left, rows->right, n, first, last);
         for (int64_t k = rows->starts[s]; k < rows->starts[s + 1]; k++) {
             ptrdiff_t a = rows->attributes[k];
             if (k + AHEAD < end)
                 prefetch_block(rows, k + AHEAD, size);
-            add_floats(scores + (from - first) * n, rows->blocks + a * size + skipped,
-                       (float)(rows->values[k] * factor_of(rows, a)), (to - from) * n);
+            add_floats(scores + b.row, rows->blocks + a * size + b.start,
+                       (float)(rows->values[k] * factor_of(rows, a)), b.size);
         }
     }
 }

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from treecrf.learners.linear._linear import dot
-from treecrf.learners.linear._sgd import LinearSteps, StepSizes
+from treecrf.learners.linear._linear_chain import LinearSteps
 from treecrf.learners.linear.likelihood import StateLikelihood
 from treecrf.learners.linear.training import Run, TrainingData, scale_of
 from treecrf.learners.linear.weights import Weights
@@ -61,7 +61,7 @@ class StochasticSolver:
         self._transitions = start.transitions.copy()
         self._steps = self._steps_from(self._blocks, self._transitions)
         self._keys = self._steps.keys()
-        self._sizes = self._new_sizes(self._first_size())
+        self._size = self._first_size()
         self._average = self._blocks.copy(), self._transitions.copy()
         self.n_iter = 0
 
@@ -71,9 +71,12 @@ class StochasticSolver:
         out = np.zeros(self.n_sequences)
         numbers = mix(self.seed, self.n_iter, self._keys)
         order = np.argsort(numbers, kind="stable")
+        sizes = self._sizes(self._size, (self.n_iter - 1) * len(order), len(order))
         for first in range(0, len(order), PART_SEQUENCES):
-            part = order[first : first + PART_SEQUENCES]
-            self._steps.run(part, numbers, self._sizes, self.decay, SMALLEST_RESIDUAL, out)
+            part = slice(first, first + PART_SEQUENCES)
+            self._steps.run(
+                order[part], numbers, sizes[part], self.decay, SMALLEST_RESIDUAL, out
+            )
         self._steps.settle()
         rate = (AVERAGING + 1) / (AVERAGING + self.n_iter)
         for average, latest in zip(self._average, (self._blocks, self._transitions), strict=True):
@@ -104,10 +107,12 @@ class StochasticSolver:
             *data.masks,
         )
 
-    def _new_sizes(self, first: float) -> StepSizes:
+    def _sizes(self, first: float, n_before: int, n: int) -> np.ndarray:
+        """Return the sizes of n steps, which fall in proportion to 1 / (1 + first * slope * k)."""
         slope = max(self.decay, 2.0 * MIN_PENALTY / self.n_sequences)
         # A longer step would overshoot the optimum of the penalty alone.
-        return StepSizes(min(first, 1.0 / slope), slope)
+        first = min(first, 1.0 / slope)
+        return first / (1.0 + first * slope * np.arange(n_before, n_before + n))
 
     def _first_size(self) -> float:
         """Return the size with the best likelihoods, each before the step of its sequence."""
@@ -133,7 +138,7 @@ class StochasticSolver:
         """Return the likelihood of the sample during steps from the start."""
         out = np.zeros(self.n_sequences)
         steps = self._steps_from(self._blocks.copy(), self._transitions.copy())
-        sizes = self._new_sizes(first)
+        sizes = self._sizes(first, 0, len(sample))
         steps.run(sample, numbers, sizes, self.decay, SMALLEST_RESIDUAL, out)
         return math.fsum(out[sample] * self.data.weights[sample])
 
