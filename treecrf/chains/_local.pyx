@@ -14,13 +14,12 @@ from treecrf.chains._chain cimport chain_shape, open_source, score_of, score_sou
 from treecrf.utils._vector_math cimport exp_of, rounded
 
 cdef extern from "chains/recursions.h" nogil:
+    enum:
+        LOCAL_BLOCK    # number of columns that are processed at a time
     void log_softmax(double *columns, Py_ssize_t n_rows, Py_ssize_t stride, Py_ssize_t n)
     void softmax_residuals(const double *columns, Py_ssize_t n_rows, Py_ssize_t stride,
                            Py_ssize_t n, double *residuals, double *curvature,
                            double *log_totals)
-
-cdef enum:
-    BLOCK = 256    # LOCAL_BLOCK of recursions.h: number of columns that are processed at a time
 
 
 def normalize(double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
@@ -34,8 +33,8 @@ def normalize(double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t f
     with nogil:
         while i < end:
             log_softmax(columns + i, scores.shape[0], scores.shape[1] * scores.shape[2],
-                        min(BLOCK, end - i))
-            i += BLOCK
+                        min(LOCAL_BLOCK, end - i))
+            i += LOCAL_BLOCK
 
 
 def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
@@ -49,12 +48,12 @@ def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
     is -inf if a true label is forbidden.
     """
     cdef Py_ssize_t i = first, t, n, start = offsets[first], end = offsets[last]
-    cdef double log_totals[BLOCK]
+    cdef double log_totals[LOCAL_BLOCK]
     with nogil:
         for t in range(first, last):
             log_likelihoods[t] = 0.0
         while start < end:
-            n = min(BLOCK, end - start)
+            n = min(LOCAL_BLOCK, end - start)
             softmax_residuals(&scores[0, start], scores.shape[0], scores.shape[1], n,
                               &out[0, start],
                               NULL if curvature is None else &curvature[0, start], log_totals)

@@ -1,7 +1,7 @@
 """Beam search over all sequences in parallel, one position at a time.
 
 It is for estimators that need the previous labels of each row: each step scores the positions of
-all sequences at once. Models of trees are searched by `_beam_search`, with the same results.
+all sequences at once. Models of trees are searched by `_decode`, with the same results.
 """
 
 from __future__ import annotations

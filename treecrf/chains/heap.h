@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Defines `name(heap, n, i)`: restore a heap of n items in which only item i may stand too high.
- * `before(a, b)` is true if a belongs above b. */
-#define TREECRF_SIFT_DOWN(name, item, before)                                                      \
-    static inline void name(item *heap, ptrdiff_t n, ptrdiff_t i)                                  \
+/* Defines two functions of a heap of n items, where `before(a, b)` is true if a belongs above b:
+ * `sift_down(heap, n, i)` restores a heap in which only item i may stand too high, and
+ * `make_heap(heap, n)` makes one of any items. */
+#define TREECRF_HEAP(sift_down, make_heap, item, before)                                           \
+    static inline void sift_down(item *heap, ptrdiff_t n, ptrdiff_t i)                             \
     {                                                                                              \
         item moved = heap[i];                                                                      \
         for (ptrdiff_t child = 2 * i + 1; child < n; child = 2 * i + 1) {                          \
@@ -20,6 +21,11 @@
             i = child;                                                                             \
         }                                                                                          \
         heap[i] = moved;                                                                           \
+    }                                                                                              \
+    static inline void make_heap(item *heap, ptrdiff_t n)                                          \
+    {                                                                                              \
+        for (ptrdiff_t i = n / 2 - 1; i >= 0; i--)                                                 \
+            sift_down(heap, n, i);                                                                 \
     }
 
 /* The best label sequence that a list still offers, and the step from the list's context. */
@@ -37,7 +43,7 @@ static inline int is_better_candidate(const candidate *a, const candidate *b)
     return a->score > b->score || (a->score == b->score && a->step < b->step);
 }
 
-TREECRF_SIFT_DOWN(sift_down_candidate, candidate, is_better_candidate)
+TREECRF_HEAP(sift_down_candidate, make_candidate_heap, candidate, is_better_candidate)
 
 /* A context that a beam keeps. */
 typedef struct {
@@ -55,5 +61,5 @@ static inline int is_worse_state(const beam_state *a, const beam_state *b)
     return a->weight < b->weight || (a->weight == b->weight && a->context > b->context);
 }
 
-TREECRF_SIFT_DOWN(sift_down_state, beam_state, is_worse_state)
+TREECRF_HEAP(sift_down_state, make_state_heap, beam_state, is_worse_state)
 #endif

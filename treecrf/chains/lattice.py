@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _beam_search, _decode
+from treecrf.chains import _decode
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
@@ -111,7 +111,7 @@ class Lattice:
         """
         codes = np.zeros(self.n_positions, dtype=np.int32)
         values = np.zeros(len(self.offsets) - 1)
-        self._in_parts(self.offsets, _beam_search.search_table, self.order, width, codes, values)
+        self._in_parts(self.offsets, _decode.search_table, self.order, width, codes, values)
         return codes, values
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from treecrf.chains._beam_search import search_contexts
+from treecrf.chains._decode import search_contexts
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, previous_labels, require_memory
 from treecrf.chains.lattice import Lattice, PartsLattice, runs_of_tables
