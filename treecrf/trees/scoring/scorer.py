@@ -10,11 +10,11 @@ sums are exact in any order. This module chooses among three that fill tables of
 - `_lookup.LookupEvaluator` computes the leaf numbers of thousands of positions, bit by bit, and
   looks up the values of the leaves. Used for at least ``MIN_POSITIONS`` positions of the same
   depth, with trees that `_lookup.can_run` accepts, as nearly all are.
-- `_walk.Walker` takes one position at a time down each tree, in all contexts at once. Used for
+- `_few.Walker` takes one position at a time down each tree, in all contexts at once. Used for
   fewer positions, which would take `LookupEvaluator` as long as hundreds.
 
 For short sequences, `treecrf.learners.linear._compiled` computes the tests itself, and chooses
-between `Walker` and `_quick_scorer.QuickScorer`, which only looks at the tests that hold.
+between `Walker` and `QuickScorer`, which only looks at the tests that hold.
 
 Elsewhere, `_route.PartsEvaluator` adds trees to scores in parts, in training (see `Router`), and
 `treecrf.trees._tree_scores.TreeScores` takes single contexts down each tree, in beam search.
@@ -37,10 +37,9 @@ from treecrf.encoding.plan import LISTED
 from treecrf.trees.growing.window_tests import missing_values
 from treecrf.trees.scoring._answers import find_distinct, mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
+from treecrf.trees.scoring._few import MAX_LEAVES, QuickScorer, Walker
 from treecrf.trees.scoring._lookup import LookupEvaluator, can_run, has_permutes
-from treecrf.trees.scoring._quick_scorer import MAX_LEAVES, QuickScorer
 from treecrf.trees.scoring._route import PartsEvaluator
-from treecrf.trees.scoring._walk import Walker
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
