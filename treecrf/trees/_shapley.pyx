@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from treecrf.chains._memory cimport Memory, release, take, take_doubles
 from treecrf.trees.scoring._answers cimport (
-    Answers, Bits, Positions, Surrogates, begin_bits, close_bits, open_bits,
+    Answers, Bits, Positions, Surrogates, close_bits, open_bits,
 )
 
 cdef extern from "trees/shapley.h" nogil:
@@ -109,11 +109,11 @@ cdef class Explainer:
             np.diff(starts).max(initial=1)
             for starts in (packed.starts, tables.inner_starts, tables.slot_starts))
 
-    def add_contributions(self, encoded, const uint8_t[:, ::1] given, double[:, :, ::1] values,
-                          Py_ssize_t first, Py_ssize_t last):
+    def add_contributions(self, encoded, given, double[:, :, ::1] values, Py_ssize_t first,
+                          Py_ssize_t last):
         """Add the contributions to the scores of the positions from ``first`` to ``last - 1``."""
         cdef Bits block
-        cdef Positions positions = Positions(encoded)
+        cdef Positions positions = Positions(encoded, given, self.n_labels)
         cdef Work work
         cdef Py_ssize_t tree
         cdef bint ready
@@ -122,9 +122,7 @@ cdef class Explainer:
             memset(&work, 0, sizeof(Work))
             ready = open_bits(&block, self.n_columns, 1) and self._open(&work)
             while first < last and ready:
-                begin_bits(&block, first, min(BLOCK, last - first))
-                self.answers.fill(&block, positions)
-                self.answers.fill_given(&block, given, self.n_labels)
+                self.answers.fill(&block, positions, first, min(BLOCK, last - first))
                 for tree in range(self.classes.shape[0]):
                     self._explain(&block, &work, tree, positions.has_missing, values)
                 first += block.size

@@ -17,6 +17,8 @@ cdef class Positions:
     cdef const int64_t[::1] list_starts
     cdef const int32_t[::1] list_ids
     cdef bint has_missing      # whether any value is missing
+    cdef const uint8_t[:, ::1] given       # labels before each position, if they are known
+    cdef Py_ssize_t n_symbols              # labels, and one for none
 
 
 cdef class Answers:
@@ -25,9 +27,9 @@ cdef class Answers:
     cdef const int32_t[:, ::1] by_id
     cdef Py_ssize_t n_plain, n_tests, left
 
-    cdef bint fill(self, Bits *block, Positions positions) noexcept nogil
-    cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
-                         Py_ssize_t n_labels) noexcept nogil
+    cdef bint fill(self, Bits *block, Positions positions, Py_ssize_t first,
+                   Py_ssize_t size) noexcept nogil
+    cdef void _fill_given(self, Bits *block, Positions positions) noexcept nogil
     cdef const uint64_t *missing_of(self, const Bits *block, int32_t test) noexcept nogil
     cdef bint _exclude_missing(self, Bits *block) noexcept nogil
 
@@ -41,20 +43,15 @@ cdef class Surrogates:
                      uint64_t *missing, uint64_t *passing, uint64_t *failing) noexcept nogil
 
 
-cdef class ColumnAnswers:
-    cdef Answers answers
-    cdef const uint8_t[:, ::1] codes, bits
-    cdef const int64_t[::1] posting_starts
-    cdef const int32_t[::1] postings
-    cdef const int64_t[::1] id_starts
-    cdef bint has_missing      # whether any value is missing
-    cdef Py_ssize_t n_filled
-
-    cdef int64_t *open(self, Py_ssize_t first) noexcept nogil
-    cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil
-    cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil
-
-
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil
 cdef void close_bits(Bits *block) noexcept nogil
-cdef void begin_bits(Bits *block, Py_ssize_t first, Py_ssize_t size) noexcept nogil
+
+
+cdef inline void begin_bits(Bits *block, Py_ssize_t first, Py_ssize_t size) noexcept nogil:
+    block.first = first
+    block.size = size
+    block.n_words = (size + 63) // 64
+
+
+cdef inline void set_bit(uint64_t *words, Py_ssize_t i) noexcept nogil:
+    words[i >> 6] |= <uint64_t> 1 << (i & 63)

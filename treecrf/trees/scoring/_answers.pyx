@@ -1,4 +1,4 @@
-"""Outcomes of window tests at many positions or rows: a column of bits for each test.
+"""Outcomes of window tests at many positions: a column of bits for each test.
 
 A position that lacks a value passes none of the tests of this value. The column of a missing-value
 test marks such positions.
@@ -10,9 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.growing._tests cimport (
-    BIT, CODE_EQUAL, LISTED, bytes_equal, lower_bound, test_bytes,
-)
+from treecrf.trees.growing._tests cimport BIT, CODE_EQUAL, LISTED, bytes_equal, test_bytes
 
 cdef enum:
     # Of a test: offset, kind, slot, low, high and column.
@@ -66,15 +64,17 @@ def find_distinct(const int32_t[:, ::1] tests, const int64_t[::1] order,
 
 
 cdef class Positions:
-    """Encoded positions."""
+    """Encoded positions and, if they are known, the labels before them."""
 
-    def __init__(self, encoded):
+    def __init__(self, encoded, given=None, Py_ssize_t n_labels=0):
         self.rows = encoded.row_of_position
         self.codes = encoded.codes
         self.bits = encoded.bits
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
         self.has_missing = encoded.has_missing.any()
+        self.given = given
+        self.n_symbols = n_labels + 1
 
 
 cdef class Answers:
@@ -97,13 +97,18 @@ cdef class Answers:
         self.left = tests.window[0]
         self.n_tests = self.kinds.shape[0]
 
-    cdef bint fill(self, Bits *block, Positions positions) noexcept nogil:
-        """Fill the columns of a block; returns whether any value is missing there."""
+    cdef bint fill(self, Bits *block, Positions positions, Py_ssize_t first,
+                   Py_ssize_t size) noexcept nogil:
+        """Fill the columns of a block of positions; returns whether any value is missing there.
+
+        If the previous labels are given, the columns of their tests follow those of the window.
+        """
         cdef Py_ssize_t n = self.n_tests if positions.has_missing else self.n_plain
         cdef Py_ssize_t i, j, k, row
         cdef uint8_t kind
         cdef int64_t entry
         cdef int32_t test
+        begin_bits(block, first, size)
         # Codes and bits: adjacent tests often read the same bytes.
         for k in range(n):
             kind = self.kinds[k]
@@ -136,16 +141,16 @@ cdef class Answers:
                 for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
                     if self.lows[k] <= positions.list_ids[entry] < self.highs[k]:
                         set_bit(block.columns + k * block.stride, i)
+        if positions.given is not None:
+            self._fill_given(block, positions)
         return positions.has_missing and self._exclude_missing(block)
 
-    cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
-                         Py_ssize_t n_labels) noexcept nogil:
-        """Fill the columns of tests of previous labels, if given; they follow the window tests."""
+    cdef void _fill_given(self, Bits *block, Positions positions) noexcept nogil:
         cdef Py_ssize_t lag, symbol
         cdef uint64_t *column = block.columns + self.n_tests * block.stride
-        for lag in range(given.shape[0] if given is not None else 0):
-            memcpy(block.bytes, &given[lag, block.first], block.size)
-            for symbol in range(n_labels + 1):
+        for lag in range(positions.given.shape[0]):
+            memcpy(block.bytes, &positions.given[lag, block.first], block.size)
+            for symbol in range(positions.n_symbols):
                 bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
                 column += block.stride
 
@@ -206,77 +211,6 @@ cdef class Surrogates:
                 failing[w] |= missing[w]
 
 
-cdef class ColumnAnswers:
-    """Evaluator of distinct tests at runs of rows that are stored column by column.
-
-    A test reads one column of bytes, or the rows that list one id. All rows of a run have bits,
-    also the boundary rows between two sequences, whose bits have no meaning.
-    """
-
-    def __init__(self, tests, Answers answers, columns, bint has_missing):
-        n_ids = np.where(tests.kinds == LISTED, tests.highs - tests.lows, 0)
-        self.answers = answers
-        self.codes, self.bits = columns.codes, columns.bits
-        self.posting_starts, self.postings = columns.posting_starts, columns.postings
-        self.id_starts = np.append(0, np.cumsum(n_ids, dtype=np.int64))
-        self.has_missing = has_missing
-        self.n_filled = answers.n_tests if has_missing else answers.n_plain
-
-    cdef int64_t *open(self, Py_ssize_t first) noexcept nogil:
-        """Find the first posting of each test and id from a row on; NULL without memory.
-
-        The caller frees the array, which `fill` advances.
-        """
-        cdef Py_ssize_t k, i
-        cdef int64_t low, high
-        cdef int64_t *found = <int64_t *> malloc((self.id_starts[self.answers.n_tests] + 1)
-                                                 * sizeof(int64_t))
-        for k in range(self.answers.n_tests if found != NULL else 0):
-            for i in range(self.id_starts[k + 1] - self.id_starts[k]):
-                low = self.posting_starts[self.answers.lows[k] + i]
-                high = self.posting_starts[self.answers.lows[k] + i + 1]
-                if low < high:
-                    low = lower_bound(&self.postings[0], low, high,
-                                      first + self.answers.offsets[k])
-                found[self.id_starts[k] + i] = low
-        return found
-
-    cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil:
-        """Fill the columns of the next rows; returns whether any value is missing there."""
-        cdef Py_ssize_t k, slot, start
-        cdef uint8_t kind, low
-        cdef uint64_t *column
-        for k in range(self.n_filled):
-            kind, low = self.answers.kinds[k], <uint8_t> self.answers.lows[k]
-            slot, start = self.answers.slots[k], block.first + self.answers.offsets[k]
-            column = block.columns + k * block.stride
-            if kind == LISTED:
-                self._fill_listed(block, k, next_postings)
-            elif kind == BIT:
-                test_bytes(kind, low, &self.bits[slot, start], block.n_words, column)
-            else:
-                test_bytes(kind, low, &self.codes[slot, start], block.n_words, column)
-        return self.has_missing and self.answers._exclude_missing(block)
-
-    cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil:
-        cdef uint64_t *column = block.columns + k * block.stride
-        cdef Py_ssize_t i, start = block.first + self.answers.offsets[k]
-        cdef Py_ssize_t row, id_ = self.answers.lows[k]
-        cdef int64_t entry, end
-        memset(column, 0, block.n_words * sizeof(uint64_t))
-        for i in range(self.id_starts[k], self.id_starts[k + 1]):
-            entry, end = next_postings[i], self.posting_starts[id_ + 1]
-            while entry < end:
-                row = self.postings[entry] - start
-                if row >= block.size:
-                    break
-                if row >= 0:  # not between this block and the one before
-                    set_bit(column, row)
-                entry += 1
-            next_postings[i] = entry
-            id_ += 1
-
-
 def mark_missing(tests, encoded, uint8_t[::1] marks):
     """Mark the positions that lack the value of any test of a node."""
     cdef Answers answers = Answers(tests)
@@ -289,8 +223,7 @@ def mark_missing(tests, encoded, uint8_t[::1] marks):
         memset(&block, 0, sizeof(Bits))
         ready = open_bits(&block, answers.n_tests, MARKING_WORDS)
         while first < last and ready:
-            begin_bits(&block, first, min(64 * MARKING_WORDS, last - first))
-            answers.fill(&block, positions)
+            answers.fill(&block, positions, first, min(64 * MARKING_WORDS, last - first))
             for k in range(answers.n_plain):
                 missing = answers.missing_of(&block, <int32_t> k)
                 for i in range(block.size if missing != NULL else 0):
@@ -299,10 +232,6 @@ def mark_missing(tests, encoded, uint8_t[::1] marks):
         close_bits(&block)
     if not ready:
         raise MemoryError("no memory to find missing values")
-
-
-cdef inline void set_bit(uint64_t *words, Py_ssize_t i) noexcept nogil:
-    words[i >> 6] |= <uint64_t> 1 << (i & 63)
 
 
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil:
@@ -317,12 +246,6 @@ cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexc
 cdef void close_bits(Bits *block) noexcept nogil:
     free(block.memory)
     free(block.bytes)
-
-
-cdef void begin_bits(Bits *block, Py_ssize_t first, Py_ssize_t size) noexcept nogil:
-    block.first = first
-    block.size = size
-    block.n_words = (size + 63) // 64
 
 
 cdef void gather(Bits *block, const int32_t[::1] rows, const uint8_t[:, ::1] table,

@@ -24,7 +24,7 @@ from libc.string cimport memcpy, memset
 from treecrf.chains._contexts cimport add_shared, n_contexts_at
 from treecrf.chains._memory cimport Memory, release, take, take_doubles, take_zeros
 from treecrf.trees.scoring._answers cimport (
-    Answers, Positions, Surrogates, begin_bits, close_bits, open_bits,
+    Answers, Positions, Surrogates, close_bits, open_bits,
 )
 from treecrf.trees.growing._sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 
@@ -68,10 +68,9 @@ cdef class Evaluator:
     def add_scores(self, scoring, Py_ssize_t first, Py_ssize_t last):
         """Add the trees' values to the scores of the positions from ``first`` to ``last - 1``."""
         cdef const uint8_t[::1] depth = scoring.depth
-        cdef const uint8_t[:, ::1] given = scoring.given
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
-        cdef Positions positions = Positions(scoring.encoded)
+        cdef Positions positions = Positions(scoring.encoded, scoring.given, self.n_labels)
         cdef Py_ssize_t tree, start, i, n_classes = scores.shape[0]
         cdef int32_t class_
         cdef Py_ssize_t max_size = MISSING_BLOCK if positions.has_missing else BLOCK
@@ -79,9 +78,8 @@ cdef class Evaluator:
         with nogil:
             self._open(&block)
             while first < last and not block.failed:
-                begin_bits(&block.bits, first, min(max_size, last - first))
-                block.has_missing = self.answers.fill(&block.bits, positions)
-                self.answers.fill_given(&block.bits, given, self.n_labels)
+                block.has_missing = self.answers.fill(&block.bits, positions, first,
+                                                      min(max_size, last - first))
                 # Class by class, so that the scores of many contexts stay in cache.
                 for class_ in range(n_classes):
                     memset(block.shared, 0, BLOCK * sizeof(double))
@@ -116,8 +114,8 @@ cdef class Evaluator:
         with nogil:
             self._open(&block)
             while first < last and not block.failed:
-                begin_bits(&block.bits, first, min(MISSING_BLOCK, last - first))
-                block.has_missing = self.answers.fill(&block.bits, rows)
+                block.has_missing = self.answers.fill(&block.bits, rows, first,
+                                                      min(MISSING_BLOCK, last - first))
                 for tree in range(self.classes.shape[0]):
                     self._split_all(&block, tree)
                     start = self.starts[tree]

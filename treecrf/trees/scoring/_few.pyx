@@ -19,9 +19,7 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.scoring._answers cimport (
-    Answers, Bits, Positions, begin_bits, close_bits, open_bits,
-)
+from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, close_bits, open_bits
 
 cdef extern from "utils/bitsets.h" nogil:
     int count_bits(uint64_t word)
@@ -56,11 +54,10 @@ cdef class Walker:
         As `LookupEvaluator.add_scores`; without ``positions``, the scores have a row for each
         encoded position.
         """
-        cdef const uint8_t[:, ::1] given = scoring.given
         cdef const uint8_t[::1] depth = scoring.depth
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Bits block
-        cdef Positions encoded = Positions(scoring.encoded)
+        cdef Positions encoded = Positions(scoring.encoded, scoring.given, self.n_labels)
         cdef Py_ssize_t i, n_contexts = scores.shape[2]
         cdef double *rows[BLOCK]
         cdef Walk *walks = <Walk *> malloc(BLOCK * n_contexts * sizeof(Walk))
@@ -69,9 +66,7 @@ cdef class Walker:
             memset(&block, 0, sizeof(Bits))
             ready = open_bits(&block, self.n_columns, 1) and walks != NULL
             while first < last and ready:
-                begin_bits(&block, first, min(BLOCK, last - first))
-                self.answers.fill(&block, encoded)
-                self.answers.fill_given(&block, given, self.n_labels)
+                self.answers.fill(&block, encoded, first, min(BLOCK, last - first))
                 for i in range(block.size):
                     rows[i] = &scores[0, first + i if positions is None else positions[first + i],
                                       0]

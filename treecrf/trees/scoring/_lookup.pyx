@@ -24,9 +24,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from treecrf.chains._memory cimport Memory, release, take, take_zeros
-from treecrf.trees.scoring._answers cimport (
-    Answers, Bits, Positions, begin_bits, close_bits, open_bits,
-)
+from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, close_bits, open_bits
 
 cdef extern from "utils/leaf_sums.h" nogil:
     enum:
@@ -481,19 +479,16 @@ cdef class LookupEvaluator:
 
         ``positions`` are their indices in the scores, ``first`` and ``last`` those among them.
         """
-        cdef const uint8_t[:, ::1] given = scoring.given
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
-        cdef Positions encoded = Positions(scoring.encoded)
+        cdef Positions encoded = Positions(scoring.encoded, scoring.given, self.n_labels)
         cdef Py_ssize_t class_, i, c
         cdef double *row
         cdef bint ready
         with nogil:
             ready = self._open(&block)
             while first < last and ready:
-                begin_bits(&block.bits, first, min(BLOCK, last - first))
-                self.answers.fill(&block.bits, encoded)
-                self.answers.fill_given(&block.bits, given, self.n_labels)
+                self.answers.fill(&block.bits, encoded, first, min(BLOCK, last - first))
                 block.n_words = (block.bits.n_words + GROUP_WORDS - 1) // GROUP_WORDS * GROUP_WORDS
                 for class_ in range(scores.shape[0]):
                     self._add_class(&block, class_)

@@ -14,14 +14,14 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from treecrf.chains._contexts cimport n_contexts_at
 from treecrf.chains._memory cimport Memory, take, take_zeros
 from treecrf.trees.growing._sets cimport Fraction, value_of_fraction
-from treecrf.trees.growing._tests cimport LISTING_SLACK
-from treecrf.trees.scoring._answers cimport ColumnAnswers, begin_bits
+from treecrf.trees.growing._tests cimport BIT, LISTED, LISTING_SLACK, lower_bound, test_bytes
+from treecrf.trees.scoring._answers cimport Answers, Bits, begin_bits, set_bit
 from treecrf.trees.scoring._evaluate cimport (
     BLOCK, BLOCK_WORDS, Block, Evaluator, MISSING_BLOCK, free_block,
 )
@@ -42,6 +42,87 @@ cdef extern from "trees/scoring/leaf_updates.h" nogil:
 
 # Units of 2**-20 in 1.
 cdef double UNITS = 1048576.0
+
+
+cdef class ColumnAnswers:
+    """Evaluator of distinct tests at runs of rows that are stored column by column.
+
+    A test reads one column of bytes, or the rows that list one id. All rows of a run have bits,
+    also the boundary rows between two sequences, whose bits have no meaning.
+    """
+
+    cdef Answers answers
+    cdef const uint8_t[:, ::1] codes, bits
+    cdef const int64_t[::1] posting_starts
+    cdef const int32_t[::1] postings
+    cdef const int64_t[::1] id_starts
+    cdef bint has_missing      # whether any value is missing
+    cdef Py_ssize_t n_filled
+
+    def __init__(self, tests, Answers answers, columns, bint has_missing):
+        n_ids = np.where(tests.kinds == LISTED, tests.highs - tests.lows, 0)
+        self.answers = answers
+        self.codes, self.bits = columns.codes, columns.bits
+        self.posting_starts, self.postings = columns.posting_starts, columns.postings
+        self.id_starts = np.append(0, np.cumsum(n_ids, dtype=np.int64))
+        self.has_missing = has_missing
+        self.n_filled = answers.n_tests if has_missing else answers.n_plain
+
+    cdef int64_t *open(self, Py_ssize_t first) noexcept nogil:
+        """Find the first posting of each test and id from a row on; NULL without memory.
+
+        The caller frees the array, which `fill` advances.
+        """
+        cdef Py_ssize_t k, i
+        cdef int64_t low, high
+        cdef int64_t *found = <int64_t *> malloc((self.id_starts[self.answers.n_tests] + 1)
+                                                 * sizeof(int64_t))
+        for k in range(self.answers.n_tests if found != NULL else 0):
+            for i in range(self.id_starts[k + 1] - self.id_starts[k]):
+                low = self.posting_starts[self.answers.lows[k] + i]
+                high = self.posting_starts[self.answers.lows[k] + i + 1]
+                if low < high:
+                    low = lower_bound(&self.postings[0], low, high,
+                                      first + self.answers.offsets[k])
+                found[self.id_starts[k] + i] = low
+        return found
+
+    cdef bint fill(self, Bits *block, Py_ssize_t first, Py_ssize_t size,
+                   int64_t *next_postings) noexcept nogil:
+        """Fill the columns of the next rows; returns whether any value is missing there."""
+        cdef Py_ssize_t k, slot, start
+        cdef uint8_t kind, low
+        cdef uint64_t *column
+        begin_bits(block, first, size)
+        for k in range(self.n_filled):
+            kind, low = self.answers.kinds[k], <uint8_t> self.answers.lows[k]
+            slot, start = self.answers.slots[k], block.first + self.answers.offsets[k]
+            column = block.columns + k * block.stride
+            if kind == LISTED:
+                self._fill_listed(block, k, next_postings)
+            elif kind == BIT:
+                test_bytes(kind, low, &self.bits[slot, start], block.n_words, column)
+            else:
+                test_bytes(kind, low, &self.codes[slot, start], block.n_words, column)
+        return self.has_missing and self.answers._exclude_missing(block)
+
+    cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil:
+        cdef uint64_t *column = block.columns + k * block.stride
+        cdef Py_ssize_t i, start = block.first + self.answers.offsets[k]
+        cdef Py_ssize_t row, id_ = self.answers.lows[k]
+        cdef int64_t entry, end
+        memset(column, 0, block.n_words * sizeof(uint64_t))
+        for i in range(self.id_starts[k], self.id_starts[k + 1]):
+            entry, end = next_postings[i], self.posting_starts[id_ + 1]
+            while entry < end:
+                row = self.postings[entry] - start
+                if row >= block.size:
+                    break
+                if row >= 0:  # not between this block and the one before
+                    set_bit(column, row)
+                entry += 1
+            next_postings[i] = entry
+            id_ += 1
 
 
 cdef struct Run:
@@ -151,9 +232,8 @@ cdef class PartsEvaluator(Evaluator):
                     run.all_deep &= depth[p] == self.order
                     p += 1
                 next_ = p
-                begin_bits(&run.block.bits, rows[first], i + 1)
-                run.block.has_missing = self.column_answers.fill(&run.block.bits,
-                                                                 run.next_postings)
+                run.block.has_missing = self.column_answers.fill(&run.block.bits, rows[first],
+                                                                 i + 1, run.next_postings)
                 for tree in range(self.classes.shape[0]):
                     class_ = self.classes[tree]
                     run.state = &state[class_, 0]
