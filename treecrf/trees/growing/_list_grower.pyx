@@ -24,8 +24,8 @@ from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
 from treecrf.trees.growing._lists cimport (
-    FAILED, NO_VALUE, PASSED, DenseHistogram, ExampleList, ExampleLists, SparseHistograms,
-    free_histogram, free_list,
+    FAILED, NO_VALUE, PASSED, DenseHistogram, ExampleList, SparseHistograms, allocate, count_sides,
+    free_histogram, free_list, move,
 )
 from treecrf.trees.growing._nodes cimport (
     LeafRule, Node, Side, Surrogate, SurrogateSearch, describe, leaf_rule, set_difference,
@@ -69,7 +69,9 @@ cdef class ListGrower:
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_depth, max_parts
     cdef LeafRule leaves
     cdef Features features
-    cdef ExampleLists lists
+    cdef Py_ssize_t n_lags                  # number of previous labels of an example
+    cdef bint with_counts, with_fractions   # whether lists have them
+    cdef bint failed                        # whether there was no memory for one
     cdef ChosenBins every, of_tree          # all bins, and the bins of the current tree
     cdef ChosenBins of_node                 # the bins of a node that chooses its own
     cdef ChosenBins of_search               # the bins that other nodes search
@@ -116,7 +118,8 @@ cdef class ListGrower:
         self.features = features
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
-        self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
+        self.n_lags, self.with_counts = order, with_counts
+        self.with_fractions = tests.has_missing and not surrogates
         self.every, self.of_tree, self.of_node = (
             ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts) for _ in range(3))
         self.histograms = SparseHistograms(self.new_part(features), self.of_tree, max_parts)
@@ -147,7 +150,7 @@ cdef class ListGrower:
 
     def new_part(self, Features features):
         """Make a histogram for another thread; its features have their own working memory."""
-        return DenseHistogram(features, self.every.n_bins, self.lists.n_lags, self.n_labels,
+        return DenseHistogram(features, self.every.n_bins, self.n_lags, self.n_labels,
                               self.with_bin_counts)
 
     def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None, Py_ssize_t label=0):
@@ -172,7 +175,7 @@ cdef class ListGrower:
         cdef Py_ssize_t i, n = rows.shape[0]
         cdef ExampleList *root = &self.examples[0]
         self._free_nodes()
-        self.lists.failed = self.splits.failed = False
+        self.failed = self.splits.failed = False
         self.histograms.failed = self.histograms.first.failed = False
         self.splits.choose(chosen, label)
         self.features.choose_bins(self.of_tree, chosen, n)
@@ -181,7 +184,7 @@ cdef class ListGrower:
             # Histograms that list their bins are filtered by features.
             self.of_search = self.of_node
             self.of_search.choose(&self.splits.features[0], 0)
-        self.lists.allocate(root, n)
+        self._allocate(root, n)
         self._make_room(n)
         self._check_memory()
         root.n = n
@@ -191,10 +194,10 @@ cdef class ListGrower:
             if labels.shape[1]:
                 memcpy(root.labels, &labels[0, 0], n * labels.shape[1])
         for i in range(n):
-            if self.lists.with_counts:
+            if self.with_counts:
                 root.counts[2 * i] = counts[i]
                 root.counts[2 * i + 1] = 0.0
-            if self.lists.with_fractions:
+            if self.with_fractions:
                 root.fractions[i] = WHOLE
         start_root(&self.nodes[0], seed)
         self._sum(&self.nodes[0], root)
@@ -213,7 +216,7 @@ cdef class ListGrower:
         self.starts = <Py_ssize_t *> realloc(self.starts, 2 * n_blocks * sizeof(Py_ssize_t))
         self.room, self.block_room = n + 1, n_blocks
         if self.outcomes == NULL or self.starts == NULL:
-            self.lists.failed = True
+            self.failed = True
             self.room = self.block_room = 0
 
     def advance(self):
@@ -253,8 +256,12 @@ cdef class ListGrower:
             self._free_nodes()
             raise MemoryError("no memory for a tree")
 
+    cdef void _allocate(self, ExampleList *examples, Py_ssize_t n) noexcept nogil:
+        self.failed |= not allocate(examples, n, self.n_lags, self.with_counts,
+                                    self.with_fractions)
+
     cdef inline bint _is_failed(self) noexcept nogil:
-        return (self.lists.failed or self.histograms.failed or self.histograms.first.failed
+        return (self.failed or self.histograms.failed or self.histograms.first.failed
                 or self.splits.failed)
 
     cdef void _free_nodes(self) noexcept nogil:
@@ -291,7 +298,7 @@ cdef class ListGrower:
                     DenseHistogram histogram) noexcept nogil:
         cdef Py_ssize_t n = self._n_examples(), n_blocks = (n - 1) // self.block_size + 1
         cdef Py_ssize_t first = n_blocks * part // n_parts, last = n_blocks * (part + 1) // n_parts
-        cdef Py_ssize_t start, stop, side, i, lag, n_lags = self.lists.n_lags
+        cdef Py_ssize_t start, stop, side, i, lag, n_lags = self.n_lags
         cdef const Node *parent = &self.nodes[self.whole]
         cdef const ExampleList *examples = &self.examples[self.whole]
         cdef uint8_t symbol
@@ -313,8 +320,8 @@ cdef class ListGrower:
         if self.whole != self.small:
             passed, failed = self.examples[parent.true_child], self.examples[parent.false_child]
             passed.n, failed.n = self.starts[2 * first], self.starts[2 * first + 1]
-            self.lists.move(examples, self.outcomes, parent.share,
-                            self._end(first), self._end(last), &passed, &failed)
+            move(examples, self.outcomes, parent.share, self._end(first), self._end(last), &passed,
+                 &failed)
             side = self.small != parent.true_child
             start, stop = self.starts[2 * first + side], self.starts[2 * last + side]
         else:
@@ -441,9 +448,9 @@ cdef class ListGrower:
             start[0], n_passed = n_passed, n_passed + start[0]
             start[1], n_failed = n_failed, n_failed + start[1]
         self.starts[2 * n_blocks], self.starts[2 * n_blocks + 1] = n_passed, n_failed
-        self.lists.allocate(&self.examples[true_id], n_passed)
-        self.lists.allocate(&self.examples[false_id], n_failed)
-        if not self.lists.failed:
+        self._allocate(&self.examples[true_id], n_passed)
+        self._allocate(&self.examples[false_id], n_failed)
+        if not self.failed:
             self.examples[true_id].n, self.examples[false_id].n = n_passed, n_failed
         if self.n_leaves == self.max_leaves or self.nodes[true_id].depth == self.max_depth:
             self.small = -1
@@ -490,7 +497,7 @@ cdef class ListGrower:
         cdef Py_ssize_t i
         cdef double fraction = 1.0, total = 0.0, weight = 0.0, count = 0.0
         for i in range(examples.n):
-            if self.lists.with_fractions:
+            if self.with_fractions:
                 fraction = examples.fractions[i] * (1.0 / WHOLE)
             total += examples.values[2 * i] * fraction
             weight += examples.values[2 * i + 1] * fraction
@@ -526,9 +533,8 @@ cdef class ListGrower:
         """Count the examples of some blocks that pass and fail."""
         cdef Py_ssize_t b
         for b in range(first, last):
-            self.lists.count_sides(&self.examples[self.whole], self.outcomes,
-                                   self.nodes[self.whole].share, self._end(b), self._end(b + 1),
-                                   self.starts + 2 * b)
+            count_sides(&self.examples[self.whole], self.outcomes, self.nodes[self.whole].share,
+                        self._end(b), self._end(b + 1), self.starts + 2 * b)
 
     cdef void _follow_surrogates(self, Node *parent, const ExampleList *examples,
                                  uint8_t *outcomes) noexcept nogil:
@@ -536,10 +542,10 @@ cdef class ListGrower:
         cdef Py_ssize_t i, s
         cdef Surrogate *surrogate
         cdef Side sides[2]
-        cdef double *counts = examples.counts if self.lists.with_counts else examples.values + 1
+        cdef double *counts = examples.counts if self.with_counts else examples.values + 1
         cdef uint8_t *others = <uint8_t *> malloc(examples.n + 1)
         if others == NULL:
-            self.lists.failed = True
+            self.failed = True
             return
         memset(&self.side_counts[0, 0], 0, 2 * self.side_counts.shape[1] * sizeof(double))
         for i in range(2):
