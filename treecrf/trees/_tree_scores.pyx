@@ -13,6 +13,7 @@ from libc.string cimport memset
 from treecrf.chains._beam cimport ContextScores, Request, Segment
 from treecrf.trees.growing._sets cimport WHOLE, fraction_of, value_of_fraction
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LABEL, LEAF, lists_any
+from treecrf.trees.scoring._answers cimport Positions
 
 
 cdef struct Node:
@@ -34,21 +35,13 @@ cdef class TreeScores(ContextScores):
     """Scores of encoded positions under the trees of a forest, summed anew each time."""
 
     cdef const Node[::1] nodes, surrogates
-    cdef bint follows_surrogates, has_missing
+    cdef bint follows_surrogates
     cdef const int32_t[::1] roots
     cdef Py_ssize_t n_iter
-    cdef const int32_t[::1] row_of_position
-    cdef const uint8_t[:, ::1] codes, bits
-    cdef const int64_t[::1] list_starts
-    cdef const int32_t[::1] list_ids
+    cdef Positions positions
 
     def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order):
-        self.row_of_position = encoded.row_of_position
-        self.codes = encoded.codes
-        self.bits = encoded.bits
-        self.list_starts = encoded.list_starts
-        self.list_ids = encoded.list_ids
-        self.has_missing = encoded.has_missing.any()
+        self.positions = Positions(encoded)
         self.n_labels = n_labels
         self.order = order
 
@@ -117,7 +110,7 @@ cdef class TreeScores(ContextScores):
     cdef void _walk(self, const Request *request, Py_ssize_t root,
                     Py_ssize_t label) noexcept nogil:
         """Take the contexts of a position down a tree, together until a label test splits them."""
-        cdef Py_ssize_t i, middle, n_open = 1, row = self.row_of_position[request.position]
+        cdef Py_ssize_t i, middle, n_open = 1, row = self.positions.rows[request.position]
         cdef const Node *nodes = &self.nodes[0]
         cdef const Node *node
         cdef Segment here
@@ -138,7 +131,7 @@ cdef class TreeScores(ContextScores):
                                                            here.weight)
                         n_open += 1
                         here.last = middle
-                elif self.has_missing and self._is_missing(node, row + node.offset):
+                elif self.positions.has_missing and self._is_missing(node, row + node.offset):
                     if self.follows_surrogates:
                         passed = self._passes_surrogates(node, row)
                     else:
@@ -162,7 +155,7 @@ cdef class TreeScores(ContextScores):
         if node.missing < 0:
             return False
         if node.kind <= CODE_ABOVE:
-            return self.codes[row, node.slot] == node.missing
+            return self.positions.codes[row, node.slot] == node.missing
         return self._lists(row, node.missing, node.missing + 1)
 
     cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil:
@@ -180,16 +173,16 @@ cdef class TreeScores(ContextScores):
     cdef inline bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil:
         """Return whether a row passes a window test."""
         if node.kind == CODE_EQUAL:
-            return self.codes[row, node.slot] == node.low
+            return self.positions.codes[row, node.slot] == node.low
         if node.kind == CODE_ABOVE:
-            return self.codes[row, node.slot] > node.low
+            return self.positions.codes[row, node.slot] > node.low
         if node.kind == BIT:
-            return self.bits[row, node.slot] >> node.low & 1
+            return self.positions.bits[row, node.slot] >> node.low & 1
         return self._lists(row, node.low, node.high)
 
     cdef inline bint _lists(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
         """Return whether a row lists an id of [first, last)."""
-        return lists_any(self.list_starts, self.list_ids, row, first, last)
+        return lists_any(self.positions.list_starts, self.positions.list_ids, row, first, last)
 
 
 cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:
@@ -294,7 +287,7 @@ cdef class CachedScores(TreeScores):
                 request.rows[s * self.n_labels + v] = self.values_[v, request.entries[s]]
 
     cdef inline Py_ssize_t _row(self, const Request *request) noexcept nogil:
-        return self.row_of_position[request.position] - self.row_of_position[0]
+        return self.positions.rows[request.position] - self.positions.rows[0]
 
     cdef inline Py_ssize_t _entry(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil:
         """Return the entry of the context with this rank in a row."""
