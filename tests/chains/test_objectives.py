@@ -258,8 +258,10 @@ def test_forbidden_true_labels_do_not_affect_the_others(kind, rng, shape):
     n_positions = len(case.labels)
     log_q = case.blank(n_positions)
     out, sizes = case.blank(*case.scores.shape), case.blank(n_positions)
-    true_labels = _objectives.TrueLabels(case.chains, case.labels, False, log_q, sizes)
-    true_labels.update(case.scores, *case.everything, out)
+    _objectives.label_probabilities(
+        case.chains, case.labels, False, log_q, sizes, None, None, case.scores, *case.everything,
+        out,
+    )  # fmt: skip
     np.testing.assert_allclose(sizes, np.abs(out).sum(axis=(0, 2)), rtol=1e-12)
     for oracle, _, labels, where in case.oracles():
         if oracle.log_z == -np.inf:
@@ -283,8 +285,9 @@ def test_a_part_of_the_sequences_is_written(order):
         out, logs, sizes = (
             case.blank(*shape) for shape in (case.scores.shape, [n_positions], [n_positions])
         )
-        true_labels = _objectives.TrueLabels(case.chains, case.labels, True, logs, sizes)
-        true_labels.update(case.scores, first, last, out)
+        _objectives.label_probabilities(
+            case.chains, case.labels, True, logs, sizes, None, None, case.scores, first, last, out
+        )
         return out, logs, sizes
 
     inside = np.zeros(n_positions, dtype=bool)

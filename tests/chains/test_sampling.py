@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.chains import STEP, seeds
+from support.chains import STEP, draw_candidates, seeds
 from support.samples import (
     TINY,
     as_tables,
@@ -25,8 +25,9 @@ from support.sweeps import pairs
 from treecrf import _inference
 from treecrf.chains._samples import EXAMPLE, Sample
 from treecrf.chains._sampling import log_likelihood
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of, extended_contexts, true_contexts
-from treecrf.chains.objectives import ExampleTable
+from treecrf.chains.objectives import ChainLabels, ExampleTable, LogLikelihood
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
     FLOOR,
@@ -47,11 +48,13 @@ ONE = Threads(None)
 BOUND_SHARES = [1.0, 0.3, 0.0, None]
 every_share = pytest.mark.parametrize("bound_share", BOUND_SHARES)
 bound_shares = st.sampled_from(BOUND_SHARES)
+known_or_not = pytest.mark.parametrize("all_known", [True, False])
+FREE = Constraints(None, None)
 
 
-def sampler_of(parts, labels, bound_share, threads=ONE):
+def sampler_of(parts, labels, bound_share, candidates=None):
     keys = keys_of(parts.offsets)
-    return LikelihoodSampler(parts.offsets, labels, parts.order, threads, keys, bound_share)
+    return LikelihoodSampler(parts.offsets, labels, parts.order, ONE, keys, bound_share, candidates)
 
 
 def rounded(values, unit=EXAMPLE_UNIT):
@@ -169,19 +172,24 @@ def test_long_sequences_are_computed_tile_by_tile(n_labels, order, bound_share):
     check_contexts(lists, parts)
 
 
+@known_or_not
 @every_share
 @pytest.mark.parametrize(
     ("order", "mu"),
     pairs([(1, 0.3), (2, 0.05), (0, 0.3), (3, 0.05)], lambda order, _: order in {1, 2}),
 )
-def test_sums_over_examples_are_unbiased(order, bound_share, mu):
+def test_sums_over_examples_are_unbiased(order, bound_share, mu, all_known):
     rng = np.random.default_rng(order)
     parts, labels = draw_case(rng, 3, order, [4, 1, 5])
+    candidates = None if all_known else draw_candidates(rng, labels, 3, 0.8)
     weights = rng.choice([0.25, 1.0, 3.0], len(labels))
-    sampler = sampler_of(parts, labels, bound_share)
+    sampler = sampler_of(parts, labels, bound_share, candidates=candidates)
     floor = floor_of(bound_share)
     draws = [draw(sampler, parts, i, 7, mu, weights, floor=floor).lists for i in range(2000)]
-    residuals, bounds, _ = tables_of(parts, labels, bound_share)
+    data = ChainLabels(parts.offsets, labels, 3, order, FREE, candidates)
+    residuals, bounds, _ = LogLikelihood(data, ONE, bound_share).examples(parts.table(), 0)
+    if bound_share is None:
+        bounds = exists(parts) * np.ones((3, 1, 1))
     check_unbiased(draws, parts, (residuals, bounds), weights, mu, bound_share is None)
 
 
@@ -283,34 +291,31 @@ def test_weights_alone_keep_few_examples(n_labels, max_examples, weighted):
     assert sum(len(examples.positions) for examples in lists) == pytest.approx(n_kept, abs=3)
 
 
-@every_share
-@pytest.mark.parametrize(("n_labels", "order"), [(4, 0), (4, 1), (4, 2), (11, 1)])
-def test_threads_and_parts_change_nothing(n_labels, order, bound_share):
-    lengths = np.random.default_rng(0).integers(1, 40, 300).tolist()
-    parts, labels = draw_case(np.random.default_rng(0), n_labels, order, [3000, *lengths])
-    floor, sampler = floor_of(bound_share), sampler_of(parts, labels, bound_share)
-    one = draw(sampler, parts, 2, 3, 0.1, floor=floor)
-    with Threads(3) as threads:
-        threaded = sampler_of(parts, labels, bound_share, threads)
-        other = draw(threaded, parts, 2, 3, 0.1, floor=floor)
-    check_same(one.lists, other.lists)
-    assert one.size == other.size
-    np.testing.assert_array_equal(sampler.likelihoods, threaded.likelihoods)
-
-
+@known_or_not
 @every_share
 @pytest.mark.parametrize(("n_labels", "order"), [(3, 0), (3, 1), (3, 2), (11, 1)])
-def test_order_of_sequences_changes_nothing(n_labels, order, bound_share):
+def test_threads_and_order_change_nothing(n_labels, order, bound_share, all_known):
     rng = np.random.default_rng(0)
-    parts, labels = draw_case(rng, n_labels, order, rng.integers(1, 9, 50))
-    shuffled, old, moved = shuffled_case(rng, parts)
+    parts, labels = draw_case(rng, n_labels, order, [3000, *rng.integers(1, 9, 50)])
+    candidates = None if all_known else draw_candidates(rng, labels, n_labels)
     keys = keys_of(parts.offsets)
-    before = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share)
-    after = LikelihoodSampler(moved.offsets, labels[old], order, ONE, keys[shuffled], bound_share)
-    one = draw(before, parts, 1, 1, 0.2, floor=floor_of(bound_share))
-    other = draw(after, moved, 1, 1, 0.2, floor=floor_of(bound_share))
-    assert one.size == other.size
-    assert exact_sum(before.likelihoods) == exact_sum(after.likelihoods)
+
+    def drawn(threads, parts, labels, keys, candidates):
+        sampler = LikelihoodSampler(
+            parts.offsets, labels, order, threads, keys, bound_share, candidates
+        )
+        result = draw(sampler, parts, 1, 1, 0.2, floor=floor_of(bound_share))
+        return result, exact_sum(sampler.likelihoods)
+
+    one, value = drawn(ONE, parts, labels, keys, candidates)
+    with Threads(3) as threads:
+        other, other_value = drawn(threads, parts, labels, keys, candidates)
+    check_same(one.lists, other.lists)
+    assert (one.size, value) == (other.size, other_value)
+    shuffled, old, moved = shuffled_case(rng, parts)
+    candidates = None if all_known else candidates[old]
+    other, other_value = drawn(ONE, moved, labels[old], keys[shuffled], candidates)
+    assert (one.size, value) == (other.size, other_value)
     for field in ("residuals", "curvatures"):
         before, after = as_tables(one.lists, parts, field), as_tables(other.lists, moved, field)
         np.testing.assert_array_equal(before[:, old], after)

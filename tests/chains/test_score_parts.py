@@ -11,7 +11,7 @@ from support.family import assert_equal_arrays
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
-from treecrf.chains import _local, _objectives
+from treecrf.chains import _objectives
 from treecrf.chains.contexts import chains_of, true_contexts
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 
@@ -30,9 +30,10 @@ def outputs(scores, labels, n_labels, order, offsets):
         _inference.pairwise(scores, chains, *every, pairs)
     _inference.residuals(scores, chains, labels, *every, residuals, curvature, log_likelihoods)
     pseudo, pseudo_curvature = np.zeros((2, *residuals.shape))
-    _local.pseudo_residuals(scores, chains, labels, *every, pseudo, pseudo_curvature)
-    true_labels = _objectives.TrueLabels(chains, labels, False, log_q, sizes)
-    true_labels.update(scores, *every, slopes)
+    _inference.pseudo_residuals(scores, chains, labels, *every, pseudo, pseudo_curvature)
+    _objectives.label_probabilities(
+        chains, labels, False, log_q, sizes, None, None, scores, *every, slopes
+    )
     exact = like, log_z, unary, pairs, residuals, curvature, log_likelihoods
     return *exact, log_q, sizes, slopes, pseudo, pseudo_curvature
 

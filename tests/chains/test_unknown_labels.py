@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.chains import STEP, Chains, possible_kinds, seeds, shapes
+from support.chains import STEP, Chains, draw_candidates, possible_kinds, seeds, shapes
 from support.objectives_oracle import inverse_weights, log_mean_inverse
 from support.oracles import brute_force, finite_difference_gradient, indicator, log_sum_exp
 from support.samples import (
     TINY,
     as_tables,
-    check_same,
-    check_unbiased,
-    draw,
-    exists,
-    floor_of,
     keys_of,
     size_of,
 )  # fmt: skip
-from support.score_parts import draw_case, lengths_of, rules, scales, shuffled_case
+from support.score_parts import draw_case, lengths_of, rules, scales
 from support.score_parts import shapes as shapes_of_parts
 
 from treecrf.chains import _objectives
@@ -30,20 +25,11 @@ from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
 from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawSample
-from treecrf.utils.exact import exact_sum, rounded
+from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
 
 FREE = Constraints(None, None)
 ONE = Threads(None)
-
-
-def draw_candidates(rng, labels, n_labels, share=0.5):
-    """Return masks of possible labels: one, some or all of them, with the given ones."""
-    n = len(labels)
-    candidates = rng.random((n, n_labels)) < rng.choice([0.0, 0.5, 1.0], (n, 1))
-    candidates[rng.random(n) > share] = False
-    candidates[np.arange(n), labels] = True
-    return candidates
 
 
 class Given:
@@ -250,17 +236,6 @@ def test_long_sequences(scale):
     np.testing.assert_allclose(residuals.sum(axis=(0, 2)), 0, atol=1e-6)
 
 
-def test_likelihood_grows_with_the_number_of_possible_labels():
-    rng = np.random.default_rng(0)
-    case = Chains("moderate", rng, 3, 1, [5, 2])
-    values = []
-    candidates = np.eye(3, dtype=bool)[case.labels]
-    for label in (0, 1, 2):
-        values.append(objective_of("log", case, candidates.copy()).value(case.scores))
-        candidates[:, label] = True
-    assert values == sorted(values)
-
-
 # Samples
 
 
@@ -312,57 +287,6 @@ def test_samples_of_long_sequences(n_labels, order, bound_share):
     rng = np.random.default_rng(0)
     parts, labels = draw_case(rng, n_labels, order, [30_000, 6000, 7])
     check_all_examples(parts, labels, draw_candidates(rng, labels, n_labels), bound_share)
-
-
-@pytest.mark.parametrize("bound_share", [0.3, None])
-@pytest.mark.parametrize("order", range(3))
-def test_sums_over_samples_are_unbiased(order, bound_share):
-    rng = np.random.default_rng(order)
-    mu = 0.1
-    parts, labels = draw_case(rng, 3, order, [4, 1, 5])
-    candidates = draw_candidates(rng, labels, 3, 0.8)
-    weights = rng.choice([0.25, 1.0, 3.0], len(labels))
-    keys = keys_of(parts.offsets)
-    sampler = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share, candidates)
-    floor = floor_of(bound_share)
-    draws = [draw(sampler, parts, i, 7, mu, weights, floor=floor).lists for i in range(2000)]
-    data = ChainLabels(parts.offsets, labels, 3, order, FREE, candidates)
-    objective = make_objective("log", data, ONE, bound_share)
-    residuals, curvatures, _ = objective.examples(parts.table(), 0)
-    if bound_share is None:
-        curvatures = exists(parts) * np.ones((3, 1, 1))
-    check_unbiased(draws, parts, (residuals, curvatures), weights, mu, bound_share is None)
-
-
-@pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])
-@pytest.mark.parametrize(("n_labels", "order"), [(3, 0), (3, 1), (11, 1)])
-def test_threads_and_order_change_no_sample(n_labels, order, bound_share):
-    rng = np.random.default_rng(0)
-    lengths = [3000, *rng.integers(1, 9, 50)]
-    parts, labels = draw_case(rng, n_labels, order, lengths)
-    candidates = draw_candidates(rng, labels, n_labels)
-    keys = keys_of(parts.offsets)
-
-    def drawn(threads, parts, labels, keys, candidates):
-        sampler = LikelihoodSampler(
-            parts.offsets, labels, order, threads, keys, bound_share, candidates
-        )
-        result = draw(sampler, parts, 1, 1, 0.2, floor=floor_of(bound_share))
-        return result, exact_sum(sampler.likelihoods)
-
-    one, value = drawn(ONE, parts, labels, keys, candidates)
-    with Threads(3) as threads:
-        other, other_value = drawn(threads, parts, labels, keys, candidates)
-    check_same(one.lists, other.lists)
-    assert (one.size, value) == (other.size, other_value)
-    shuffled, old, moved = shuffled_case(rng, parts)
-    other, other_value = drawn(ONE, moved, labels[old], keys[shuffled], candidates[old])
-    assert (one.size, value) == (other.size, other_value)
-    before, after = (
-        as_tables(one.lists, parts, "residuals"),
-        as_tables(other.lists, moved, "residuals"),
-    )
-    np.testing.assert_array_equal(before[:, old], after)
 
 
 # Paths of possible labels
@@ -420,7 +344,7 @@ def test_blocks_hold_the_chains_with_unknown_labels():
 @pytest.mark.parametrize("curved", [False, True])
 def test_passes_over_tables_equal_formulas(shape, curved):
     rng = np.random.RandomState(0)
-    n_labels, n_positions, _ = shape
+    _, n_positions, _ = shape
     residuals, of_codes = (rounded(rng.uniform(-1, 1, shape)) for _ in range(2))
     residuals[rng.rand(*shape) < 0.2] = 0.0
     residuals[rng.rand(*shape) < 0.2] = 1.0
@@ -440,10 +364,3 @@ def test_passes_over_tables_equal_formulas(shape, curved):
     shares[sizes == 0] = 1.0
     expected = rounded(expected * shares) if curved else expected
     np.testing.assert_array_equal(curvature, expected)
-
-    candidates = rng.rand(n_positions, n_labels) < 0.5
-    out = np.zeros((n_labels, len(positions), shape[2]))
-    _objectives.restricted(before, positions, candidates.view(np.uint8), out)
-    table = before[:, positions]
-    table[~candidates[positions].T] = -np.inf
-    np.testing.assert_array_equal(out, table)

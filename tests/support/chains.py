@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.oracles import brute_force, indicator
 
 from treecrf import _inference
-from treecrf.chains import _decode, _local
+from treecrf.chains import _decode
 from treecrf.chains.contexts import chains_of
 
 SENTINEL = 7.0
@@ -34,6 +34,15 @@ def draw_scores(kind, rng, n_labels, n_positions, order):
             forbidden[labels, np.arange(n_positions)] = False
         scores[forbidden] = -np.inf
     return scores, labels
+
+
+def draw_candidates(rng, labels, n_labels, share=0.5):
+    """Return masks of possible labels: one, some or all of them, with the given ones."""
+    n = len(labels)
+    candidates = rng.random((n, n_labels)) < rng.choice([0.0, 0.5, 1.0], (n, 1))
+    candidates[rng.random(n) > share] = False
+    candidates[np.arange(n), labels] = True
+    return candidates
 
 
 class Chains:
@@ -97,7 +106,7 @@ class Chains:
         out = self.blank(*self.scores.shape)
         curvature = self.blank(*self.scores.shape) if curved else None
         part = part or self.everything
-        _local.pseudo_residuals(self.scores, self.chains, self.labels, *part, out, curvature)
+        _inference.pseudo_residuals(self.scores, self.chains, self.labels, *part, out, curvature)
         return out, curvature
 
     def viterbi(self, part=None):

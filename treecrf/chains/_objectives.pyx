@@ -74,6 +74,8 @@ cdef struct Truth:
     const int32_t *labels
     const uint8_t *possible     # [position, label]; NULL if all labels are known
     const double *slopes        # [position, label], of a custom objective; NULL for the others
+    double *log_q               # [position]
+    double *sizes               # [position]
 
 
 cdef inline bint is_true(const Truth *truth, Py_ssize_t t, Py_ssize_t v) noexcept nogil:
@@ -93,88 +95,75 @@ cdef bint is_unknown(const Truth *truth, Py_ssize_t t) noexcept nogil:
     return True
 
 
-cdef class TrueLabels:
-    """Probabilities of the true labels of some sequences, and their derivatives."""
+def label_probabilities(const int64_t[::1] offsets, const int32_t[::1] labels, bint exponential,
+                        double[::1] log_q, double[::1] sizes, const uint8_t[:, ::1] possible,
+                        const double[:, ::1] slopes, scores, Py_ssize_t first, Py_ssize_t last,
+                        double[:, :, ::1] out=None):
+    """Compute log q of the labels of the sequences ``first`` to ``last - 1``, and its gradient.
 
-    cdef const int64_t[::1] offsets
-    cdef const int32_t[::1] labels
-    # Instead of the labels: q is the sum of their probabilities. Positions at which all labels are
-    # possible contribute nothing.
-    cdef const uint8_t[:, ::1] possible
-    cdef double[::1] log_q     # -inf for forbidden labels, NaN if no label sequence is allowed
-    cdef double[::1] sizes     # sum of the absolute residuals of each position
-    cdef bint exponential      # whether residuals are derivatives of -1 / q, else of log q
-    # Derivatives of a custom objective with respect to the probabilities of all labels, minus their
-    # means; its residuals do not depend on the true labels.
-    cdef const double[:, ::1] slopes
+    ``log_q`` is -inf for forbidden labels, NaN if no label sequence is allowed. With ``possible``,
+    (n_positions, n_labels), q is the sum of the probabilities of the possible labels, and positions
+    at which all of them are possible contribute nothing.
 
-    def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels, bint exponential,
-                 double[::1] log_q, double[::1] sizes,
-                 const uint8_t[:, ::1] possible=None, const double[:, ::1] slopes=None):
-        self.offsets = offsets
-        self.labels = labels
-        self.possible = possible
-        self.slopes = slopes
-        self.exponential = exponential
-        self.log_q = log_q
-        self.sizes = sizes
+    ``out``, if given, receives the functional gradient of ``sum_t log q_t`` or, if ``exponential``,
+    of ``-sum_t q / q_t``. The second form belongs to the exponential loss. There q is the smallest
+    ``q_t`` of a sequence, treated as a constant, so that no label has a weight above 1; the caller
+    weights the sequences and rounds the residuals. Other residuals are multiples of 2**-32.
+    Contexts that do not exist get 0, and so do sequences without an allowed label sequence; a
+    forbidden true label contributes nothing. ``sizes`` receives the sum of the absolute residuals
+    of each position.
 
-    def update(self, scores, Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] out=None):
-        """Compute ``log_q`` of the sequences ``first`` to ``last - 1``, and the gradient if given.
+    With ``slopes``, the gradient is that of a custom objective instead: they are its derivatives
+    with respect to the probabilities of all labels, minus their means.
+    """
+    cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_ROWS)
+    cdef Slope slope = open_slope(&chain, offsets, first, last)
+    cdef Truth truth
+    cdef Py_ssize_t i, start
+    slope.exponential = exponential
+    truth.n_labels = chain.shape.n_labels
+    with nogil:
+        for i in range(first, last):
+            move_to(&chain, offsets, i)
+            start = chain.start
+            truth.labels, truth.log_q, truth.sizes = &labels[start], &log_q[start], &sizes[start]
+            truth.possible = NULL if possible is None else &possible[start, 0]
+            truth.slopes = NULL if slopes is None else &slopes[start, 0]
+            forward(&chain)
+            update_sequence(&chain, &slope, &truth, out)
+        release(&chain.memory)
 
-        ``out`` receives the functional gradient of ``sum_t log q_t``, or ``-sum_t q / q_t``. The
-        second form belongs to the exponential loss. There q is the smallest ``q_t`` of a
-        sequence, treated as a constant, so that no label has a weight above 1; the caller weights
-        the sequences and rounds the residuals. Other residuals are multiples of 2**-32. Contexts
-        that do not exist get 0, and so do sequences without an allowed label sequence; a forbidden
-        true label contributes nothing.
-        """
-        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
-        cdef Slope slope = open_slope(&chain, self.offsets, first, last)
-        cdef Py_ssize_t i
-        slope.exponential = self.exponential
-        with nogil:
-            for i in range(first, last):
-                move_to(&chain, self.offsets, i)
-                forward(&chain)
-                self._update_sequence(&chain, &slope, out)
-            release(&chain.memory)
 
-    cdef void _update_sequence(self, Chain *chain, Slope *slope,
-                               double[:, :, ::1] out) noexcept nogil:
-        cdef Py_ssize_t t, v, c
-        cdef double rounding
-        cdef double *row
-        cdef Truth truth = Truth(chain.shape.n_labels, &self.labels[chain.start], NULL, NULL)
-        if self.possible is not None:
-            truth.possible = &self.possible[chain.start, 0]
-        if self.slopes is not None:
-            truth.slopes = &self.slopes[chain.start, 0]
+cdef void update_sequence(Chain *chain, Slope *slope, const Truth *truth,
+                          double[:, :, ::1] out) noexcept nogil:
+    cdef Py_ssize_t t, v, c
+    cdef double rounding
+    cdef double *row
+    if out is not None:
+        memset(truth.sizes, 0, chain.length * sizeof(double))
+    if chain.log_z == -INFINITY:
+        clear(chain, out)
+        for t in range(chain.length):
+            truth.log_q[t] = NAN
+    elif not chain.in_logs and backward_pass(chain, slope, truth, out):
         if out is not None:
-            memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
-        if chain.log_z == -INFINITY:
-            clear(chain, out)
-            for t in range(chain.length):
-                self.log_q[chain.start + t] = NAN
-        elif not chain.in_logs and backward_pass(chain, slope, &truth, out):
-            if out is not None:
-                forward_pass(chain, slope, &truth, out, self.sizes)
-            memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
-            log_in_place(&self.log_q[chain.start], chain.length)
-        else:
-            log_probabilities(chain, slope, &truth)
-            memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
-            clear(chain, out)
-            if out is not None:
-                log_backward_pass(chain, slope, &truth, out)
-                log_forward_pass(chain, slope, &truth, out)
-                rounding = rounding_of(slope)
-                for v in range(chain.shape.n_labels):
-                    for t in range(chain.start, chain.start + chain.length):
-                        row = &out[v, t, 0]
-                        for c in range(chain.shape.width):
-                            row[c] = (row[c] + rounding) - rounding
-                            self.sizes[t] += fabs(row[c])
+            forward_pass(chain, slope, truth, out)
+        memcpy(truth.log_q, slope.q, chain.length * sizeof(double))
+        log_in_place(truth.log_q, chain.length)
+    else:
+        log_probabilities(chain, slope, truth)
+        memcpy(truth.log_q, slope.q, chain.length * sizeof(double))
+        clear(chain, out)
+        if out is not None:
+            log_backward_pass(chain, slope, truth, out)
+            log_forward_pass(chain, slope, truth, out)
+            rounding = rounding_of(slope)
+            for v in range(chain.shape.n_labels):
+                for t in range(chain.length):
+                    row = &out[v, chain.start + t, 0]
+                    for c in range(chain.shape.width):
+                        row[c] = (row[c] + rounding) - rounding
+                        truth.sizes[t] += fabs(row[c])
 
 
 def weight_residuals(double[:, :, ::1] residuals, const double[::1] weights, double unit,
@@ -335,7 +324,7 @@ cdef void add_label_term(const Chain *chain, const Slope *slope, const Truth *tr
 
 
 cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
-                       double[:, :, ::1] out, double[::1] sizes) noexcept nogil:
+                       double[:, :, ::1] out) noexcept nogil:
     """Compute ``past`` of each position, and the derivative from it and ``future``."""
     cdef Py_ssize_t i, j, t, v, stride, start, width = chain.shape.width
     cdef double *rows
@@ -355,7 +344,7 @@ cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
         for v in range(chain.shape.n_labels):
             store_slopes(tile_pairs(chain, i) + v * stride, tile_length(chain, i), width,
                          slope.lowest if slope.exponential else 1.0, rounding_of(slope),
-                         &out[v, start, 0], &sizes[start])
+                         &out[v, start, 0], truth.sizes + i * chain.tile)
 
 
 cdef inline double rounding_of(const Slope *slope) noexcept nogil:
@@ -499,29 +488,9 @@ cdef void log_forward_pass(Chain *chain, Slope *slope, const Truth *truth,
         slope.past, slope.next = slope.next, slope.past
 
 
-# Tables of which some labels are unknown, see `treecrf.chains.partial_labels`.
-
-
-def restricted(const double[:, :, ::1] scores, const int64_t[::1] positions,
-               const uint8_t[:, ::1] candidates, double[:, :, ::1] out):
-    """Write the scores of some positions, minus infinity for labels that are not possible.
-
-    ``candidates[t, v]`` is nonzero if label v is possible at position t of ``scores``.
-    """
-    cdef Py_ssize_t v, i, c, n = scores.shape[2]
-    with nogil:
-        for v in range(scores.shape[0]):
-            for i in range(positions.shape[0]):
-                if candidates[positions[i], v]:
-                    memcpy(&out[v, i, 0], &scores[v, positions[i], 0], n * sizeof(double))
-                else:
-                    for c in range(n):
-                        out[v, i, c] = -INFINITY
-
-
 def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
              const int64_t[::1] positions, const double[:, :, ::1] conditional):
-    """Subtract the residuals of the codes given the known labels, at some positions.
+    """Subtract the residuals of the codes given the known labels, at some positions of a table.
 
     ``curvature``, unless it is None, is multiplied by the fraction that
     `treecrf.chains.partial_labels` explains, and rounded.

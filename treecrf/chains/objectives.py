@@ -28,12 +28,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _local, _objectives, _sampling
+from treecrf.chains import _objectives, _sampling
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of, previous_labels
 from treecrf.chains.partial_labels import UnknownLabels
@@ -199,7 +200,7 @@ class ChainObjective(ABC):
             self._curvature = None if self.bound_share is None else np.empty(self._shape)
         if iteration < self.n_pseudo:
             self.threads.map(
-                lambda part: _local.pseudo_residuals(
+                lambda part: _inference.pseudo_residuals(
                     scores, self.chains, self.codes, *part, self._residuals, self._curvature
                 ),
                 self.parts,
@@ -338,13 +339,15 @@ class HammingLogLikelihood(ChainObjective):
         self.log_q = np.zeros(len(self.codes))
         self._sizes = np.zeros(len(self.codes))
         possible = self._possible()
-        self._true_labels = _objectives.TrueLabels(
+        self._label_probabilities = partial(
+            _objectives.label_probabilities,
             self.chains,
             self.codes,
             self.exponential,
             self.log_q,
             self._sizes,
             None if possible is None else possible.view(np.uint8),
+            None,
         )
 
     def _possible(self) -> np.ndarray | None:
@@ -356,7 +359,7 @@ class HammingLogLikelihood(ChainObjective):
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
-        self.threads.map(lambda part: self._true_labels.update(scores, *part), self.parts)
+        self.threads.map(lambda part: self._label_probabilities(scores, *part), self.parts)
         return self._value()
 
     def _value(self) -> float:
@@ -364,7 +367,7 @@ class HammingLogLikelihood(ChainObjective):
 
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
         self.threads.map(
-            lambda part: self._true_labels.update(scores, *part, self._residuals), self.parts
+            lambda part: self._label_probabilities(scores, *part, self._residuals), self.parts
         )
         value = self._value()
         self._balance()
@@ -420,8 +423,15 @@ class MarginalLoss(HammingLogLikelihood):
             )
         self._function = function
         self._slopes = np.zeros((len(self.codes), data.n_labels))
-        self._true_labels = _objectives.TrueLabels(
-            self.chains, self.codes, False, self.log_q.copy(), self._sizes, None, self._slopes
+        self._label_probabilities = partial(
+            _objectives.label_probabilities,
+            self.chains,
+            self.codes,
+            False,
+            self.log_q.copy(),
+            self._sizes,
+            None,
+            self._slopes,
         )
 
     def value(self, scores: np.ndarray) -> float:
@@ -507,7 +517,7 @@ class LocalObjective:
         columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
         curvature = None if self._curvature is None else self._curvature[:, :, 0]
         self.threads.map(
-            lambda part: _local.local_residuals(
+            lambda part: _inference.local_residuals(
                 columns, self.offsets, self.codes, *part, residuals, curvature, self.likelihoods
             ),
             self.parts,
@@ -522,7 +532,7 @@ Objective = ChainObjective | LocalObjective
 def normalize(scores: np.ndarray, threads: Threads) -> None:
     """Turn scores into log-probabilities of the labels, in place."""
     every = np.arange(scores.shape[1] + 1)
-    threads.map(lambda part: _local.normalize(scores, every, *part), threads.parts(every))
+    threads.map(lambda part: _inference.normalize(scores, every, *part), threads.parts(every))
 
 
 OBJECTIVES: dict[str, type[ChainObjective]] = {

@@ -121,7 +121,7 @@ class UnknownLabels:
     ):
         self.chains = chains
         self.codes = codes
-        self.candidates = np.ascontiguousarray(candidates)
+        self.candidates = candidates
         self.threads = threads
         unknown = unknown_labels(candidates)
         self.numbers = np.flatnonzero(np.logical_or.reduceat(unknown, chains[:-1]))
@@ -185,6 +185,6 @@ class UnknownLabels:
 
     def _scores_of(self, block: _Block, scores: np.ndarray) -> np.ndarray:
         """Return the scores of a block, minus infinity for labels that are not possible."""
-        table = np.empty((scores.shape[0], len(block.positions), scores.shape[2]))
-        _objectives.restricted(scores, block.positions, self.candidates.view(np.uint8), table)
+        table = np.take(scores, block.positions, axis=1)
+        table[~self.candidates[block.positions].T] = -np.inf
         return table

@@ -74,9 +74,7 @@ class StochasticSolver:
         sizes = self._sizes(self._size, (self.n_iter - 1) * len(order), len(order))
         for first in range(0, len(order), PART_SEQUENCES):
             part = slice(first, first + PART_SEQUENCES)
-            self._steps.run(
-                order[part], numbers, sizes[part], self.decay, SMALLEST_RESIDUAL, out
-            )
+            self._steps.run(order[part], numbers, sizes[part], self.decay, SMALLEST_RESIDUAL, out)
         self._steps.settle()
         rate = (AVERAGING + 1) / (AVERAGING + self.n_iter)
         for average, latest in zip(self._average, (self._blocks, self._transitions), strict=True):
