@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,12 @@ def offsets_of(lengths: Any) -> np.ndarray:
 def split_sequences(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
     """Return one array per sequence, views of ``values``."""
     return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
+
+
+def joined_arrays(parts: Sequence[Any], name: str, axis: int = 0) -> np.ndarray | None:
+    """Join the arrays of all parts that an attribute holds; None if they have none."""
+    arrays = [getattr(part, name) for part in parts]
+    return None if arrays[0] is None else np.concatenate(arrays, axis)
 
 
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:

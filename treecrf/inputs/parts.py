@@ -400,10 +400,10 @@ def _kind_of_group(group: Any) -> str:
 
 def partitions_of(
     raw: RawData, scratch: str | PathLike | None, categorical_features: Any
-) -> LocalPartitions | None:
-    """Return the parts of data that need not fit in memory; None for other data.
+) -> LocalPartitions:
+    """Return the parts of files and batches, or of data in memory.
 
-    These are files and batches, and all data if ``scratch``, a folder of temporary files, is given.
+    Parts that are derived from them are in temporary files in the folder ``scratch``, if any.
     """
     files = None if scratch is None else Scratch(scratch)
     if are_tables(raw):
@@ -411,8 +411,6 @@ def partitions_of(
         return LocalPartitions.reading(
             [partial(pieces.read, i) for i in range(len(pieces.pieces))], files
         )
-    if files is None:
-        return None
     parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))
     return LocalPartitions.reading([partial(identity, part) for part in parts], files)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf.chains.objectives import MeanSums
-from treecrf.inputs.offsets import offsets_of, split_sequences
+from treecrf.inputs.offsets import joined_arrays, offsets_of, split_sequences
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
@@ -272,13 +272,9 @@ class TrueLabels:
     @classmethod
     def joined(cls, parts: list[TrueLabels]) -> TrueLabels:
         """Append the labels of parts, which are weighted or partly unknown in all of them."""
-
-        def join(name: str) -> np.ndarray | None:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays)
-
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        return cls(join("codes"), offsets_of(lengths), join("candidates"), join("weights"))
+        masks, weights = (joined_arrays(parts, name) for name in ("candidates", "weights"))
+        return cls(joined_arrays(parts, "codes"), offsets_of(lengths), masks, weights)
 
 
 def scoring_of(parameter: Any) -> Any:

@@ -111,7 +111,7 @@ def engine_of(
         encoded = encoded.chain(held_out)
     if threshold is None:
         part = encoded.map(identity)[0]
-        objective = kind.objective(kind.chains(part, classes), threads)
+        objective = kind.objective(part, classes, threads)
         table = table_of_parts(
             part.start_state, part.start_transitions, part.encoded.offsets, kind.order
         )

@@ -7,7 +7,6 @@ that the sequences, their keys and the choices among them are the same as for al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from treecrf.encoding.sequence_keys import SequenceHashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_columns
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
-from treecrf.inputs.offsets import offsets_of
+from treecrf.inputs.offsets import joined_arrays, offsets_of
 from treecrf.inputs.parts import (
     PartDescription,
     describe_part,
@@ -202,10 +201,6 @@ class LabeledParts:
         recoded = PartitionsView(self.partitions, recode, categories)
         return replace(self, partitions=recoded, described=described)
 
-    def shared(self) -> LabeledParts:
-        """Return the same sequences in other partitions."""
-        return replace(self, partitions=copy(self.partitions))
-
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
         keys = self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)
@@ -287,14 +282,9 @@ def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequ
     """Join parts, in their order, into sequences in one table; ``described`` describes them."""
     if len(parts) == 1:
         return parts[0]
-    return LabeledSequences(
-        _joined_sequences([part.sequences for part in parts], described),
-        np.concatenate([part.codes for part in parts]),
-        *(
-            _concatenated([getattr(part, name) for part in parts])
-            for name in ("allowed", "candidates", "weights", "previous")
-        ),
-    )
+    names = "codes", "allowed", "candidates", "weights", "previous"
+    sequences = _joined_sequences([part.sequences for part in parts], described)
+    return LabeledSequences(sequences, *(joined_arrays(parts, name) for name in names))
 
 
 def _joined_sequences(parts: list[Sequences], described: Description) -> Sequences:
@@ -314,12 +304,8 @@ def _joined_sequences(parts: list[Sequences], described: Description) -> Sequenc
         kinds=None if is_plain or is_symbols else schema.kinds,
         categories={} if is_symbols else schema.categories,
         of_symbols=schema.form == "symbols" and not is_symbols,
-        init_scores=_concatenated([part.init_scores for part in parts]),
+        init_scores=joined_arrays(parts, "init_scores"),
     )
-
-
-def _concatenated(arrays: list[np.ndarray | None]) -> np.ndarray | None:
-    return None if arrays[0] is None else np.concatenate(arrays)
 
 
 # Encoded parts
@@ -362,22 +348,14 @@ class EncodedPart:
         """Append the sequences of all parts in a copy, without those before they were encoded."""
         if len(parts) == 1:
             return parts[0]
-
-        def join(name: str, axis: int = 0) -> np.ndarray | None:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays, axis)
-
         return cls(
             chained([part.encoded for part in parts]),
-            join("codes"),
-            join("allowed"),
-            join("candidates"),
-            join("weights"),
+            *(joined_arrays(parts, name) for name in ("codes", "allowed", "candidates", "weights")),
             _joined_weights([part.position_weights for part in parts]),
-            join("start_state", axis=1),
+            joined_arrays(parts, "start_state", axis=1),
             parts[0].start_transitions,
-            join("previous"),
-            keys=join("keys"),
+            joined_arrays(parts, "previous"),
+            keys=joined_arrays(parts, "keys"),
         )
 
 

@@ -69,9 +69,7 @@ class Choice:
         init = self.init
         while self.later is not None and (n_iter >= self.n_iter or self.later.is_ready):
             more = next(self.later, None)
-            vars(self).update(
-                {"later": None} if more is None else vars(more) | {"later": self.later}
-            )
+            vars(self).update(vars(more or self) | {"later": more and self.later})
         return self.init is init and n_iter < self.n_iter
 
 

@@ -221,7 +221,7 @@ class Shard:
     ):
         self.setup = setup
         self.n_threads = n_threads
-        self._allocate = allocate
+        self._allocate, self._lock = allocate, Lock()
         # Whether trees grow in this process, on the rows of the only part.
         self.is_resident = False
         present = {number: part for number, part in parts.items() if part is not None}
@@ -252,7 +252,6 @@ class Shard:
 
     def _begin(self) -> None:
         """Set the scores to those without trees."""
-        self._lock = Lock()
         self._threads = Threads(self.n_threads)
         self.forest = self.setup.empty.copy()
         arguments = self._threads, self._allocate
@@ -266,7 +265,7 @@ class Shard:
         """Add the trees that are new, and draw examples; a repeated step has the same result."""
         with self._lock:
             if self.forest.n_iter > step.n_iter:
-                self._restart()
+                self._begin()
             if self.forest.n_iter < step.first:
                 return Stale(self.forest.n_iter)
             try:
@@ -275,13 +274,8 @@ class Shard:
                     return self._answer(step)
             except BaseException:
                 # Some scores may have trees that others lack.
-                self._restart()
+                self._begin()
                 raise
-
-    def _restart(self) -> None:
-        lock = self._lock
-        self._begin()
-        self._lock = lock
 
     def _add_trees(self, step: IterationRequest) -> None:
         n_known = self.forest.n_iter - step.first
@@ -331,7 +325,7 @@ class Shard:
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state["kept"])
-        self._allocate, self.is_resident = None, False
+        self._allocate, self._lock, self.is_resident = None, Lock(), False
         self._begin()
         self.forest = state["forest"]
         for part, scores in zip(self._parts(), state["scores"], strict=True):

@@ -72,11 +72,11 @@ class ChainKind(ABC):
 
     @abstractmethod
     def objective(
-        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
     ) -> Objective:
         """Return the objective that training maximizes, or that is reported for validation data."""
 
-    def chains(self, data: EncodedPart, classes: np.ndarray) -> ChainLabels:
+    def _chains(self, data: EncodedPart, classes: np.ndarray) -> ChainLabels:
         """Return the labels of sequences and the constraints on them."""
         offsets = data.encoded.offsets
         constraints = Constraints.of_parameters(
@@ -101,7 +101,7 @@ class ChainKind(ABC):
         is_validation: bool = False,
     ) -> Scores:
         """Return the scores that trees are added to, with their objective."""
-        objective = self.objective(self.chains(data, setup.classes), threads, is_validation)
+        objective = self.objective(data, setup.classes, threads, is_validation)
         parts = data.start_state, data.start_transitions
         start = table_of_parts(*parts, data.encoded.offsets, self.order)
         return TableScores(setup.encoder, data.encoded, objective, threads, start)
@@ -171,11 +171,12 @@ class ExactKind(ChainKind):
         return self.is_factored
 
     def objective(
-        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
     ) -> ChainObjective:
         """Return the objective that training maximizes, or that is reported for validation data."""
         name = self.validation_name if is_validation else self.objective_name
-        return make_objective(name, chains, threads, self.bound_share, self.n_pseudo)
+        settings = threads, self.bound_share, self.n_pseudo
+        return make_objective(name, self._chains(data, classes), *settings)
 
     def scores(
         self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
@@ -183,11 +184,12 @@ class ExactKind(ChainKind):
         """Return the scores that trees are added to: factored ones, if they serve for samples."""
         if setup.threshold is None or not self.is_factored:
             return super().scores(setup, data, threads, is_validation)
-        chains = self.chains(data, setup.classes)
-        parts = ScoreParts(chains.n_labels, self.order, data.encoded.offsets, chains.constraints)
+        objective = self.objective(data, setup.classes, threads, is_validation)
+        shape = setup.n_labels, self.order, data.encoded.offsets
+        parts = ScoreParts(*shape, objective.constraints)
         parts = started(parts, data.start_state, data.start_transitions)
         router = Router(setup.encoder, data.encoded, self.order)
-        return PartsScores(parts, self.objective(chains, threads, is_validation), router, threads)
+        return PartsScores(parts, objective, router, threads)
 
     def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> float | None:
         """Return the threshold of samples; ValueError if there are too many labels for them."""
@@ -231,10 +233,10 @@ class LocalKind(ChainKind):
     name: str  # of the estimator, for error messages
 
     def objective(
-        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
     ) -> LocalObjective:
         """Return the objective that training maximizes, and that is reported."""
-        return LocalObjective(chains, threads, self.has_curvature)
+        return LocalObjective(self._chains(data, classes), threads, self.has_curvature)
 
     def n_scores(self, n_labels: int) -> int:
         """Return the number of scores of a position in training."""
@@ -263,16 +265,16 @@ class BeamKind(ChainKind):
     booster_class = BeamBooster
 
     def objective(
-        self, chains: ChainLabels, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
     ) -> BeamObjective:
         """Return the objective that training maximizes, and that is reported."""
-        return BeamObjective(chains, self.beam, threads, self.bound_share)
+        return BeamObjective(self._chains(data, classes), self.beam, threads, self.bound_share)
 
     def scores(
         self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> BeamScores:
         """Return the scores that trees are added to, with their objective."""
-        objective = self.objective(self.chains(data, setup.classes), threads)
+        objective = self.objective(data, setup.classes, threads)
         return BeamScores(setup.encoder, data.encoded, objective)
 
     def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -80,8 +81,12 @@ def _trained(
             if choice.is_guess:
                 # Another start is another share of the same model.
                 linear = fit_linear(spec, data, init)
-                sets = [part and part.shared() for part in (data.training, data.held_out)]
-                read = replace(data, training=sets[0], held_out=sets[1])
+                # The engine may release its partitions.
+                training, held_out = (
+                    parts and replace(parts, partitions=copy(parts.partitions))
+                    for parts in (data.training, data.held_out)
+                )
+                read = replace(data, training=training, held_out=held_out)
             start = None if data.earlier else start_of(spec, data, init, linear)
             engine = make_engine(spec, read, start, threads)
             found = _boosted(engine, data, choice, callbacks, model)
