@@ -175,11 +175,6 @@ class WeightedConjunctions:
         return len(self.starts) - 1
 
     @property
-    def entry_starts(self) -> np.ndarray:
-        """First entry of each conjunction, and the number of entries."""
-        return np.searchsorted(self.conjunctions, np.arange(len(self) + 1))
-
-    @property
     def conjunction_of_leaf(self) -> np.ndarray:
         """The conjunction of each leaf; -1 if it has none."""
         return np.append(self.conjunctions, -1)[self.entry_of_leaf]

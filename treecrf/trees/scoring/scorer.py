@@ -209,7 +209,11 @@ class Scorer:
             scoring.run(self.walker, None)
         else:
             if len(missing):
-                self.add_with_missing(scoring, missing)
+                # They may go to both sides of a test.
+                scores = scoring.scores
+                added = np.zeros((len(scores), len(missing), scores.shape[2]))
+                scoring.take(missing, added).run(self.sets)
+                scores[:, missing] += added
             is_complete = np.ones(n_positions, dtype=bool)
             is_complete[missing] = False
             few = []
@@ -223,13 +227,6 @@ class Scorer:
             positions = np.concatenate(few) if few else is_complete[:0]
             if len(positions):
                 scoring.take(positions, scoring.scores).run(self.walker, positions)
-
-    def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
-        """Score positions with missing values, which may go to both sides of a test."""
-        scores = scoring.scores
-        added = np.zeros((len(scores), len(positions), scores.shape[2]))
-        scoring.take(positions, added).run(self.sets)
-        scores[:, positions] += added
 
     def with_missing(self, encoded: EncodedSequences) -> np.ndarray:
         """Find the positions that lack the value of any test."""
