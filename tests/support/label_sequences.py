@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -58,6 +58,19 @@ class Enumerated:
         """Scores of all label sequences of each word; weights by name, missing ones are 0."""
         vector = np.array([weights.get(name, 0.0) for name in self.names])
         return [table @ vector for table in self.features]
+
+
+def enumerated(model, X, y):
+    """The label sequences that the transitions of a model allow, with its features."""
+    labels, rules = sorted(set("".join(y))), model.transitions
+
+    def may(_, path):
+        codes = [labels.index(label) for label in path]
+        if rules is not None and len(rules) > len(labels):
+            codes = [len(labels), *codes]
+        return rules is None or all(rules[u][v] for u, v in pairwise(codes))
+
+    return Enumerated(X, y, model.window, model.transition_features, may)
 
 
 def counts(word, labels, window=(0, 0), pairs=False):

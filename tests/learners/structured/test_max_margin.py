@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_kernels
 from sklearn.svm import SVC
 from support.family import assert_equal_arrays
-from support.label_sequences import Enumerated, named_weights
+from support.label_sequences import enumerated, named_weights
 from support.sweeps import sweep
 
 import treecrf
@@ -38,16 +38,6 @@ RULED = ["xxx", "y", "xx", "yx", "yyx", "yxx"]
 
 def tags_of(variant):
     return RULED if variant == "rules" else TAGS
-
-
-def enumerated(model, X, y):
-    rules = model.transitions
-    return Enumerated(
-        X, y, model.window, model.transition_features,
-        None if rules is None else lambda _, path: all(
-            rules["xy".index(a)]["xy".index(b)] for a, b in pairwise(path)
-        ),
-    )  # fmt: skip
 
 
 def costs_of(model, y):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.label_sequences import Enumerated, counts, named_weights
+from support.label_sequences import counts, enumerated, named_weights
 
 from treecrf import StructuredPerceptron
 
@@ -19,19 +19,9 @@ VARIANTS = {
 }
 
 
-def follows(model, word, labels):
-    """Whether transitions allow a label sequence."""
-    if model.transitions is None:
-        return True
-    table = np.array(model.transitions, dtype=bool)
-    codes = ["xyz".index(label) for label in labels]
-    return bool(table[[3, *codes[:-1]], codes].all())
-
-
 def trained_plainly(model, X, y, n_epochs):
     """Weights after each sequence, by name; ties are broken as in Viterbi's algorithm."""
-    features = model.window, model.transition_features
-    every = Enumerated(X, y, *features, lambda word, labels: follows(model, word, labels))
+    features, every = (model.window, model.transition_features), enumerated(model, X, y)
     class_weight = model.class_weight or {}
     weights, history = {}, []
     for _ in range(n_epochs):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
-from support.label_sequences import Enumerated, named_weights, parsed
+from support.label_sequences import enumerated, named_weights, parsed
 from support.training import training_of
 
 from treecrf import SequenceBoostingClassifier
@@ -28,10 +28,6 @@ def rounds_of(model, X, y):
     copied, data, start = training_of(model, X, y)
     rounds = Rounds(data, start, copied._bound(), model.max_step, model.piece_length)
     return rounds, clone(model).set_params(max_iter=1).fit(X, y)
-
-
-def enumerated(model, X, y):
-    return Enumerated(X, y, model.window, model.transition_features)
 
 
 def names_of(model):
