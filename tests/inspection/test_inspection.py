@@ -90,7 +90,7 @@ def test_indicators_of_missing_values_belong_to_their_features():
     y = [np.where(rng.random(9) < 0.5, 0, 1) for _ in X]
     for table, labels in zip(X, y, strict=True):
         table[labels == 1, 1] = np.nan
-    model = TreeCRF(missing="indicator", window=1, max_iter=3).fit(X, y)
+    model = TreeCRF(missing="indicator", window=1, max_iter=3, init="zero").fit(X, y)
     found = gain_importance(model)
     assert found.importances.shape == (3, 3)
     np.testing.assert_allclose(found.importances.sum(axis=1), model.feature_importances_)
@@ -309,7 +309,7 @@ def test_rules_do_not_hold_where_values_are_missing(missing):
 
 def test_long_tables_and_numbers_as_labels(tables):
     X, y = tables
-    model = TreeCRF(max_iter=3).fit(X, y)
+    model = TreeCRF(max_iter=3, init="zero").fit(X, y)
     lengths = [len(labels) for labels in y]
     parts = strongest_rules(model, X, y)
     assert parts == strongest_rules(model, np.concatenate(X), np.concatenate(y), lengths=lengths)

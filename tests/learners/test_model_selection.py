@@ -172,8 +172,8 @@ def test_halving_search(table, lists):
     X, y, groups = table
     scorer = get_scorer("log_likelihood").set_score_request(groups=True)
     search = HalvingGridSearchCV(
-        small().set_fit_request(groups=True), {"window": [0, 1, 2]}, cv=GroupKFold(2),
-        scoring=scorer, resource="max_iter", max_resources=9, error_score="raise",
+        small(early_stopping=False).set_fit_request(groups=True), {"window": [0, 1, 2]},
+        cv=GroupKFold(2), scoring=scorer, resource="max_iter", max_resources=9, error_score="raise",
     )  # fmt: skip
     search.fit(X, y, groups=groups)
     assert search.best_estimator_.n_iter_ == 9
