@@ -23,7 +23,7 @@ from treecrf import (
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.labeled import LabeledParts
-from treecrf.learners.boosted.selection import N_FOLDS, Candidate, folds, in_blocks, n_held_out_of
+from treecrf.learners.boosted.selection import N_FOLDS, Candidate, folds, in_blocks
 from treecrf.learners.boosted.start import PART, WHOLE, OwnStart
 from treecrf.learners.iterations import Stopping
 from treecrf.utils.partitions import identity
@@ -93,7 +93,6 @@ def test_folds_hold_out_different_sequences():
     [(500, 100), (7_500, 1_500), (15_000, 3_000), (50_000, 3_000), (100_000, 5_000)],
 )
 def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
-    assert n_held_out_of(n_positions) == n_held_out
     monkeypatch.setattr(selection, "HELD_OUT_POSITIONS", 300)
     monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
     X, y = sensors(n=n_positions // 100, length=10)  # a tenth of all numbers

@@ -254,19 +254,15 @@ class Race:
         n_iter, max_iter = max(len(best.scores) - 1, 0), self.spec.max_iter
         while True:
             self.advance([best], [n_iter])
-            best.scores = best.scores[: _n_until_over(best.scores, self.stopping)]
+            scores = best.scores
+            over = (n for n in range(1, len(scores)) if self.stopping.is_reached(scores[:n]))
+            best.scores = scores[: next(over, len(scores))]
             yield len(best.scores) - 1
             if n_iter == max_iter or self.stopping.is_reached(best.scores):
                 return
             # Early stopping does not end it sooner.
             first = int(np.argmax(best.scores)) + self.stopping.n_iter_no_change
             n_iter = min(max(n_iter + 1, first), max_iter)
-
-
-def _n_until_over(scores: list[float], stopping: Stopping) -> int:
-    """Return the number of scores at which early stopping ends training, or of all."""
-    over = (n for n in range(1, len(scores)) if stopping.is_reached(scores[:n]))
-    return next(over, len(scores))
 
 
 def _best_candidates(
@@ -302,7 +298,8 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
     n_positions = len(data.training.codes)
     if n_positions < MIN_POSITIONS:
         return []
-    of_more = n_held_out_of(n_positions)
+    of_many = max(HELD_OUT_POSITIONS, int(n_positions * HELD_OUT_FRACTION))
+    of_more = min(n_positions // N_FOLDS, of_many)
     of_one = max(of_more, min(ENOUGH_POSITIONS, n_positions // ENOUGH_PARTS))
     for n_held_out in (of_one, of_more):
         n_parts = round(n_positions / n_held_out)
@@ -321,12 +318,6 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
             return []
         parts.append(replace(data, training=kept, held_out=held_out))
     return parts
-
-
-def n_held_out_of(n_positions: int) -> int:
-    """Return the number of positions that a fold holds out, about."""
-    of_many = max(HELD_OUT_POSITIONS, int(n_positions * HELD_OUT_FRACTION))
-    return min(n_positions // N_FOLDS, of_many)
 
 
 def in_blocks(
