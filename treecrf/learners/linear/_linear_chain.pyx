@@ -66,7 +66,6 @@ cdef struct Scratch:
     double *memory               # to be freed
 
 
-
 cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] offsets,
                           Py_ssize_t first, Py_ssize_t last) except *:
     cdef Scratch s = scratch_for(transitions.shape[1], longest_of(offsets, first, last))
@@ -148,9 +147,14 @@ cdef void add_start(double *row, const double[:, ::1] transitions) noexcept nogi
 
 cdef bint forward(Scratch *s, double *rows, const int32_t *labels, Py_ssize_t length,
                   double *log_likelihood) noexcept nogil:
-    """Forward pass. Returns whether it needed no logarithms; the rows are then exponentials."""
+    """Forward pass, and log P of the labels if they are given.
+
+    Returns whether it needed no logarithms; the rows are then exponentials.
+    """
     cdef bint near = level_rows(rows, length, s.n_labels) and s.near
-    cdef double score = path_score(s, rows, labels, length), log_z = -INFINITY
+    cdef double score = 0.0, log_z = -INFINITY
+    if labels != NULL:
+        score = path_score(s, rows, labels, length)
     if near:
         exp_below(rows, length * s.n_labels, 0.0)
         log_z = forward_chain(rows, length, s.factors, s.n_labels, s.forward, s.scale)
@@ -161,6 +165,17 @@ cdef bint forward(Scratch *s, double *rows, const int32_t *labels, Py_ssize_t le
         log_z = log_forward_chain(rows, length, s.scores, s.n_labels, s.forward)
     log_likelihood[0] = score - log_z
     return near
+
+
+cdef void backward(const Scratch *s, double *rows, Py_ssize_t length, double weight,
+                   bint near) noexcept nogil:
+    """Replace what `forward` left in the rows by -weight * P(label); add expected transitions."""
+    if near:
+        backward_chain(rows, length, s.factors, s.n_labels, s.forward, s.scale, weight, s.pairs,
+                       s.work)
+    else:
+        log_backward_chain(rows, length, s.scores, s.n_labels, s.forward, weight, s.expected,
+                           s.work)
 
 
 cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length, double weight,
@@ -184,12 +199,7 @@ cdef double fill_residuals(Scratch *s, double *rows, const double[:, ::1] transi
     """
     cdef double log_likelihood
     add_start(rows, transitions)
-    if forward(s, rows, labels, length, &log_likelihood):
-        backward_chain(rows, length, s.factors, s.n_labels, s.forward, s.scale, weight, s.pairs,
-                       s.work)
-    else:
-        log_backward_chain(rows, length, s.scores, s.n_labels, s.forward, weight, s.expected,
-                           s.work)
+    backward(s, rows, length, weight, forward(s, rows, labels, length, &log_likelihood))
     add_indicators(rows, labels, length, weight, summed)
     return log_likelihood
 
@@ -294,21 +304,14 @@ cdef class StateChains:
         """Replace scores by the probabilities of the labels at each position."""
         cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
         cdef Py_ssize_t i, length
+        cdef double unused
         cdef double *row
         with nogil:
             for i in range(first, last):
                 row = &rows[self.first_rows[i], 0]
                 length = self.offsets[i + 1] - self.offsets[i]
                 add_start(row, transitions)
-                if level_rows(row, length, s.n_labels) and s.near:
-                    exp_below(row, length * s.n_labels, 0.0)
-                    forward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale)
-                    backward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale, -1.0,
-                                   s.pairs, s.work)
-                else:
-                    log_forward_chain(row, length, s.scores, s.n_labels, s.forward)
-                    log_backward_chain(row, length, s.scores, s.n_labels, s.forward, -1.0,
-                                       s.expected, s.work)
+                backward(&s, row, length, -1.0, forward(&s, row, NULL, length, &unused))
             free(s.memory)
 
 
