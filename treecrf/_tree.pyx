@@ -36,7 +36,7 @@ from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
 from treecrf.trees.growing._histograms cimport ContextHistograms, Histogram, Histograms, Members
 from treecrf.trees.growing._nodes cimport (
     LeafRule, Node, Side, SurrogateSearch, describe, leaf_rule, leaf_value, set_difference,
-    start_child, start_root, subtract_sums, take_best_leaf,
+    start_child, start_root, take_best_leaf,
 )
 from treecrf.trees.growing._sets cimport ContextSet, ContextSets, RowSet, RowSets
 from treecrf.trees.growing._splits cimport ContextSplitSearch, SplitSearch
@@ -481,7 +481,7 @@ cdef class TreeGrower:
             lost.total = histogram.bins[2 * b]
             lost.weight = histogram.bins[2 * b + 1]
             lost.examples = histogram.counts[b] if self.separate_counts else lost.weight
-        subtract_sums(false_node, &lost)
+        set_difference(false_node, false_node, &lost)
         self._divide_rows(parent, true_node, false_node)
         small = self._smaller(true_node, false_node)
         large = false_node if small == true_node else true_node

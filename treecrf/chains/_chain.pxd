@@ -162,3 +162,4 @@ cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
                     const double *backward, double *out) noexcept nogil
 cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil
 cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil
+cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil

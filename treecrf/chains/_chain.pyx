@@ -183,21 +183,26 @@ cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
     elif chain.in_logs:
         for c in range(n):
             out[c] = forward[c] + backward[c]
-        normalize(out, n)
+        softmax(out, n)
     else:
         for c in range(n):
             out[c] = forward[c] * backward[c]
 
 
-cdef void normalize(double *logs, Py_ssize_t n) noexcept nogil:
-    """Turn logarithms of weights into probabilities."""
-    cdef Py_ssize_t c
-    cdef double total = 0.0
-    exp_below(logs, n, largest(logs, n))
-    for c in range(n):
-        total += logs[c]
-    for c in range(n):
-        logs[c] /= total
+cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
+    """Apply softmax in place; returns the logarithm of the sum. If all are -inf, they become 0."""
+    cdef Py_ssize_t i
+    cdef double total = 0.0, highest = largest(logs, n)
+    if highest == -INFINITY:
+        memset(logs, 0, n * sizeof(double))
+        return highest
+    exp_below(logs, n, highest)
+    for i in range(n):
+        total += logs[i]
+    for i in range(n):
+        logs[i] /= total
+    log_in_place(&total, 1)
+    return highest + total
 
 
 cdef inline double *scale_of(const Chain *chain, Py_ssize_t i) noexcept nogil:

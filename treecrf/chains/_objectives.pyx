@@ -36,12 +36,10 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_ROWS, backward, contexts_at, forward, forward_row, log_forward, log_sum, move_to,
-    n_ends_of, open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
+    n_ends_of, open_chain, score_of, shift_to_zero, softmax, tile_length, tile_pairs,
 )
 from treecrf.chains._memory cimport longest_of, release, take_doubles
-from treecrf.utils._vector_math cimport (
-    SHIFT_TO_INTEGER, exp_below, largest, log_in_place, rounded,
-)
+from treecrf.utils._vector_math cimport SHIFT_TO_INTEGER, exp_below, log_in_place, rounded
 
 cdef extern from "chains/slopes.h" nogil:
     void means_before(const double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
@@ -358,22 +356,6 @@ cdef inline double rounding_of(const Slope *slope) noexcept nogil:
 cdef inline double score_at(const Chain *chain, Py_ssize_t t, Py_ssize_t v,
                             Py_ssize_t c) noexcept nogil:
     return score_of(&chain.shape, &chain.source, v, chain.start, t, c)
-
-
-cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
-    """Apply softmax in place; returns the logarithm of the sum. If all are -inf, they become 0."""
-    cdef Py_ssize_t i
-    cdef double total = 0.0, highest = largest(logs, n)
-    if highest == -INFINITY:
-        memset(logs, 0, n * sizeof(double))
-        return highest
-    exp_below(logs, n, highest)
-    for i in range(n):
-        total += logs[i]
-    for i in range(n):
-        logs[i] /= total
-    log_in_place(&total, 1)
-    return highest + total
 
 
 cdef void log_probabilities(Chain *chain, Slope *slope, const Truth *truth) noexcept nogil:

@@ -79,13 +79,6 @@ cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
 cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule)
 
 
-cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:
-    """Subtract the sums over some of a node's examples from its own."""
-    node.total -= part.total
-    node.weight -= part.weight
-    node.examples -= part.examples
-
-
 cdef inline void set_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:
     """Set the sums of a node to those of a whole less those of a part."""
     target.total = whole.total - part.total
