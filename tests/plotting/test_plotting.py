@@ -115,7 +115,7 @@ def n_bars(ax) -> int:
 
 
 def test_the_most_important_feature_is_on_top(tables):
-    model = TreeCRF(max_iter=3).fit(*tables)
+    model = TreeCRF(max_iter=3, init="zero").fit(*tables)
     found = gain_importance(model)
     ax = plot_importances(model, max_features=3)
     gains = dict(zip(found.feature_names, model.feature_importances_, strict=True))
@@ -218,7 +218,7 @@ def test_scales_of_a_map(tables):
 
 def test_a_map_shows_the_most_important_features(tables):
     X, y = ([np.concatenate(part)] for part in tables)  # one sequence, longer than the window
-    model = TreeCRF(max_iter=3, window=20).fit(X, y)
+    model = TreeCRF(max_iter=3, window=20, init="zero").fit(X, y)
     ax = plot_importance_map(model, max_features=2)
     order = np.argsort(-model.feature_importances_)[:2]
     assert names_of(ax.get_yticklabels())[:2] == [f"x{j}" for j in order]
