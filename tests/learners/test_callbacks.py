@@ -154,6 +154,19 @@ def test_a_callback_stops_training(letters):
     assert crf.n_iter_ == 4
 
 
+def test_a_callback_stops_training_before_the_number_of_iterations_that_was_chosen(tmp_path):
+    """Scores of the folds exist for all iterations until the chosen one."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(10, 2)) for _ in range(30)]
+    y = [(x[:, 0] * x[:, 1] > 0).astype(int) for x in X]
+    whole = TreeCRF(max_iter=20).fit(X, y)
+    stopped = TreeCRF(max_iter=20).fit(X, y, callbacks=[lambda info: info.n_iter >= 3])
+    assert stopped.n_iter_ == 3 < whole.n_iter_
+    np.testing.assert_array_equal(stopped.validation_score_, whole.validation_score_[:4])
+    stopped.save(tmp_path / "model")
+    assert_predicts_the_same(treecrf.load(tmp_path / "model"), stopped, X)
+
+
 @pytest.mark.parametrize("where", ["start", "call"])
 def test_an_error_in_a_callback_leaves_the_model_unchanged(where, letters):
     class Failing:

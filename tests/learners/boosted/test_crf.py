@@ -194,6 +194,8 @@ def test_properties_hold_for_all_parameters(parameters, kind, n_labels, seed):
     X = random_sequences(kind, rng, lengths)
     y = [rng.integers(0, n_labels, n) for n in lengths]
     y[0], y[1] = [0], [1, 0]
+    # Linear models refuse the largest numbers.
+    parameters = {"init": "zero"} | parameters
     crf = TreeCRF(max_iter=4, random_state=seed, **parameters).fit(X, y)
     assert_same_model(crf, clone(crf).set_params(n_jobs=3).fit(X, y), X)
     queries = [*X, *random_sequences(kind, rng, [7, 1, 30], new=True)]

@@ -130,7 +130,7 @@ def _choices(
         data = replace(data, training=joined(sampled.partitions.map(identity), sampled.described))
     choice, parts_of_folds = None, folds(data, rules)
     if len(spec.starts) > 1 and parts_of_folds:
-        yield Choice(spec.starts[-1], COMPARED_ITERATIONS, [], is_guess=True)
+        yield Choice(spec.starts[-1], min(COMPARED_ITERATIONS, spec.max_iter), [], is_guess=True)
     ratio = n_positions / len(data.training.codes)
     for best in _best_candidates(spec, parts_of_folds, has_held_out, is_alone):
         if best.best == -np.inf:

@@ -90,6 +90,8 @@ def _trained(
             start = None if data.earlier else start_of(spec, data, init, linear)
             engine = make_engine(spec, read, start, threads)
             found = _boosted(engine, data, choice, callbacks, model)
+            while choice.is_guess:  # early stopping may end training before another start is chosen
+                choice.is_beyond(choice.n_iter)
             trained = found if choice.init is init else None
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
@@ -114,7 +116,7 @@ def _boosted(
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Run the iterations of an engine; with early stopping, return the best one."""
-    setup, booster, validation = engine.setup, engine.booster, engine.validation
+    setup, booster, validation, init = engine.setup, engine.booster, engine.validation, choice.init
     spec, forest, n_iter = setup.spec, booster.forest, choice.n_iter
     trained = Trained(data.classes, data.seed, setup.encoder, forest, engine.start, History())
     shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
@@ -145,14 +147,15 @@ def _boosted(
         if callbacks:
             start_callbacks(callbacks, info(forest.n_iter))
         history = boost(booster, choice.is_beyond, validation, spec.stopping, report, history)
-    is_last = len(history.train) > spec.max_iter
+    is_last = len(history.train) > spec.max_iter and choice.init is init
     if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
         warn(
             "early stopping did not end training: the score of the validation sequences was "
             f"still improving at max_iter={spec.max_iter}; raise max_iter",
             ConvergenceWarning,
         )
-    history = replace(history, validation=choice.scores or history.validation)
+    chosen = choice.scores[: len(history.train)]  # callbacks may have ended training
+    history = replace(history, validation=chosen or history.validation)
     n_kept = min(choice.n_iter, history.kept(spec.stopping))
     return replace(trained, history=history).until(n_kept)
 
