@@ -386,11 +386,11 @@ cdef class LinearSteps:
         """Make a step for each of some sequences.
 
         ``order`` holds the sequences in the order of the steps, ``sizes`` the sizes of the steps,
-        and ``numbers`` a random number for each sequence. A step of size s multiplies the weights by exp(-s * decay). If all residuals
-        of a position are smaller than ``smallest``, the position is kept with a probability in
-        proportion to the largest one, and its residuals are divided by this probability: its
-        expected step is then the same. ``out`` receives log P(labels) of each sequence before its
-        step.
+        and ``numbers`` a random number for each sequence. A step of size s multiplies the weights
+        by exp(-s * decay). If all residuals of a position are smaller than ``smallest``, the
+        position is kept with a probability in proportion to the largest one, and its residuals are
+        divided by this probability: its expected step is then the same. ``out`` receives
+        log P(labels) of each sequence before its step.
         """
         cdef Py_ssize_t j, i, longest = 1, n = self.transitions.shape[1]
         cdef double[:, ::1] summed, limited
@@ -462,15 +462,15 @@ cdef bint fill_steps(const double *residuals, Py_ssize_t n, double size, double 
                      uint64_t number, float *steps) noexcept nogil:
     """Fill in the step of a position; returns whether it has one."""
     cdef Py_ssize_t v
-    cdef double largest = 0.0
+    cdef double highest = 0.0
     for v in range(n):
-        largest = max(largest, fabs(residuals[v]))
-    if largest < smallest:
-        if (number >> 11) * 2.0 ** -53 * smallest >= largest:
+        highest = max(highest, fabs(residuals[v]))
+    if highest < smallest:
+        if (number >> 11) * 2.0 ** -53 * smallest >= highest:
             for v in range(n):
                 steps[v] = 0.0
             return False
-        size *= smallest / largest
+        size *= smallest / highest
     for v in range(n):
         steps[v] = <float> (size * residuals[v])
     return True
