@@ -120,7 +120,7 @@ class TreeCRF(BoostedSequenceClassifier):
         test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
         it. ``"impute"`` fills in the mean of numeric features and the most common value of all
         others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
-        missing.
+        missing; only with it can trees use that a value is missing.
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
         Monotonic constraints: 1 for features whose higher values may only raise the score of the
         second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
