@@ -28,8 +28,8 @@ MAX_SAMPLES = 200_000
 # Bins hold at least this number of positions on average, unless a column has fewer bins than this.
 MIN_POSITIONS_OF_BIN = 16
 MIN_BINS = 16
-# Values that recur this often on average are codes or counts, with a bin each if possible: joined
-# bins would lose what tells them apart.
+# Values that recur this often on average are codes or counts. They have a bin each if possible,
+# because trees cannot distinguish the values of a bin.
 MIN_RECURRENCES = 4
 # Samples of parts are joined in blocks of columns of about this size.
 MAX_BYTES = 1 << 28
