@@ -26,7 +26,7 @@ class FlatForest:
     """A forest with its flat form.
 
     At positions with missing values, fractions go to both children of a test, and the fractions
-    differ from tree to tree. The conjunctions that hold at these positions are found from the trees.
+    differ from tree to tree. At these positions, conjunctions are evaluated by the trees.
     """
 
     def __init__(self, forest: Forest, encoder: Encoder):
