@@ -130,3 +130,20 @@ def test_standardization_is_a_choice(sensors, tmp_path):
 def test_damaged_scales_are_refused(shifts, exponents):
     with pytest.raises(ValueError, match="scales"):
         Standardization(shifts, exponents).check(2)
+
+
+@pytest.mark.parametrize("model", [LinearCRF(), TreeCRF(init="linear", max_iter=2)])
+@pytest.mark.parametrize("n", [20, 200])  # with the compiled model, and without it
+def test_zeros_of_dicts_and_of_sparse_matrices_are_shifted_as_in_training(model, n):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(50, 1, n), "b": rng.poisson(1, n), "c": rng.random(n) < 0.5}
+    frame = pandas.DataFrame(columns, dtype=float)
+    y = [(frame.a > 50).astype(int).to_numpy()]
+    dicts = [[{k: v for k, v in row.items() if v} for row in frame.to_dict("records")]]
+    model = model.set_params(early_stopping=False).fit([frame], y)
+    np.testing.assert_array_equal(model.predict_proba(dicts), model.predict_proba([frame]))
+    table = frame.to_numpy()
+    model.fit([table], y)
+    in_csr = model.predict_proba([sparse.csr_array(table)])
+    np.testing.assert_array_equal(in_csr, model.predict_proba([table]))

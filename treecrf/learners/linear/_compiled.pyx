@@ -132,14 +132,16 @@ cdef class CompiledWeights:
     cdef const double[:, ::1] transitions
     cdef Py_ssize_t left, right
     cdef double max_number, unit                 # unit: of scores; 0 if they are not rounded
+    cdef bint has_shifts
 
     def __init__(self, first_attributes, attributes, shifts, exponents, weights, transitions,
-                 window, max_number, unit):
+                 window, max_number, unit, has_shifts):
         self.first_attributes, self.attributes = first_attributes, attributes
         self.shifts, self.exponents = shifts, exponents
         self.weights, self.transitions = weights, transitions
         self.left, self.right = window
         self.max_number, self.unit = max_number, unit
+        self.has_shifts = has_shifts
 
     cdef inline bint add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                 double value) noexcept nogil:
@@ -338,12 +340,13 @@ cdef class CompiledModel:
         return True
 
     cdef bint _read_dicts(self, item, Block *block) except -1:
-        cdef Py_ssize_t t, i, j, n, place
+        cdef Py_ssize_t t, i, j, n, place, column_after
+        cdef bint has_shifts = self.weights is not None and self.weights.has_shifts
         cdef PyObject *key
         cdef PyObject *value
         cdef PyObject *column
         cdef Entry entries[MAX_KEYS]
-        self._start(block, False)
+        self._start(block, has_shifts)
         for t in range(block.length):
             row = item[t]
             if type(row) is not dict or len(row) > MAX_KEYS:
@@ -363,9 +366,16 @@ cdef class CompiledModel:
                     i -= 1
                 entries[i].column, entries[i].value = j, value
                 n += 1
+            column_after = 0
             for i in range(n):
-                if not self._add(block, t, entries[i].column, <object> entries[i].value):
+                j = entries[i].column
+                if has_shifts:
+                    self._add_zeros(block, t, column_after, j)
+                if not self._add(block, t, j, <object> entries[i].value):
                     return False
+                column_after = j + 1
+            if has_shifts:
+                self._add_zeros(block, t, column_after, self.n_columns)
         # Nothing known is worth a warning.
         return block.n_values > 0
 
@@ -425,6 +435,14 @@ cdef class CompiledModel:
             return True
         self.tests.add_number(block, t, j, value)
         return self.weights is None or self.weights.add_number(block, t, j, value)
+
+    cdef void _add_zeros(self, Block *block, Py_ssize_t t, Py_ssize_t first,
+                         Py_ssize_t last) noexcept nogil:
+        """Add the numbers of columns that a position lacks."""
+        cdef Py_ssize_t j
+        for j in range(first, last):
+            if self.kinds[j] != CATEGORY:
+                self._add_number(block, t, j, 0.0)
 
     cdef inline void _add_category(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                    Py_ssize_t code) noexcept nogil:

@@ -117,6 +117,8 @@ class Standardization:
     def apply(self, table: Any) -> Any:
         """Standardize the columns of a table; columns that follow them stay as they are."""
         n = len(self.shifts)
+        if sparse.issparse(table) and self.shifts.any():
+            table = table.toarray()  # zeros are shifted, too
         if not sparse.issparse(table):
             found = table.copy()
             with np.errstate(over="ignore"):
@@ -239,7 +241,8 @@ class WindowAttributes:
     def rows(self, sequences: Sequences) -> sparse.csr_array:
         """Compute the attributes of all positions; raises ValueError for numbers too large."""
         most = sequences.n_positions * len(self.imputation.sources)
-        if sequences.form == "sparse":
+        has_shifts = self.standardization is not None and self.standardization.shifts.any()
+        if sequences.form == "sparse" and not has_shifts:
             most = 2 * sum(piece.nnz for _, _, piece in sequences.pieces())
         rows = _joined(self._pieces(sequences), most)
         # Products with weights must be finite.

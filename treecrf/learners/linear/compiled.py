@@ -189,4 +189,5 @@ def compiled_weights(
         window=attributes.window,
         max_number=MAX_NUMBER,
         unit=LEAF_UNIT if is_start else 0.0,
+        has_shifts=shifts.any(),
     )
