@@ -24,7 +24,7 @@ from support.family import assert_equal_arrays
 
 import treecrf
 from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, cluster
-from treecrf.dask.prediction import count_correct
+from treecrf.dask.estimators import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation

@@ -28,8 +28,8 @@ from treecrf.chains.contexts import true_contexts
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inspection import contributions, explain
+from treecrf.inspection.explanation import _zeros
 from treecrf.inspection.fitted import CheckedData
-from treecrf.inspection.score_contributions import _zeros
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import relative_covers
 from treecrf.utils.threads import Threads

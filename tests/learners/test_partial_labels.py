@@ -28,7 +28,7 @@ from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
-from treecrf.learners.linear.likelihood import ScoreLikelihood, StateLikelihood
+from treecrf.learners.linear.solvers import ScoreLikelihood, StateLikelihood
 from treecrf.utils.threads import Threads
 
 SUMMING = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treecrf.learners.linear.likelihood import Loss
+from treecrf.learners.linear.solvers import Loss
 
 
 class Stopped(Exception):

@@ -21,13 +21,14 @@ from treecrf.cli.options import (
     add_jobs,
     add_model,
     add_reading,
+    check_output,
     input_of,
     loaded_model,
     missing_labels,
     naming_source,
+    opened_output,
     reading_of,
 )
-from treecrf.cli.outputs import check_output, opened_output
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.values import short_list

@@ -23,12 +23,13 @@ from treecrf.cli.options import (
     add_jobs,
     add_reading,
     add_required,
+    check_model_output,
     known_labels,
     naming_source,
     reading_of,
+    save_model,
     with_settings,
 )
-from treecrf.cli.outputs import check_model_output, save_model
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.offsets import Segmentation

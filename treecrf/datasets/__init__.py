@@ -8,11 +8,17 @@ from treecrf.datasets.conll import (
     read_conll,
     read_conllu,
 )
-from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
-from treecrf.datasets.nettalk import fetch_nettalk, iter_nettalk, read_nettalk
-from treecrf.datasets.occupancy import fetch_occupancy
-from treecrf.datasets.protein import fetch_hyphenation, fetch_protein, iter_protein, read_protein
-from treecrf.datasets.sparse_rows import iter_sparse, read_sparse
+from treecrf.datasets.lines import iter_crfsuite, iter_sparse, read_crfsuite, read_sparse
+from treecrf.datasets.published import (
+    fetch_hyphenation,
+    fetch_nettalk,
+    fetch_occupancy,
+    fetch_protein,
+    iter_nettalk,
+    iter_protein,
+    read_nettalk,
+    read_protein,
+)
 from treecrf.datasets.synthetic import make_block_hmm, make_future_bags, make_ring_hmm
 
 __all__ = [

@@ -4,14 +4,17 @@
 """
 
 from treecrf.inspection.dependence import partial_dependence
-from treecrf.inspection.explanation import Explanation, explain
+from treecrf.inspection.explanation import Contributions, Explanation, contributions, explain
 from treecrf.inspection.importance import gain_importance, permutation_importance
-from treecrf.inspection.rules import Rule, strongest_rules
-from treecrf.inspection.score_contributions import Contributions, contributions
-from treecrf.inspection.scores import likelihood_curve, transition_scores
+from treecrf.inspection.scores import (
+    Weight,
+    likelihood_curve,
+    strongest_weights,
+    transition_scores,
+    transition_weights,
+)
 from treecrf.inspection.spans import Span, find_spans
-from treecrf.inspection.trees import export_graphviz, export_text
-from treecrf.inspection.weights import Weight, strongest_weights, transition_weights
+from treecrf.inspection.trees import Rule, export_graphviz, export_text, strongest_rules
 
 __all__ = [
     "Contributions",

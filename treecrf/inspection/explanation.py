@@ -1,22 +1,287 @@
-"""Explanation of the scores of labels at one position."""
+"""Contributions of features and previous labels to scores, and the explanation of one position."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.names import label_or_none
+from treecrf.chains.contexts import check_label_codes, context_contributions, previous_labels
+from treecrf.chains.score_parts import SCORE_UNIT
+from treecrf.encoding.names import bracketed, feature_name, label_or_none
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.frames import label_column
+from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
 from treecrf.inputs.values import is_frame
-from treecrf.inspection.fitted import CheckedData, code_of, integer_between
-from treecrf.inspection.score_contributions import ScoreExplainer
+from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer_between, window_of
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.forest import LABEL
-from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
+from treecrf.trees.shapley import ForestExplainer, Players
+from treecrf.utils.threads import Threads, check_memory
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions:
+    """Contributions to the scores of labels at all positions of some sequences.
+
+    Attributes
+    ----------
+    base_values : float array (n_labels,)
+        Expected score of each label.
+    values : list of float arrays (n_positions, n_labels, n_features), or one array
+        Contributions, for each sequence or for all positions of a long table.
+    feature_names : array of str (n_features,)
+        Such as ``word[-1]`` for the word before the position, ``label[-1]`` for the label before
+        it, and ``outside[-1]`` for the absence of such a position.
+    labels : array (n_labels,)
+    """
+
+    base_values: np.ndarray
+    values: Any
+    feature_names: np.ndarray
+    labels: np.ndarray
+
+    def __repr__(self) -> str:
+        return (
+            f"Contributions({len(self._long())} positions, {len(self.labels)} labels, "
+            f"{len(self.feature_names)} features)"
+        )
+
+    @property
+    def mean_absolute(self) -> np.ndarray:
+        """Mean absolute contribution of each feature, float array (n_labels, n_features)."""
+        return np.abs(self._long()).mean(axis=0)
+
+    def _long(self) -> np.ndarray:
+        return np.concatenate(self.values) if isinstance(self.values, list) else self.values
+
+
+def contributions(
+    model: Any,
+    X: SequencesLike,
+    y: LabelsLike | None = None,
+    *,
+    label: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+) -> Contributions:
+    """Divide the scores of labels among the features and the previous labels.
+
+    The score of a label at a position, given the previous labels, is the sum of a base value and
+    the contributions, which are Shapley values [1]_. In a conditional random field and in a maximum
+    margin model, scores are summed over the positions of a label sequence. In local models, the
+    scores at a position are normalized to log-probabilities.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier with boosted trees, a flat model of one, or a linear model.
+    X : list of sequences, or one long table
+        As in the model's ``predict``.
+    y : list of array-likes of shape (n_positions,), or one array-like for a long table, optional
+        Labels of the sequences, for the tests of previous labels; predicted by default.
+    label : str, int or bool, optional
+        If given, only the score of this label is explained, which takes less time and memory.
+    lengths, groups : optional
+        As in the model's ``predict``.
+
+    Returns
+    -------
+    Contributions
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If the scores of the model are not sums of trees or of weights of a window's attributes.
+    ValueError
+        If X does not match the training data, y does not match X, the model has no such label, or
+        it has more than 255 labels.
+    MemoryError
+        If the contributions do not fit in memory.
+
+    See Also
+    --------
+    explain : The same for one position, with descriptions of the values.
+
+    Notes
+    -----
+    The players are the features at each offset of the window, the ends of the sequence at each
+    offset, and the previous label at each lag. The value of a coalition of players is the score if
+    only the tests of these players are answered. At all other tests, a position goes to both
+    children, weighted by their relative covers: the fractions of the training examples that went
+    there [2]_. The base value is the value of the empty coalition.
+
+    - With ``missing="weighting"``, positions without a value are treated in the same way, hence the
+      contribution of a missing value to the trees is exactly 0. The model rounds fractions to
+      multiples of 2**-16, so that scores may differ from the sum of contributions by about 1e-5.
+    - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
+      and this feature gets the contribution. With ``"impute"`` or ``"indicator"``, it is the
+      contribution of the imputed value or of the indicator.
+    - Covers are numbers of training examples, multiplied by their weights, whether steps are of
+      first or second order. `export_text` prints them as fractions. For a test whose value was
+      missing in some examples, only the others count. In a conditional random field, examples are
+      positions in all contexts of previous labels, so the base value is a mean over all previous
+      labels and not over those that are likely. On samples, the numbers are estimates, and in
+      second-order boosting they disregard the weights. Models saved by early versions keep theirs.
+    - For linear models and linear starts, the contribution of a feature is the sum of its
+      attributes, multiplied by their weights, and the base value is the score where all attributes
+      are 0. Weights of previous labels, and constant transitions, are relative to their
+      mean over the previous labels. A weight of an attribute that depends on the previous label
+      is divided equally, as far as it differs from that mean.
+    - Labels that the parameter ``transitions`` forbids have scores as if they were allowed.
+    - Scores passed as ``init_score`` are not part of a model, nor of the contributions. Pass the
+      labels predicted with these scores as ``y``.
+
+    References
+    ----------
+    .. [1] L. Shapley, "A value for n-person games", Contributions to the Theory of Games II, 1953.
+    .. [2] S. Lundberg et al., "From local explanations to global understanding with explainable AI
+       for trees", Nature Machine Intelligence 2, 2020.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import contributions
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> found = contributions(crf, X)
+    >>> found
+    Contributions(18 positions, 2 labels, 5 features)
+    >>> found.feature_names.tolist()
+    ['symbol[-1]', 'symbol[0]', 'outside[-1]', 'outside[+1]', 'label[-1]']
+    >>> found.values[0].shape
+    (6, 2, 5)
+    """
+    explainer = ScoreExplainer.of(model, label)
+    data = CheckedData.of(model, X, y, lengths, groups)
+    sequences = data.chain_sequences()
+    values = explainer.values(sequences, explainer.labels_before(sequences, data.chain_codes()))
+    by_sequence = model._predictor().as_read(split_sequences(values, sequences.offsets))
+    return Contributions(
+        base_values=explainer.base_values,
+        values=data.segmentation.join(by_sequence),
+        feature_names=explainer.names,
+        labels=model.classes_[explainer.codes],
+    )
+
+
+@dataclass(frozen=True)
+class ScoreExplainer:
+    """Explainer of the scores of a model, which may be sums of trees and of a linear model."""
+
+    model: SequenceClassifier
+    codes: list[int]  # the labels whose scores to explain
+    trees: ForestExplainer | None
+    linear: LinearExplainer | None
+    transitions: np.ndarray | None = None  # scores by number of labels before, label and context
+
+    @classmethod
+    def of(cls, model: Any, label: Any = None) -> ScoreExplainer:
+        """Find what the scores of a model consist of; raises errors as `contributions`."""
+        check_model(model)
+        classes = model.classes_
+        check_label_codes(len(classes), "explaining scores")
+        codes = list(range(len(classes))) if label is None else [code_of(classes, label)]
+        if isinstance(model, FlatModel):
+            model = model._model
+        window_of(model)  # raises TypeError for other models
+        if isinstance(model, LinearSequenceClassifier):
+            return cls(model, codes, None, LinearExplainer(model, codes))
+        start = model._start
+        linear = None if start is None else LinearExplainer(start, codes)
+        forest, transitions = model._forest, None
+        if forest.transitions is not None:
+            transitions = forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
+        trees = ForestExplainer(forest, model._encoder, codes)
+        return cls(model, codes, trees, linear, transitions)
+
+    @property
+    def players(self) -> Players:
+        """The players of the trees, of the linear model, and of constant transitions."""
+        parts = [part.players for part in (self.trees, self.linear) if part is not None]
+        if self.transitions is not None:
+            order = self.model._predictor().chain.order
+            parts.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
+        return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
+
+    @property
+    def base_values(self) -> np.ndarray:
+        """Expected scores (n_codes,)."""
+        parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
+        if self.transitions is not None:
+            none = np.zeros((self.model._predictor().chain.order, 0), dtype=np.uint8)
+            parts.append(context_contributions(self.transitions, none)[0][self.codes])
+        return np.sum(parts, axis=0)
+
+    @property
+    def names(self) -> np.ndarray:
+        """Names of the players, array of str objects."""
+        return np.array([self.name_of(*player) for player in self.players.pairs], dtype=object)
+
+    def name_of(self, feature: int, offset: int) -> str:
+        """Name a player as in the names of tests."""
+        chain = self.model._predictor().chain
+        schema, sign = chain.schema, -1 if chain.is_backward else 1
+        if feature == LABEL:
+            return f"label{bracketed(-sign * offset)}"
+        if feature >= schema.n_features:
+            return f"future{feature - schema.n_features}"
+        at = bracketed(sign * offset) if any(window_of(self.model)) else ""
+        return f"outside{at}" if feature == BOUNDARY else feature_name(schema, feature) + at
+
+    def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
+        """Return the label at each lag before each position; uint8 array (order, n_positions)."""
+        chain = self.model._predictor().chain
+        return previous_labels(codes, sequences.offsets, len(chain.classes), chain.order)
+
+    def values(
+        self, sequences: Sequences, previous: np.ndarray, position: int | None = None
+    ) -> np.ndarray:
+        """Compute the contributions (n_positions, n_codes, n_players), or those at one position.
+
+        The sequences and the labels before each position are in the direction of the chain.
+        """
+        n = sequences.n_positions if position is None else 1
+        players = self.players
+        values = _zeros(n, len(self.codes), len(players))
+        if self.linear is not None:
+            self.linear.add_contributions(sequences, previous, players, values, position)
+        if position is not None:
+            previous = np.ascontiguousarray(previous[:, [position]])
+        with Threads(self.model.n_jobs) as threads:
+            if self.trees is not None:
+                encoded = self.trees.encoder.encode(sequences, threads)
+                if position is not None:
+                    rows = encoded.row_of_position[[position]]
+                    encoded = replace(encoded, row_of_position=rows)
+                self.trees.add_contributions(encoded, previous, players, values, threads)
+        if self.transitions is not None:
+            lags = np.arange(1, len(previous) + 1)
+            columns = players.index_of(np.full(len(lags), LABEL), lags)
+            of_lags = context_contributions(self.transitions, previous)[1]
+            values[:, :, columns] += of_lags[:, self.codes]
+        return values
+
+
+def _zeros(n_positions: int, n_labels: int, n_players: int) -> np.ndarray:
+    n_bytes = 8 * n_positions * n_labels * n_players
+    check_memory(
+        n_bytes,
+        f"the contributions of {n_players} features to {n_labels} labels at {n_positions} "
+        f"positions need {n_bytes / 1e9:.0f} GB: pass a label, or fewer sequences",
+    )
+    return np.zeros((n_positions, n_labels, n_players))
+
 
 # Contributions that are listed in the text of an explanation.
 N_SHOWN = 10

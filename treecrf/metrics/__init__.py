@@ -34,14 +34,12 @@ from treecrf.metrics.scorers import (
     token_precision_macro,
     token_recall_macro,
 )
-from treecrf.metrics.spans import (
+from treecrf.metrics.scores import (
+    sequence_accuracy_score,
     span_classification_report,
     span_f1_score,
     span_precision_score,
     span_recall_score,
-)
-from treecrf.metrics.tokens import (
-    sequence_accuracy_score,
     token_accuracy_score,
     token_classification_report,
     token_confusion_matrix,

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from treecrf.inputs.offsets import Segmentation
 from treecrf.metrics.common import listed_labels, positions, sequences
-from treecrf.metrics.tokens import token_accuracy_score
+from treecrf.metrics.scores import token_accuracy_score
 from treecrf.utils.typing import LabelsLike
 from treecrf.utils.validation import check_positive
 

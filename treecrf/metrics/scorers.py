@@ -16,9 +16,11 @@ from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import count_labeled
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import is_frame
-from treecrf.metrics.spans import span_f1_score, span_precision_score, span_recall_score
-from treecrf.metrics.tokens import (
+from treecrf.metrics.scores import (
     sequence_accuracy_score,
+    span_f1_score,
+    span_precision_score,
+    span_recall_score,
     token_accuracy_score,
     token_f1_score,
     token_precision_score,

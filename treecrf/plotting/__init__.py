@@ -6,13 +6,15 @@ figure of suitable size is made. The axes are returned, and ``ax.figure`` is the
 plotted numbers from `treecrf.inspection`. `highlight_text` writes HTML and needs no matplotlib.
 """
 
-from treecrf.plotting.dependence import plot_partial_dependence
-from treecrf.plotting.explanation import plot_explanation
-from treecrf.plotting.importance import plot_importance_map, plot_importances
-from treecrf.plotting.rules import plot_rules, plot_weights
-from treecrf.plotting.scores import plot_likelihood, plot_transition_scores
-from treecrf.plotting.sequence import plot_future_features, plot_sequence
-from treecrf.plotting.text import highlight_text
+from treecrf.plotting.bars import (
+    plot_explanation,
+    plot_importance_map,
+    plot_importances,
+    plot_rules,
+    plot_weights,
+)
+from treecrf.plotting.scores import plot_likelihood, plot_partial_dependence, plot_transition_scores
+from treecrf.plotting.sequence import highlight_text, plot_future_features, plot_sequence
 from treecrf.plotting.tree import plot_tree
 
 __all__ = [

@@ -19,9 +19,7 @@ from treecrf.datasets.conll import (
     splitter,
     words_of,
 )
-from treecrf.datasets.crfsuite import iter_crfsuite
-from treecrf.datasets.lines import Lines
-from treecrf.datasets.sparse_rows import read_sparse
+from treecrf.datasets.lines import Lines, iter_crfsuite, read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences

@@ -128,7 +128,7 @@ cdef class CompiledWeights:
     cdef const int32_t[::1] attributes           # row of the weights; -1 if it has none
     cdef const double[::1] shifts
     cdef const int32_t[::1] exponents
-    cdef const double[:, :, ::1] weights         # as in `treecrf.learners.linear.weights`
+    cdef const double[:, :, ::1] weights         # as in `treecrf.learners.linear.scores`
     cdef const double[:, ::1] transitions
     cdef Py_ssize_t left, right
     cdef double max_number, unit                 # unit: of scores; 0 if they are not rounded

@@ -27,9 +27,11 @@ from treecrf.learners.linear.scores import (
     LinearScores,
     RowsLattice,
     StateLattice,
+    WeightLayout,
+    Weights,
+    are_weights,
 )
 from treecrf.learners.linear.training import Run, TrainingData
-from treecrf.learners.linear.weights import WeightLayout, Weights, are_weights
 from treecrf.learners.predictor import FittedChain
 from treecrf.learners.training_data import (
     FitArguments,

@@ -14,7 +14,7 @@ from treecrf.inputs.sequences import CATEGORY, InputSchema
 from treecrf.inputs.values import column_names, is_frame
 from treecrf.learners.linear._compiled import CompiledModel, CompiledTests, CompiledWeights
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
-from treecrf.learners.linear.weights import Weights
+from treecrf.learners.linear.scores import Weights
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.scorer import MAX_CONTEXTS, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT

@@ -26,12 +26,17 @@ from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, TrueLabels, metr
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.lbfgs import descend
-from treecrf.learners.linear.likelihood import Likelihood, Loss, ScoreLikelihood, StateLikelihood
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
-from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, Weights
+from treecrf.learners.linear.solvers import (
+    Likelihood,
+    Loss,
+    ScoreLikelihood,
+    StateLikelihood,
+    StochasticSolver,
+    descend,
+    run_epochs,
+)
 from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
-from treecrf.learners.linear.weights import Weights
 from treecrf.learners.predictor import best_codes
 from treecrf.learners.training_data import TrainingInput, hold_out
 from treecrf.utils import model_file

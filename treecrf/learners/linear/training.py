@@ -20,8 +20,7 @@ from treecrf.learners.iterations import (
     call_all,
     start_callbacks,
 )
-from treecrf.learners.linear.scores import LinearScores
-from treecrf.learners.linear.weights import Weights
+from treecrf.learners.linear.scores import LinearScores, Weights
 from treecrf.utils.messages import Progress
 
 # Convergence is judged over this many iterations, because a single one may gain little.

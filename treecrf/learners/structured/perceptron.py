@@ -12,8 +12,8 @@ import numpy as np
 from treecrf.learners.iterations import History
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.scores import Weights
 from treecrf.learners.linear.training import Run, TrainingData, bursts
-from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured._perceptron import Updates
 from treecrf.utils import model_file

@@ -16,17 +16,18 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.scores import AttributeMatrix, scores_of_rows
+from treecrf.learners.linear.scores import AttributeMatrix, Weights, scores_of_rows
 from treecrf.learners.linear.training import Run, TrainingData
-from treecrf.learners.linear.weights import Weights
 from treecrf.learners.predictor import FittedChain
-from treecrf.learners.structured.max_margin.frank_wolfe import KernelProblem, LinearProblem, solve
-from treecrf.learners.structured.max_margin.kernels import (
+from treecrf.learners.structured.max_margin.frank_wolfe import (
     KERNELS,
     Inputs,
     Kernel,
+    KernelProblem,
+    LinearProblem,
     Support,
     gamma_of,
+    solve,
 )
 from treecrf.utils import model_file
 from treecrf.utils.messages import warn

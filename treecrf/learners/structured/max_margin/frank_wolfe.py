@@ -1,23 +1,198 @@
-"""Block-coordinate Frank-Wolfe: training for the maximum margin of label sequences."""
+"""Block-coordinate Frank-Wolfe for the maximum margin of label sequences, and kernels."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from treecrf.inputs.offsets import runs
+from treecrf.learners.linear import _linear
+from treecrf.learners.linear.scores import AttributeMatrix, Weights
 from treecrf.learners.linear.training import TrainingData, bursts
-from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured.max_margin._max_margin import (
     DualState,
     KernelDualState,
     LinearDualState,
 )
-from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, Support, gram_of
+from treecrf.utils import model_file
+from treecrf.utils.threads import Threads
+
+KERNELS = ("linear", "poly", "rbf")
+
+# Sums of larger values leave too few digits for differences between scores.
+MAX_VALUE = 1e15
+
+# Number of kernel values that are computed at a time.
+TILE_VALUES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The distinct windows of some positions."""
+
+    rows: sparse.csr_array  # a column for each attribute at each offset
+    indices: np.ndarray  # index of the window of each position
+
+    @classmethod
+    def of(cls, table: AttributeMatrix) -> Inputs:
+        """Return the windows of all positions, in order of first occurrence."""
+        left, right = table.window
+        position_rows = table.layout.rows
+        blocks = [table.matrix[position_rows + offset] for offset in range(-left, right + 1)]
+        rows = sparse.csr_array(sparse.hstack(blocks, format="csr"))
+        rows.sum_duplicates()
+        windows = [
+            (rows.indices[a:b].tobytes(), rows.data[a:b].tobytes())
+            for a, b in pairwise(rows.indptr.tolist())
+        ]
+        numbers: dict[tuple[bytes, bytes], int] = {}
+        indices = np.array([numbers.setdefault(window, len(numbers)) for window in windows])
+        _, first = np.unique(indices, return_index=True)
+        return cls(rows[first], indices)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function of two inputs; the attributes are parameters of `StructuredSVM`."""
+
+    kind: str | Callable
+    gamma: float
+    degree: float
+    coef0: float
+
+    def between(self, a: sparse.csr_array, b: sparse.csr_array) -> np.ndarray:
+        """Compute the kernel of all pairs, (n_a, n_b); raises ValueError if it is not finite."""
+        if callable(self.kind):
+            values, shape = self.kind(a, b), (a.shape[0], b.shape[0])
+            values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+            is_number = values.dtype.kind in "biuf"
+            if values.shape != shape or not is_number or not np.isfinite(values).all():
+                raise ValueError(
+                    f"kernel: {shape[0]} and {shape[1]} inputs give an array of shape "
+                    f"{values.shape} and dtype {values.dtype}; expected finite numbers of shape "
+                    f"{shape}"
+                )
+            return np.ascontiguousarray(values, dtype=np.float64)
+        products = (a @ b.T).toarray()
+        if self.kind == "poly":
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = (self.gamma * products + self.coef0) ** self.degree
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    f"kernel='poly': values of degree {self.degree} are not finite; standardize "
+                    "the features, or choose a lower degree"
+                )
+            return values
+        if self.kind == "rbf":
+            distances = _squares(a)[:, np.newaxis] + _squares(b) - 2 * products
+            with np.errstate(over="ignore"):  # the value of an infinite distance is 0
+                return np.exp(-self.gamma * np.maximum(distances, 0.0))
+        return products
+
+
+def _squares(rows: sparse.csr_array) -> np.ndarray:
+    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
+def gamma_of(gamma: str | float, inputs: Inputs) -> float:
+    """Return the value of ``gamma`` as a number, as in scikit-learn's SVC."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    n_positions, n_columns = len(inputs.indices), inputs.rows.shape[1]
+    if gamma == "auto" or n_columns == 0:
+        return 1.0 / max(n_columns, 1)
+    counts = np.bincount(inputs.indices, minlength=inputs.rows.shape[0])
+    mean = counts @ inputs.rows.sum(axis=1) / (n_positions * n_columns)
+    square = counts @ _squares(inputs.rows) / (n_positions * n_columns)
+    variance = square - mean**2
+    return 1.0 / (n_columns * variance) if variance > 0 else 1.0
+
+
+def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
+    """Compute the kernel matrix of all inputs, within ``max_bytes``; refuses large values."""
+    n = inputs.rows.shape[0]
+    n_bytes = n * n * np.dtype(np.float64).itemsize
+    if n_bytes > max_bytes:
+        raise MemoryError(
+            f"the kernel matrix of {n} distinct windows needs {n_bytes / 1e6:.0f} MB, but "
+            f"cache_size allows {max_bytes / 1e6:.0f} MB; raise cache_size, pass fewer sequences "
+            'or a narrower window, or use kernel="linear"'
+        )
+    gram = np.empty((n, n))
+    for first, last in _tiles(n, n):
+        gram[first:last] = kernel.between(inputs.rows[first:last], inputs.rows)
+    largest = max(gram.max(), -gram.min())
+    if largest > MAX_VALUE:
+        raise ValueError(
+            f"kernel={kernel.kind!r}: values up to {largest:.2g}; expected at most {MAX_VALUE:g}: "
+            "standardize the features, or choose a kernel of a lower degree"
+        )
+    return gram
+
+
+def _tiles(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Cut the rows of a table into ranges that are computed at a time."""
+    return runs(np.arange(n_rows + 1), max(1, TILE_VALUES // max(n_columns, 1)))
+
+
+@dataclass(frozen=True)
+class Support:
+    """The inputs with non-zero coefficients of a model with a kernel."""
+
+    kernel: Kernel
+    rows: sparse.csr_array
+    coefficients: np.ndarray  # (n_support, n_labels), of each input's kernel in the scores
+
+    def scores(self, inputs: Inputs, threads: Threads) -> np.ndarray:
+        """Compute the scores of the labels for each input; float64 array (n_inputs, n_labels)."""
+        n_inputs = inputs.rows.shape[0]
+        scores = np.zeros((n_inputs, self.coefficients.shape[1]))
+
+        def fill(tile: tuple[int, int]) -> None:
+            values = self.kernel.between(inputs.rows[slice(*tile)], self.rows)
+            _linear.add_product(values, self.coefficients, scores[slice(*tile)])
+
+        threads.map(fill, _tiles(n_inputs, self.rows.shape[0]))
+        return scores
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model; raises TypeError if the kernel is a callable."""
+        kernel, rows = self.kernel, self.rows
+        if callable(kernel.kind):
+            raise TypeError("a model with a callable kernel cannot be saved as data; use joblib")
+        values = {name: getattr(kernel, name) for name in ("kind", "gamma", "degree", "coef0")}
+        arrays = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+        return values, arrays | {"coefficients": self.coefficients}
+
+    @classmethod
+    def from_state(
+        cls, values: dict, arrays: dict[str, np.ndarray], n_columns: int, n_labels: int
+    ) -> Support:
+        """Restore an object from its `state`."""
+        kernel = Kernel(*(values[name] for name in ("kind", "gamma", "degree", "coef0")))
+        model_file.require(kernel.kind in KERNELS, "kernel")
+        for number in (kernel.gamma, kernel.degree, kernel.coef0):
+            model_file.require(isinstance(number, int | float), "kernel")
+            model_file.check_result(number)
+        data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+        coefficients = arrays["coefficients"]
+        for array in (data, coefficients):
+            model_file.require(array.dtype == np.float64 and np.isfinite(array).all(), "support")
+        n = len(coefficients)
+        model_file.require(coefficients.shape == (n, n_labels), "support")
+        model_file.require(data.shape == indices.shape, "support")
+        model_file.check_indices(indices, n_columns, "support")
+        model_file.check_indices(indptr, len(data) + 1, "support")
+        model_file.require(len(indptr) == n + 1 and (np.diff(indptr) >= 0).all(), "support")
+        model_file.require(indptr[0] == 0 and indptr[-1] == len(data), "support")
+        return cls(kernel, sparse.csr_array((data, indices, indptr), (n, n_columns)), coefficients)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.scores import Weights
 from treecrf.learners.linear.training import Run, TrainingData
-from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.sequence_boosting.rounds import (
     Chooser,
     FeatureStep,

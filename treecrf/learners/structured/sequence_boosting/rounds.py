@@ -17,8 +17,8 @@ from scipy.optimize import minimize_scalar
 from treecrf.chains.objectives import WeightedMean
 from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import positions_in_sequences, runs
+from treecrf.learners.linear.scores import Weights
 from treecrf.learners.linear.training import TrainingData
-from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import (

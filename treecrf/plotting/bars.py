@@ -1,13 +1,22 @@
-"""Plots of feature importances, as bars and by offset."""
+"""Plots with bars: importances, rules, weights, and contributions to a score."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.inspection import gain_importance
+from treecrf.inspection import (
+    Explanation,
+    Rule,
+    Weight,
+    explain,
+    gain_importance,
+    strongest_rules,
+    strongest_weights,
+)
 from treecrf.inspection.fitted import code_of
 from treecrf.plotting.common import (
     COLORS,
@@ -24,7 +33,9 @@ from treecrf.plotting.common import (
     result_of,
     set_title,
     style_of,
+    write_at_end,
 )
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 from treecrf.utils.validation import check_positive
 
 BAR_INCHES = 0.26
@@ -261,3 +272,247 @@ def _of_label(table: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
     if table.ndim < 3:
         return table
     return table.sum(axis=0) if label is None else table[code_of(labels, label)]
+
+
+LINE_INCHES = 0.155
+CHARACTERS = 56
+MAX_LINES = 4
+# Where a condition may be broken into lines.
+BREAKS = re.compile(r"(?<= and )|(?<=, )")
+
+
+@drawing
+def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
+    """Plot the effects of rules on the scores of labels.
+
+    Parameters
+    ----------
+    rules : fitted classifier or list of Rule
+        A model with boosted trees, or the result of `treecrf.inspection.strongest_rules`. If that
+        was computed with data, the plot shows how often each rule holds.
+    n_rules : int, default=15
+        Maximum number of rules to show.
+    $ax
+
+    $raises
+        If the model has no trees, there are no rules, or ``ax`` is not an Axes object.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_rules
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, l2_regularization=1.0).fit(X, y)
+    >>> plot_rules(crf, n_rules=1).get_yticklabels()[0].get_text()
+    "label[-1] is 'c' and symbol is 'a'"
+    """
+    title = "strongest rules"
+    if not _is_list_of(Rule, rules):
+        model, rules = rules, strongest_rules(rules, n_rules=n_rules)
+        n_iter = model._forest.n_iter
+        title += f", {n_iter} iteration{'s' * (n_iter != 1)}"
+        title += " without the linear start" if model._start is not None else ""
+    rules = rules[:n_rules]
+    if not rules:
+        raise ValueError("there are no rules to show: no tree has a leaf other than 0")
+    ax, centers = _draw(rules, ax, title)
+    for rule, center in zip(rules, centers, strict=True):
+        if rule.share is not None:
+            distance = 4 if rule.value >= 0 else -4
+            write_at_end(ax, f"{rule.share:.1%}", (rule.value, center), distance, 7)
+    if any(rule.share is not None for rule in rules):
+        ax.margins(x=0.12)
+    ax.set_xlabel("added to the score of the label")
+    return ax
+
+
+@drawing
+def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: Any = None) -> Any:
+    """Plot the strongest weights of a linear model.
+
+    Parameters
+    ----------
+    weights : fitted classifier or list of Weight
+        A linear model, or the result of `treecrf.inspection.strongest_weights`.
+    n_weights : int, default=20
+        Maximum number of weights to show.
+    label : str, int or bool, optional
+        If given, only weights for this label; for a model.
+    $ax
+
+    $raises
+        If the model is not linear or has no such label, there are no weights other than 0, or
+        ``ax`` is not an Axes object.
+
+    See Also
+    --------
+    plot_transition_scores : Plots all weights of labels after labels.
+
+    Examples
+    --------
+    >>> from treecrf import LinearCRF
+    >>> from treecrf.plotting import plot_weights
+    >>> crf = LinearCRF().fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
+    >>> plot_weights(crf, n_weights=1).get_yticklabels()[0].get_text()
+    "label[-1] is 'c'"
+    """
+    if not _is_list_of(Weight, weights):
+        weights = strongest_weights(weights, n_weights, label=label)
+    if not weights:
+        raise ValueError("there are no weights other than 0 to show")
+    ax, _ = _draw(weights[:n_weights], ax, "strongest weights")
+    ax.set_xlabel("weight for the label")
+    return ax
+
+
+def _is_list_of(kind: type, items: Any) -> bool:
+    return isinstance(items, list) and all(isinstance(item, kind) for item in items)
+
+
+def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, np.ndarray]:
+    """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
+    lines = [_lines(effect.condition) for effect in effects]
+    rooms = np.array(list(map(len, lines))) + 0.6
+    ends = np.cumsum(rooms)
+    centers = ends - rooms / 2
+    labels = sorted({effect.label for effect in effects})
+    ax = axes_of(ax, (9, max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))))
+    styles = {label: style_of(k) for k, label in enumerate(labels)}
+    for effect, center in zip(effects, centers, strict=True):
+        ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])
+    ax.axvline(0, color=COLORS[-1], linewidth=0.8)
+    ax.set_yticks(centers, ["\n".join(map(plain, of_effect)) for of_effect in lines], fontsize=8)
+    ax.set_ylim(ends[-1], 0)
+    add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
+    finish(ax, f"{title}, label {labels[0]!r}" if len(labels) == 1 else title)
+    return ax, centers
+
+
+def _lines(condition: str) -> list[str]:
+    """Split a condition into lines, after tests and after listed values."""
+    lines, pieces = [""], BREAKS.split(condition)
+    for k, piece in enumerate(pieces):
+        if lines[-1] and len(lines[-1]) + len(piece.strip()) > CHARACTERS:
+            if len(lines) == MAX_LINES:
+                return [*lines[:-1], f"{lines[-1]}... {len(pieces) - k} more"]
+            lines.append("")
+        test = piece.removesuffix(" and ")
+        lines[-1] += abbreviated(test, CHARACTERS) + piece[len(test) :]
+    return [line.strip() for line in lines]
+
+
+STEP_INCHES = 0.3
+RAISES, LOWERS = COLORS[0], COLORS[5]
+# Room for the numbers on both sides, relative to the range of the sums.
+MARGIN = 0.14
+
+
+@drawing
+def plot_explanation(
+    explanation: Any,
+    x: Any = None,
+    position: int | None = None,
+    y: LabelsLike | None = None,
+    *,
+    label: Any = None,
+    against: Any = None,
+    max_features: int = 12,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+    ax: Any = None,
+) -> Any:
+    """Plot the contributions to the score of a label at one position, as a waterfall.
+
+    Bars lead from the base value, at the top, to the score of the label, at the bottom. The
+    strongest contributions come first.
+
+    Parameters
+    ----------
+    explanation : fitted classifier or Explanation
+        A model, or the result of `treecrf.inspection.explain`.
+    x : sequence or long table, optional
+        As in `treecrf.inspection.explain`; required for a model.
+    position : int, optional
+        Position in the sequence, or row of the long table; required for a model.
+    y : array-like of shape (n_positions,) or str, optional
+        Labels of all positions, as in `treecrf.inspection.explain`; only for a model.
+    label : str, int or bool, optional
+        Label whose score is explained; by default, the label of the position.
+    against : str, int or bool, optional
+        If given, the difference between the scores of the two labels is explained.
+    max_features : int, default=12
+        Maximum number of features to show; the rest is shown as one bar.
+    lengths, groups : optional
+        As in the model's ``predict``; only for a model.
+    $ax
+
+    $raises
+        As `treecrf.inspection.explain`, if a label does not exist or is compared with itself, or if
+        ``ax`` is not an Axes object.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_explanation
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> ax = plot_explanation(crf, "nab", 1)
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']
+    """
+    if not isinstance(explanation, Explanation):
+        if x is None or position is None:
+            raise ValueError(
+                "x or position is missing; pass a sequence and a position at which to explain the "
+                "scores of the model"
+            )
+        explanation = explain(explanation, x, position, y, lengths=lengths, groups=groups)
+    label = explanation.label if label is None else label
+    base, values, names, title = _strongest(explanation, label, against, max_features)
+    n_rows = len(values) + 2
+    ax = axes_of(ax, (7.5, 0.8 + STEP_INCHES * n_rows))
+    # Each bar starts where the one above it ends.
+    sums = base + np.append(0.0, np.cumsum(values))
+    colors = [RAISES if value >= 0 else LOWERS for value in values]
+    ax.barh(np.arange(1, n_rows - 1), values, left=sums[:-1], height=0.7, color=colors)
+    # Between rows, a line shows the sum so far.
+    style = {"color": COLORS[-1], "linewidth": 0.8}
+    ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
+    ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=COLORS[-1], markersize=5)
+    write_at_end(ax, f"{base:.2f}", (base, 0), 6, 8)
+    for row, (end, value) in enumerate(zip(sums[1:], values, strict=True), 1):
+        write_at_end(ax, f"{value:+.2f}", (end, row), 6 if value >= 0 else -6, 8)
+    write_at_end(ax, f"{sums[-1]:.2f}", (sums[-1], n_rows - 1), 6, 8)
+    name_rows(ax, ["base value", *names, "score"])
+    margin = MARGIN * max(np.ptp(sums), abs(base), np.finfo(float).tiny)
+    ax.set_xlim(sums.min() - margin, sums.max() + margin)
+    ax.set_xlabel("score")
+    ax.tick_params(axis="y", length=0)
+    finish(ax, title, "left")
+    return ax
+
+
+def _strongest(
+    explanation: Explanation, label: Any, against: Any, n: int
+) -> tuple[float, np.ndarray, list[str], str]:
+    """Return the base value, the strongest contributions with their names, and the title.
+
+    They are those to a score, or to a difference of scores. The last one sums up the others.
+    """
+    k = code_of(explanation.labels, label)
+    base, values = explanation.base_values[k], explanation.values[k]
+    title = f"score of {label!r}"
+    if against is not None:
+        j = code_of(explanation.labels, against)
+        if j == k:
+            raise ValueError(f"against={against!r} is the label itself; expected another one")
+        base, values = base - explanation.base_values[j], values - explanation.values[j]
+        title += f" minus {against!r}"
+    order = np.argsort(-np.abs(values), kind="stable")
+    order = order[values[order] != 0]
+    shown, others = order[:n], order[n:]
+    names, bars = explanation.descriptions[shown].tolist(), values[shown]
+    if len(others):
+        names, bars = [*names, f"{len(others)} others"], np.append(bars, values[others].sum())
+    return float(base), bars, names, f"{title} at position {explanation.position}"
