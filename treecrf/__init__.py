@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
     )
     from treecrf.learners.boosted.window import SlidingWindowClassifier as SlidingWindowClassifier
-    from treecrf.learners.flat.forest import Pruned as Pruned
+    from treecrf.learners.flat.export import Pruned as Pruned
     from treecrf.learners.flat.model import FlatModel as FlatModel
     from treecrf.learners.flat.model import flatten as flatten
     from treecrf.learners.future.features import FutureFeature as FutureFeature
@@ -68,7 +68,7 @@ _HOMES = {
     "LinearCRF": "treecrf.learners.linear.crf",
     "ModelFileError": "treecrf.utils.model_file",
     "PerSequence": "treecrf.learners.per_sequence",
-    "Pruned": "treecrf.learners.flat.forest",
+    "Pruned": "treecrf.learners.flat.export",
     "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.window",
     "SequenceBoostingClassifier": "treecrf.learners.structured.sequence_boosting.classifier",
     "SlidingWindowClassifier": "treecrf.learners.boosted.window",

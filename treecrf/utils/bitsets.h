@@ -266,30 +266,4 @@ TREECRF_WIDEST static int divide_bits(const uint64_t *restrict parent, const uin
     return (any_passed != 0) + 2 * (any_failed != 0);
 }
 
-/* Elements of `among` for which all literals hold: a literal is twice the index of a column of bits,
- * plus 1 if the bit must be set. Returns 0 only if there are none. */
-enum { HELD_WORDS = 8 };
-
-TREECRF_WIDEST static int all_hold(const uint64_t *restrict columns,
-                                   const int32_t *restrict literals, ptrdiff_t n,
-                                   const uint64_t *restrict among, uint64_t *restrict held)
-{
-    uint64_t words[HELD_WORDS], any = 1;
-    memcpy(words, among, sizeof words);
-    for (ptrdiff_t i = 0; i < n && any; i += 4) {
-        ptrdiff_t end = i + 4 < n ? i + 4 : n;
-        for (ptrdiff_t k = i; k < end; k++) {
-            const uint64_t *column = columns + HELD_WORDS * (literals[k] >> 1);
-            uint64_t flip = (uint64_t)(literals[k] & 1) - 1;
-            for (int w = 0; w < HELD_WORDS; w++)
-                words[w] &= column[w] ^ flip;
-        }
-        any = 0;
-        for (int w = 0; w < HELD_WORDS; w++)
-            any |= words[w];
-    }
-    memcpy(held, words, sizeof words);
-    return any != 0;
-}
-
 #endif

@@ -44,8 +44,7 @@ from treecrf import (
     TreeMEMM,
     flatten,
 )
-from treecrf.learners.flat.export import FlatTables
-from treecrf.learners.flat.forest import FlatForest
+from treecrf.learners.flat.export import FlatForest, FlatTables
 from treecrf.trees.conjunctions import conjunctions_of, leaves_of, paths_of, window_literals
 from treecrf.trees.forest import LABEL
 from treecrf.utils.threads import Threads

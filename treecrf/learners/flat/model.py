@@ -23,8 +23,7 @@ from treecrf.learners.boosted.window import (
     SlidingWindowClassifier,
 )
 from treecrf.learners.classifier import PREDICTION_PARAMETERS, SequenceClassifier
-from treecrf.learners.flat.export import FlatExports, FlatTables
-from treecrf.learners.flat.forest import NOTHING, FlatForest, Pruned, prune
+from treecrf.learners.flat.export import NOTHING, FlatExports, FlatForest, FlatTables, Pruned, prune
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES
