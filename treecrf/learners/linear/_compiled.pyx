@@ -132,21 +132,23 @@ cdef class CompiledWeights:
     cdef const double[:, ::1] transitions
     cdef Py_ssize_t left, right
     cdef double max_number, unit                 # unit: of scores; 0 if they are not rounded
-    cdef bint has_shifts
+    cdef bint has_zeros                          # whether numbers of 0 add nothing
+    cdef const double[:, ::1] ranges             # of each column, to which numbers are cut
 
     def __init__(self, first_attributes, attributes, shifts, exponents, weights, transitions,
-                 window, max_number, unit, has_shifts):
+                 window, max_number, unit, has_zeros, ranges):
         self.first_attributes, self.attributes = first_attributes, attributes
         self.shifts, self.exponents = shifts, exponents
         self.weights, self.transitions = weights, transitions
         self.left, self.right = window
         self.max_number, self.unit = max_number, unit
-        self.has_shifts = has_shifts
+        self.has_zeros, self.ranges = has_zeros, ranges
 
     cdef inline bint add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                 double value) noexcept nogil:
         """Add the weights of a number; returns whether it is small enough."""
         cdef Py_ssize_t a = self.attributes[self.first_attributes[j]]
+        value = max(self.ranges[0, j], min(self.ranges[1, j], value))
         if block.is_dense:
             value -= self.shifts[j]
         value = ldexp(value, -self.exponents[j])
@@ -341,12 +343,12 @@ cdef class CompiledModel:
 
     cdef bint _read_dicts(self, item, Block *block) except -1:
         cdef Py_ssize_t t, i, j, n, place, column_after
-        cdef bint has_shifts = self.weights is not None and self.weights.has_shifts
+        cdef bint adds_zeros = self.weights is not None and not self.weights.has_zeros
         cdef PyObject *key
         cdef PyObject *value
         cdef PyObject *column
         cdef Entry entries[MAX_KEYS]
-        self._start(block, has_shifts)
+        self._start(block, adds_zeros)
         for t in range(block.length):
             row = item[t]
             if type(row) is not dict or len(row) > MAX_KEYS:
@@ -369,12 +371,12 @@ cdef class CompiledModel:
             column_after = 0
             for i in range(n):
                 j = entries[i].column
-                if has_shifts:
+                if adds_zeros:
                     self._add_zeros(block, t, column_after, j)
                 if not self._add(block, t, j, <object> entries[i].value):
                     return False
                 column_after = j + 1
-            if has_shifts:
+            if adds_zeros:
                 self._add_zeros(block, t, column_after, self.n_columns)
         # Nothing known is worth a warning.
         return block.n_values > 0

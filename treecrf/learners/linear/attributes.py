@@ -117,8 +117,6 @@ class Standardization:
     def apply(self, table: Any) -> Any:
         """Standardize the columns of a table; columns that follow them stay as they are."""
         n = len(self.shifts)
-        if sparse.issparse(table) and self.shifts.any():
-            table = table.toarray()  # zeros are shifted, too
         if not sparse.issparse(table):
             found = table.copy()
             with np.errstate(over="ignore"):
@@ -189,6 +187,12 @@ class WindowAttributes:
     schema: InputSchema | None = None
     imputation: Imputation
     standardization: Standardization | None = None
+    # The least and the greatest number of each column in training, (2, n_features); infinite for
+    # other columns, and None without columns of numbers.
+    ranges: np.ndarray | None = None
+    # Whether numbers are cut to their ranges. They are in starts of trees, which cannot correct a
+    # linear function where there are no training data.
+    is_cut: bool = False
     kept: np.ndarray  # indices of the attributes that are not dropped
 
     def __init__(
@@ -219,11 +223,22 @@ class WindowAttributes:
             self.imputation = Imputation(values, np.flatnonzero(is_marked), symbols)
         self.kept = np.arange(self.n_all)
         self.standardization = None
-        counts = np.zeros(len(self.kept), dtype=np.int64)
+        self.is_cut, self.ranges, numbers = False, None, np.flatnonzero(schema.kinds == NUMBER)
+        counts = np.zeros(self.n_all, dtype=np.int64)
+        lows, highs = np.full(self.n_all, np.inf), np.full(self.n_all, -np.inf)
         for piece in self._pieces(sequences):
             counts += np.bincount(piece.indices, minlength=len(counts))
+            if len(numbers):
+                np.minimum.at(lows, piece.indices, piece.data)
+                np.maximum.at(highs, piece.indices, piece.data)
         self.kept = np.flatnonzero(counts >= self.min_count)
-        if self.standardize and (schema.kinds == NUMBER).any():
+        if len(numbers):
+            zeros = np.where(counts < sequences.n_positions, 0.0, np.nan)
+            places = np.cumsum(np.abs(self._sizes))[numbers] - 1
+            self.ranges = np.repeat([[-np.inf], [np.inf]], schema.n_features, axis=1)
+            self.ranges[0, numbers] = np.fmin(lows, zeros)[places]
+            self.ranges[1, numbers] = np.fmax(highs, zeros)[places]
+        if self.standardize and len(numbers):
             # The values that replace missing numbers are means.
             self.standardization = Standardization.learn(sequences, means=self.imputation.values)
         return self
@@ -238,11 +253,16 @@ class WindowAttributes:
         other.window = window
         return other
 
+    @property
+    def has_zeros(self) -> bool:
+        """Whether numbers of 0 have attributes of 0, so that those of sparse rows have none."""
+        is_shifted = self.standardization is not None and self.standardization.shifts.any()
+        return not is_shifted and not (self.is_cut and np.clip(0.0, *self.ranges).any())
+
     def rows(self, sequences: Sequences) -> sparse.csr_array:
         """Compute the attributes of all positions; raises ValueError for numbers too large."""
         most = sequences.n_positions * len(self.imputation.sources)
-        has_shifts = self.standardization is not None and self.standardization.shifts.any()
-        if sequences.form == "sparse" and not has_shifts:
+        if sequences.form == "sparse" and self.has_zeros:
             most = 2 * sum(piece.nnz for _, _, piece in sequences.pieces())
         rows = _joined(self._pieces(sequences), most)
         # Products with weights must be finite.
@@ -263,6 +283,13 @@ class WindowAttributes:
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
             piece = Vocabulary(self.schema.categories[0]).column(piece)
+        if sparse.issparse(piece) and not self.has_zeros:
+            piece = piece.toarray()
+        if self.is_cut and sparse.issparse(piece):
+            piece = piece.copy()
+            piece.data = np.clip(piece.data, *self.ranges[:, piece.indices])
+        elif self.is_cut:
+            piece = np.clip(piece, *self.ranges)
         filled = self.imputation.fill(piece)
         table = filled.astype(np.float64, copy=False)
         if self.standardization is not None:
@@ -290,8 +317,7 @@ class WindowAttributes:
     @property
     def n_all(self) -> int:
         """Number of attributes before those that are too rare are dropped."""
-        sizes = self._sizes
-        return int(np.where(sizes >= 0, sizes, 1).sum())
+        return int(np.abs(self._sizes).sum())
 
     def reach(self) -> tuple[int, int]:
         """Return the number of positions to the left and to the right that attributes depend on."""
@@ -334,6 +360,8 @@ class WindowAttributes:
         arrays |= as_section(self.imputation.state(), "imputation")
         if self.standardization is not None:
             arrays |= as_section(vars(self.standardization), "standardization")
+        if self.ranges is not None:
+            values["is_cut"], arrays["ranges"] = self.is_cut, self.ranges
         return values, arrays
 
     @classmethod
@@ -365,6 +393,12 @@ class WindowAttributes:
         if is_standardized:
             restored.standardization = Standardization(**Section(arrays, "standardization"))
             restored.standardization.check(len(kinds))
+        if "is_cut" in values:  # models of earlier versions have no ranges
+            restored.is_cut, restored.ranges = values["is_cut"], arrays["ranges"]
+            model_file.require(isinstance(restored.is_cut, bool), "ranges")
+            model_file.require(restored.ranges.shape == (2, len(kinds)), "ranges")
+            model_file.require(restored.ranges.dtype == np.float64, "ranges")
+            model_file.require((restored.ranges[0] <= restored.ranges[1]).all(), "ranges")
         restored.kept = arrays["kept"]
         model_file.check_indices(restored.kept, restored.n_all, "attributes")
         return restored

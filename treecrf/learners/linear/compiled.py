@@ -179,6 +179,7 @@ def compiled_weights(
     if attributes.standardization is not None:
         shifts = attributes.standardization.shifts
         exponents = attributes.standardization.exponents.astype(np.int32)
+    unlimited = np.repeat([[-np.inf], [np.inf]], n, axis=1)
     return CompiledWeights(
         first_attributes=_first_places(schema, before=0),
         attributes=places,
@@ -189,5 +190,6 @@ def compiled_weights(
         window=attributes.window,
         max_number=MAX_NUMBER,
         unit=LEAF_UNIT if is_start else 0.0,
-        has_shifts=shifts.any(),
+        has_zeros=attributes.has_zeros,
+        ranges=attributes.ranges if attributes.is_cut else unlimited,
     )

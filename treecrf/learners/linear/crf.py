@@ -372,10 +372,15 @@ def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> Lin
 
 
 def rounded_linear(linear: LinearCRF, share: float = 1.0) -> LinearCRF:
-    """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``."""
+    """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``.
+
+    It cuts numbers to their ranges in training.
+    """
     check_is_fitted(linear, "classes_")
-    copied = copy.copy(linear)
-    weights = linear._weights
+    copied, weights = copy.copy(linear), linear._weights
+    if isinstance(linear._attributes, WindowAttributes):
+        copied._attributes = copy.copy(linear._attributes)
+        copied._attributes.is_cut = linear._attributes.ranges is not None
     copied._weights = Weights(weights.layout, rounded_leaves(share * weights.vector))
     return copied
 
@@ -426,7 +431,7 @@ def mean_start(models: list[LinearCRF]) -> LinearCRF:
         if not np.array_equal(other.get_attribute_names(), names):
             raise ValueError("init_: the linear models have different attributes")
         if _scales_of(other) != scales:
-            raise ValueError("init_: the linear models standardize numbers differently")
+            raise ValueError("init_: the linear models standardize or cut numbers differently")
     vectors = [model._weights.vector for model in models]
     copied = copy.copy(models[0])
     copied._weights = Weights(copied._weights.layout, sum(vectors) / len(vectors))
@@ -448,6 +453,9 @@ def _equally_wide(models: list[LinearCRF]) -> list[LinearCRF]:
 
 
 def _scales_of(model: LinearCRF) -> list[list]:
-    """Return how a model standardizes numbers, in a form that can be compared."""
-    standardization = getattr(model._attributes, "standardization", None)
-    return [] if standardization is None else [a.tolist() for a in vars(standardization).values()]
+    """Return how a model standardizes and cuts numbers, in a form that can be compared."""
+    source = model._attributes
+    if not isinstance(source, WindowAttributes):
+        return []
+    scales = {} if source.standardization is None else vars(source.standardization)
+    return [a if a is None else a.tolist() for a in (*scales.values(), source.ranges)]
