@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of, previous_labels
 from treecrf.chains.partial_labels import UnknownLabels
 from treecrf.chains.score_parts import ScoreParts
+from treecrf.inputs.offsets import joined_arrays, offsets_of
 from treecrf.utils.exact import UNIT, ExactSum, exact_sum, rounded, unit_for
 from treecrf.utils.threads import Threads
 
@@ -59,6 +60,26 @@ class ChainLabels:
     # Codes of the labels that later ones depend on in local models; None: ``codes``.
     previous: np.ndarray | None = None
 
+    @classmethod
+    def joined(cls, parts: Sequence[ChainLabels]) -> ChainLabels:
+        """Append the labels of all parts, which are weighted or partly unknown in all of them."""
+        first, masks = parts[0], [part.constraints.allowed for part in parts]
+        if not all(mask is None for mask in masks):
+            for i, part in enumerate(parts):
+                if masks[i] is None:
+                    masks[i] = np.ones((len(part.codes), part.n_labels), dtype=bool)
+            masks = [np.concatenate(masks)]
+        arrays = {
+            name: joined_arrays(parts, name)
+            for name in ("codes", "candidates", "weights", "previous")
+        }
+        return replace(
+            first,
+            offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+            constraints=replace(first.constraints, allowed=masks[0]),
+            **arrays,
+        )
+
 
 @dataclass(frozen=True)
 class MeanSums:
@@ -72,16 +93,6 @@ class MeanSums:
 
     def __float__(self) -> float:
         return float(self.values) / float(self.positions) if self.positions.units else math.nan
-
-
-@dataclass(frozen=True)
-class WholeValue:
-    """Value of all data, which cannot be joined from values of their parts."""
-
-    value: float
-
-    def __float__(self) -> float:
-        return self.value
 
 
 class WeightedMean:
@@ -214,12 +225,12 @@ class ChainObjective(ABC):
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores, per position."""
 
-    def sums(self, value: float) -> MeanSums | WholeValue:
-        """Return the latest value in a form in which the values of parts of the data add up.
+    def sums(self, value: float) -> MeanSums | float:
+        """Return the latest value, in a form in which values of parts of the data add up if any.
 
         Most objectives only have a value of all data together.
         """
-        return WholeValue(value)
+        return value
 
     @abstractmethod
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
@@ -269,7 +280,7 @@ class LogLikelihood(ChainObjective):
             self._unknown.subtract_likelihoods(scores, self.likelihoods)
         return self._value()
 
-    def sums(self, value: float) -> MeanSums | WholeValue:
+    def sums(self, value: float) -> MeanSums:
         """Return the latest value as sums over the sequences."""
         return self.mean.sums(self.likelihoods)
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from treecrf.chains.objectives import MeanSums
-from treecrf.inputs.offsets import joined_arrays, offsets_of, split_sequences
+from treecrf.chains.objectives import ChainLabels, MeanSums
+from treecrf.inputs.offsets import split_sequences
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
@@ -260,23 +260,6 @@ class LabelScore:
         return self.metric(self.predict(forest))
 
 
-@dataclass(frozen=True)
-class TrueLabels:
-    """Labels of validation sequences, in the direction of the chain."""
-
-    codes: np.ndarray
-    offsets: np.ndarray
-    candidates: np.ndarray | None
-    weights: np.ndarray | None
-
-    @classmethod
-    def joined(cls, parts: list[TrueLabels]) -> TrueLabels:
-        """Append the labels of parts, which are weighted or partly unknown in all of them."""
-        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        masks, weights = (joined_arrays(parts, name) for name in ("candidates", "weights"))
-        return cls(joined_arrays(parts, "codes"), offsets_of(lengths), masks, weights)
-
-
 def scoring_of(parameter: Any) -> Any:
     """Return what a value of the parameter ``scoring`` stands for.
 
@@ -288,7 +271,7 @@ def scoring_of(parameter: Any) -> Any:
 
 
 def metric_of(
-    scoring: Any, data: TrueLabels, classes: np.ndarray, backward: bool = False
+    scoring: Any, data: ChainLabels, classes: np.ndarray, backward: bool = False
 ) -> Callable[[np.ndarray], float]:
     """Return a function that scores predictions for all positions, by a result of `scoring_of`."""
     if scoring in MEANS:
@@ -316,7 +299,7 @@ class PositionMean:
     The accuracy does not count positions whose label is unknown.
     """
 
-    def __init__(self, scoring: str, data: TrueLabels):
+    def __init__(self, scoring: str, data: ChainLabels):
         self.scoring = scoring
         self.data = data
         ones = np.broadcast_to(np.ones(1), data.codes.shape)

@@ -11,6 +11,8 @@ from support.family import assert_equal_arrays, scores_of
 from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten, load
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.objectives import ChainLabels
 from treecrf.chains.sampling import ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.boosted.transitions import ContextWeights, grow_transitions
@@ -214,7 +216,8 @@ def test_steps_are_newton_steps(order, has_curvature):
     )
     forest = Forest(n_labels, order, has_transitions=True)
     draw = drawn(rng, 13, depths, n_labels, order)
-    of_contexts = ContextWeights(offsets, codes, n_labels, order).sums(weights)
+    data = ChainLabels(offsets, codes, n_labels, order, Constraints(np.arange(n_labels)))
+    of_contexts = ContextWeights(data).sums(weights)
     of_contexts = None if has_curvature else of_contexts
     grow_transitions(forest, growth, draw, depths, of_contexts)
     expected = np.zeros((order + 1, n_labels, n_labels**order))

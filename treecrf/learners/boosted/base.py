@@ -380,11 +380,11 @@ def predicted_by(
     if scoring_of(model.scoring) == NEG_LOG_LOSS:
         if lattice is not None:
             return lattice.marginals()
-        found = predictor.in_runs(data.sequences, data.allowed, predictor.proba_in)
+        found = predictor.in_runs(data.source.sequences, data.source.allowed, predictor.proba_in)
         return np.concatenate(predictor.as_read(found))
     if lattice is not None:
         return predictor.best_codes(lattice)
-    return predictor.codes(data.sequences, data.allowed)
+    return predictor.codes(data.source.sequences, data.source.allowed)
 
 
 def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:

@@ -27,7 +27,6 @@ from treecrf.learners.boosted.shard import (
     predictions_for,
     total,
     totals_of,
-    true_labels,
 )
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.boosted.start import starting_parts, table_of_parts
@@ -111,7 +110,7 @@ def engine_of(
         encoded = encoded.chain(held_out)
     if threshold is None:
         part = encoded.map(identity)[0]
-        objective = kind.objective(part, classes, threads)
+        objective = kind.objective(part, threads)
         table = table_of_parts(
             part.start_state, part.start_transitions, part.encoded.offsets, kind.order
         )
@@ -181,14 +180,10 @@ def encode_part(
             weights = weights * ~data.candidates.all(axis=1)
     part = EncodedPart(
         setup.encoder.encode(data.sequences, threads),
-        data.codes,
-        data.allowed,
-        data.candidates,
-        data.weights,
+        spec.kind.labels(data, setup.classes),
         weights,
         *starting_parts(start, data.sequences, threads),
-        data.previous,
-        sequences=None if is_training or spec.scoring in OBJECTIVES else data.sequences,
+        source=None if is_training or spec.scoring in OBJECTIVES else data,
     )
     if not is_training or setup.threshold is None:
         return part
@@ -232,5 +227,5 @@ def _scored(setup: ShardSettings, data: EncodedPart, threads: Threads) -> Scored
     scores = spec.kind.scores(setup, data, threads, is_validation=True)
     if spec.scoring in OBJECTIVES:
         return scores
-    metric = metric_of(spec.scoring, true_labels(data), setup.classes, spec.kind.is_backward)
+    metric = metric_of(spec.scoring, data.labels, setup.classes, spec.kind.is_backward)
     return LabelScore(scores, metric, partial(predictions_for, setup, scores, data))

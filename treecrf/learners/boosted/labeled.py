@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.constraints import as_allowed
+from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.sequence_keys import SequenceHashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_columns
@@ -319,15 +320,12 @@ Hashes = tuple[SequenceHashes | None, SequenceHashes | None]
 class EncodedPart:
     """Labeled sequences of a part in the form that training reads; there is at least one.
 
-    Sequences have the direction of the chain. Where labels are unknown, ``codes`` are one of the
-    possible label sequences.
+    Sequences have the direction of the chain. All parts have candidates and sample weights, or none
+    has.
     """
 
     encoded: EncodedSequences
-    codes: np.ndarray
-    allowed: np.ndarray | None
-    candidates: np.ndarray | None  # None if all labels are known, in all parts
-    weights: np.ndarray | None  # sample weights; None if all are 1 in all parts
+    labels: ChainLabels
     # Sample weights multiplied by class weights; None in validation data. If all are 1, the array
     # takes no memory and cannot be written to.
     position_weights: np.ndarray | None
@@ -335,8 +333,7 @@ class EncodedPart:
     # `score_parts`; None stands for scores of 0.
     start_state: np.ndarray | None = None
     start_transitions: np.ndarray | None = None
-    previous: np.ndarray | None = None  # as in `LabeledSequences`
-    sequences: Sequences | None = None  # before they were encoded, if ``scoring`` predicts
+    source: LabeledSequences | None = None  # before it was encoded, if ``scoring`` predicts
     # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
     # samples of training data only.
     keys: np.ndarray | None = None
@@ -350,11 +347,10 @@ class EncodedPart:
             return parts[0]
         return cls(
             chained([part.encoded for part in parts]),
-            *(joined_arrays(parts, name) for name in ("codes", "allowed", "candidates", "weights")),
+            ChainLabels.joined([part.labels for part in parts]),
             _joined_weights([part.position_weights for part in parts]),
             joined_arrays(parts, "start_state", axis=1),
             parts[0].start_transitions,
-            joined_arrays(parts, "previous"),
             keys=joined_arrays(parts, "keys"),
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.chains.objectives import ChainLabels
 from treecrf.chains.sampling import (
     KEEP_NONE,
     PROBABLE_DECREASE,
@@ -25,12 +26,10 @@ from treecrf.learners.boosted.shard import (
     Shard,
     ShardSettings,
     Stale,
-    true_labels,
 )
 from treecrf.learners.iterations import (
     MEANS,
     OBJECTIVES,
-    TrueLabels,
     metric_of,
     no_known_labels,
 )
@@ -231,7 +230,7 @@ def scored_on_shards(booster: SampledBooster) -> ShardsValidation:
         return ShardsValidation(booster, None)
     if scoring in MEANS:
         return ShardsValidation(booster, _mean_score)
-    true = TrueLabels.joined(_in_order(booster.query_shards(_true_labels)))
+    true = ChainLabels.joined(_in_order(booster.query_shards(_true_labels)))
     metric = metric_of(scoring, true, setup.classes, setup.spec.kind.is_backward)
     return ShardsValidation(
         booster, lambda result: metric(np.concatenate(_in_order([result.predictions])))
@@ -244,8 +243,8 @@ def _in_order(of_shards: list[dict[int, Any]]) -> list:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
-    return {number: true_labels(data) for number, data in shard.held_out.items()}
+def _true_labels(shard: Shard) -> dict[int, ChainLabels]:
+    return {number: data.labels for number, data in shard.held_out.items()}
 
 
 def _mean_score(result: IterationResult) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from treecrf.chains._samples import Sample
 from treecrf.chains.lattice import Lattice, PartsLattice
-from treecrf.chains.objectives import ExampleTable, MeanSums, Objective, WholeValue
+from treecrf.chains.objectives import ExampleTable, MeanSums, Objective
 from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
@@ -96,7 +96,7 @@ class TableScores:
         seed: int,
         request: SampleRequest,
         weights: np.ndarray | None,
-    ) -> tuple[list[Sample], MeanSums | WholeValue]:
+    ) -> tuple[list[Sample], MeanSums | float]:
         """Draw examples, and compute the objective."""
         objective = self.objective
         residuals, curvature, value = objective.examples(self.scores, iteration, weights)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains._samples import EXAMPLE, Sample
-from treecrf.chains.objectives import LocalObjective, MeanSums, WholeValue
+from treecrf.chains.objectives import LocalObjective, MeanSums
 from treecrf.encoding.encoded import gathered
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
@@ -29,7 +29,7 @@ from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.transitions import ContextWeights
-from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean, TrueLabels
+from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
@@ -48,7 +48,8 @@ def totals_of(part: EncodedPart | None) -> tuple[ExactSum | None, float | None]:
     """
     if part is None:
         return None, None
-    largest = None if part.weights is None else float(part.weights.max())
+    weights = part.labels.weights
+    largest = None if weights is None else float(weights.max())
     if part.position_weights is None:
         return None, largest
     return ExactSum.of(part.position_weights), largest
@@ -236,7 +237,7 @@ class Shard:
         groups: list[list[EncodedPart]] = []
         room = 0
         for part in parts:
-            n = len(part.codes)
+            n = part.encoded.n_positions
             if n > room:
                 groups.append([])
                 room = LARGE_PART if n < SMALL_PART else n
@@ -358,7 +359,7 @@ class ShardPart:
         # Sums for a ``scoring`` that is a mean over positions; others need predictions.
         self.mean = None
         if is_validation and scoring in MEANS:
-            self.mean = PositionMean(scoring, true_labels(data))
+            self.mean = PositionMean(scoring, data.labels)
         self.predicts = is_validation and scoring not in OBJECTIVES
         self.data = data
         self.scores = kind.scores(setup, data, threads, is_validation)
@@ -374,12 +375,11 @@ class ShardPart:
             self.sampler = kind.sampler(data, threads)
             self.contexts = None
             if kind.constant_transitions and not kind.has_curvature:
-                labels = data.codes, setup.n_labels, kind.order, data.candidates
-                self.contexts = ContextWeights(data.encoded.offsets, *labels)
+                self.contexts = ContextWeights(data.labels)
 
     def draw(
         self, iteration: int, request: SampleRequest
-    ) -> tuple[list[Sample], MeanSums | WholeValue, np.ndarray | None]:
+    ) -> tuple[list[Sample], MeanSums | float, np.ndarray | None]:
         """Draw examples, and compute the objective, and the sums that transitions need, if any."""
         data, growth = self.data, self.setup.growth
         arguments = data.encoded.offsets, data.keys, growth, request.last_chosen
@@ -388,7 +388,7 @@ class ShardPart:
         self._forget_tables()
         return samples, value, None if self.contexts is None else self.contexts.sums(weights)
 
-    def sums(self, forest: Forest) -> MeanSums | WholeValue:
+    def sums(self, forest: Forest) -> MeanSums | float:
         """Add the trees that are new to the scores, and compute the objective."""
         sums = self.scores.objective.sums(self.scores.value(forest))
         self._forget_tables()
@@ -407,8 +407,9 @@ class ShardPart:
         """Return the memory of the arrays, roughly."""
         data, encoded = self.data, self.data.encoded
         rows = encoded.codes.nbytes + encoded.bits.nbytes + encoded.list_ids.nbytes
-        masks = (data.allowed, data.candidates, data.start_state, *self.state().values())
-        arrays = [value for value in masks if isinstance(value, np.ndarray)]
+        masks = data.labels.constraints.allowed, data.labels.candidates
+        arrays = [*masks, data.start_state, *self.state().values()]
+        arrays = [value for value in arrays if isinstance(value, np.ndarray)]
         # Rows are stored twice, by rows and by columns.
         scores = 4 * self.setup.n_labels * encoded.n_positions
         return 2 * rows + scores + sum(array.nbytes for array in arrays)
@@ -421,8 +422,3 @@ def predictions_for(
     start = None  # lattices include it, and other models have none
     trained = Trained(setup.classes, setup.growth.seed, setup.encoder, forest, start, History())
     return setup.spec.predict(trained, scores, data, setup.spec.n_jobs)
-
-
-def true_labels(data: EncodedPart) -> TrueLabels:
-    """Return the labels of validation sequences."""
-    return TrueLabels(data.codes, data.encoded.offsets, data.candidates, data.weights)

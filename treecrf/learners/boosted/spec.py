@@ -40,6 +40,7 @@ from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
 from treecrf.learners.boosted.start import started, table_of_parts
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import MAX_DEPTH, Growth, read_constraints
 from treecrf.trees.scoring.scorer import Router
@@ -72,13 +73,13 @@ class ChainKind(ABC):
 
     @abstractmethod
     def objective(
-        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> Objective:
         """Return the objective that training maximizes, or that is reported for validation data."""
 
-    def _chains(self, data: EncodedPart, classes: np.ndarray) -> ChainLabels:
-        """Return the labels of sequences and the constraints on them."""
-        offsets = data.encoded.offsets
+    def labels(self, data: LabeledSequences, classes: np.ndarray) -> ChainLabels:
+        """Return the labels of sequences, in the chain's direction, and the constraints on them."""
+        offsets = data.sequences.offsets
         constraints = Constraints.of_parameters(
             self.transitions, self.order, classes, offsets, data.allowed, self.is_backward
         )
@@ -101,7 +102,7 @@ class ChainKind(ABC):
         is_validation: bool = False,
     ) -> Scores:
         """Return the scores that trees are added to, with their objective."""
-        objective = self.objective(data, setup.classes, threads, is_validation)
+        objective = self.objective(data, threads, is_validation)
         parts = data.start_state, data.start_transitions
         start = table_of_parts(*parts, data.encoded.offsets, self.order)
         return TableScores(setup.encoder, data.encoded, objective, threads, start)
@@ -171,12 +172,12 @@ class ExactKind(ChainKind):
         return self.is_factored
 
     def objective(
-        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> ChainObjective:
         """Return the objective that training maximizes, or that is reported for validation data."""
         name = self.validation_name if is_validation else self.objective_name
         settings = threads, self.bound_share, self.n_pseudo
-        return make_objective(name, self._chains(data, classes), *settings)
+        return make_objective(name, data.labels, *settings)
 
     def scores(
         self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
@@ -184,7 +185,7 @@ class ExactKind(ChainKind):
         """Return the scores that trees are added to: factored ones, if they serve for samples."""
         if setup.threshold is None or not self.is_factored:
             return super().scores(setup, data, threads, is_validation)
-        objective = self.objective(data, setup.classes, threads, is_validation)
+        objective = self.objective(data, threads, is_validation)
         shape = setup.n_labels, self.order, data.encoded.offsets
         parts = ScoreParts(*shape, objective.constraints)
         parts = started(parts, data.start_state, data.start_transitions)
@@ -209,12 +210,12 @@ class ExactKind(ChainKind):
             return super().sampler(data, threads)
         return LikelihoodSampler(
             data.encoded.offsets,
-            data.codes,
+            data.labels.codes,
             self.order,
             threads,
             data.keys,
             self.bound_share,
-            candidates=data.candidates,
+            candidates=data.labels.candidates,
         )
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
@@ -233,10 +234,10 @@ class LocalKind(ChainKind):
     name: str  # of the estimator, for error messages
 
     def objective(
-        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> LocalObjective:
         """Return the objective that training maximizes, and that is reported."""
-        return LocalObjective(self._chains(data, classes), threads, self.has_curvature)
+        return LocalObjective(data.labels, threads, self.has_curvature)
 
     def n_scores(self, n_labels: int) -> int:
         """Return the number of scores of a position in training."""
@@ -245,7 +246,8 @@ class LocalKind(ChainKind):
     def listed_positions(self, data: EncodedPart, n_labels: int) -> ListedPositions:
         """Return what trees test at the positions of examples: also the previous labels."""
         depth = data.encoded.depth_of(self.order)
-        codes = data.codes if data.previous is None else data.previous
+        labels = data.labels
+        codes = labels.codes if labels.previous is None else labels.previous
         given = previous_labels(codes, data.encoded.offsets, n_labels, self.order)
         return ListedPositions(data.encoded, depth, given)
 
@@ -265,16 +267,16 @@ class BeamKind(ChainKind):
     booster_class = BeamBooster
 
     def objective(
-        self, data: EncodedPart, classes: np.ndarray, threads: Threads, is_validation: bool = False
+        self, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> BeamObjective:
         """Return the objective that training maximizes, and that is reported."""
-        return BeamObjective(self._chains(data, classes), self.beam, threads, self.bound_share)
+        return BeamObjective(data.labels, self.beam, threads, self.bound_share)
 
     def scores(
         self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> BeamScores:
         """Return the scores that trees are added to, with their objective."""
-        objective = self.objective(data, setup.classes, threads)
+        objective = self.objective(data, threads)
         return BeamScores(setup.encoder, data.encoded, objective)
 
     def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> None:

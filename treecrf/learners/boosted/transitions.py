@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
+from treecrf.chains.objectives import ChainLabels
 from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.chains.sampling import ExampleList
 from treecrf.trees.forest import Forest
@@ -63,18 +64,12 @@ def grow_transitions(
 class ContextWeights:
     """Weights of the positions by their true contexts."""
 
-    def __init__(
-        self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        n_labels: int,
-        order: int,
-        candidates: np.ndarray | None = None,
-    ):
+    def __init__(self, data: ChainLabels):
+        offsets, n_labels, order = data.offsets, data.n_labels, data.order
         self.shape = order + 1, n_labels**order + 1
-        depths, contexts = true_contexts(offsets, codes, n_labels, order)
-        if candidates is not None:
-            contexts[unknown_contexts(candidates, offsets, order)] = n_labels**order
+        depths, contexts = true_contexts(offsets, data.codes, n_labels, order)
+        if data.candidates is not None:
+            contexts[unknown_contexts(data.candidates, offsets, order)] = n_labels**order
         self.groups = depths * self.shape[1] + contexts
 
     def sums(self, weights: np.ndarray | None) -> np.ndarray:

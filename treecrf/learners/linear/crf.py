@@ -22,7 +22,7 @@ from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import rows_of_positions, widest
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, TrueLabels, metric_of, scoring_of
+from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, metric_of, scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
@@ -311,8 +311,7 @@ class LinearCRF(LinearSequenceClassifier):
             return self._likelihood(data).mean
         if scoring == "log_likelihood":
             return self._likelihood(data, "log").mean
-        true = TrueLabels(data.codes, data.offsets, data.candidates, data.sample_weights)
-        metric = metric_of(scoring, true, data.classes)
+        metric = metric_of(scoring, self._labels(data, data.sample_weights), data.classes)
         predict = Lattice.marginals
         if scoring != NEG_LOG_LOSS:
             predict = partial(best_codes, self.decoding, self.cost_matrix, data.classes)
@@ -327,16 +326,19 @@ class LinearCRF(LinearSequenceClassifier):
             raise ValueError(
                 f"class_weight has no effect with objective={name!r}; it needs objective='log'"
             )
-        chains = ChainLabels(
+        labels = self._labels(data, data.repeated_weights())
+        return ScoreLikelihood(data, make_objective(name, labels, data.threads))
+
+    def _labels(self, data: TrainingData, weights: np.ndarray | None) -> ChainLabels:
+        return ChainLabels(
             data.offsets,
             data.codes,
             len(data.classes),
             self.order,
             data.constraints,
             data.candidates,
-            data.repeated_weights(),
+            weights,
         )
-        return ScoreLikelihood(data, make_objective(name, chains, data.threads))
 
 
 # The start of trees, see `treecrf.learners.boosted.start`
