@@ -34,12 +34,15 @@ from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import FitArguments
 from treecrf.trees.forest import Forest, check_forest
-from treecrf.trees.growing.growth import INTERACTIONS
+from treecrf.trees.growing.growth import INTERACTIONS, MAX_DEPTH, Growth
 from treecrf.utils import model_file
 from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
 from treecrf.utils.validation import Interval, Needs, StrOptions
+
+# Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
+MAX_NEWTON_STEP = 4.0
 
 
 def _has_iterations(model: BoostedSequenceClassifier) -> bool:
@@ -122,14 +125,27 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the settings of training."""
         names = {field.name for field in fields(BoostingSpec)}
         scoring, objective = scoring_of(self.scoring), getattr(self, "objective", "log")
-        is_objective = scoring in OBJECTIVES
+        is_objective, kind = scoring in OBJECTIVES, self._kind()
+        growth = Growth(
+            max_leaf_nodes=self.max_leaf_nodes,
+            l2_regularization=self.l2_regularization,
+            learning_rate=self.learning_rate,
+            depth_limit=-1 if self.max_depth is None else min(self.max_depth, MAX_DEPTH),
+            min_gain=self.min_gain,
+            min_examples=0 if self.min_samples_leaf == 1 else self.min_samples_leaf,
+            max_features=self.max_features,
+            max_features_per_tree=self.max_features_per_tree,
+            subsample=self.subsample,
+            max_leaf_value=MAX_NEWTON_STEP if kind.has_curvature else np.inf,
+        )
         settings = {
             "name": type(self).__name__,
             "starts": [None],
             "value_name": "log-likelihood" if objective == "log" else "objective",
-            "kind": self._kind(),
+            "kind": kind,
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
+            "growth": growth,
             "scoring": scoring,
             "stopping": Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None,
             "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),

@@ -45,6 +45,7 @@ from treecrf.learners.training_data import (
     multiplied_weights,
 )
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import read_constraints
 from treecrf.utils.partitions import Partitions, PartitionsView, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
@@ -90,7 +91,8 @@ def engine_of(
 ) -> Engine:
     """Encode the data, and return the engine that trains on them."""
     kind, classes, training = spec.kind, data.classes, data.training
-    growth = spec.growth(encoder, classes, data.seed)
+    constraints = read_constraints(spec.monotonic_cst, spec.interaction_cst, encoder, classes)
+    growth = replace(spec.growth, seed=data.seed, constraints=constraints)
     threshold = kind.threshold(spec.sampling, len(classes), training.described.n_positions)
     setup, weights = ShardSettings(spec, classes, encoder, growth, threshold), np.ones(len(classes))
     if spec.class_weight is not None:

@@ -42,7 +42,7 @@ from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import MAX_DEPTH, Growth, read_constraints
+from treecrf.trees.growing.growth import Growth
 from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.threads import Threads
 
@@ -52,8 +52,6 @@ MANY_EXAMPLES = 1 << 20
 MANY_AT_A_POSITION = 80
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
-# Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
-MAX_NEWTON_STEP = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,15 +334,7 @@ class BoostingSpec:
     # Predicts validation sequences as `base.predicted_by`; None if ``scoring`` does not need it.
     predict: Callable[..., np.ndarray] | None
     max_iter: int
-    max_leaf_nodes: int
-    max_depth: int | None
-    l2_regularization: float
-    learning_rate: float
-    min_gain: float
-    min_samples_leaf: int
-    max_features: float
-    max_features_per_tree: float
-    subsample: float
+    growth: Growth  # without seed and constraints, which depend on the data
     sampling: Any
     max_examples: int | None
     max_bins: int
@@ -357,23 +347,3 @@ class BoostingSpec:
     class_weight: dict | str | None
     n_jobs: int | None
     verbose: int
-
-    def growth(self, encoder: Encoder, classes: np.ndarray, seed: int) -> Growth:
-        """Return the settings of the growth of trees."""
-        monotonic, interactions, constraints = self.monotonic_cst, self.interaction_cst, None
-        if monotonic is not None or interactions is not None:
-            constraints = read_constraints(monotonic, interactions, encoder, classes)
-        return Growth(
-            max_leaf_nodes=self.max_leaf_nodes,
-            l2_regularization=self.l2_regularization,
-            learning_rate=self.learning_rate,
-            depth_limit=-1 if self.max_depth is None else min(self.max_depth, MAX_DEPTH),
-            min_gain=self.min_gain,
-            min_examples=0 if self.min_samples_leaf == 1 else self.min_samples_leaf,
-            max_features=self.max_features,
-            max_features_per_tree=self.max_features_per_tree,
-            subsample=self.subsample,
-            max_leaf_value=MAX_NEWTON_STEP if self.kind.has_curvature else np.inf,
-            seed=seed,
-            constraints=constraints,
-        )
