@@ -16,8 +16,8 @@ from panel import TASKS
 from sklearn.model_selection import KFold
 
 from treecrf import TreeCRF
+from treecrf.learners.boosted.selection import OwnStart
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.boosted.start import OwnStart
 
 STARTS = (None, OwnStart(1.0, 1.0), *(OwnStart(penalty, 0.4) for penalty in (1.0, 3.0, 10.0)))
 NAMES = ("protein", "nettalk", "hyphen")

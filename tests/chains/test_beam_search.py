@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from treecrf.chains.beam_search import beam_search
 from treecrf.chains.lattice import Lattice
+from treecrf.learners.boosted.rows import beam_search
 from treecrf.utils.threads import Threads
 
 

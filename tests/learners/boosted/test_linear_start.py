@@ -17,8 +17,8 @@ from support.settings import PLAIN
 
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
-from treecrf.learners.boosted import start as start_module
-from treecrf.learners.boosted.start import PART
+from treecrf.learners.boosted import selection as start_module
+from treecrf.learners.boosted.selection import PART
 from treecrf.learners.linear import crf as linear_module
 from treecrf.learners.linear.crf import score_parts
 from treecrf.utils.exact import LEAF_UNIT

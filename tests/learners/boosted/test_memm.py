@@ -14,12 +14,12 @@ from support.settings import PLAIN
 from support.tree_oracle import grow_naive_tree
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.objectives import ChainLabels, LocalObjective
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted import chains
+from treecrf.learners.boosted.rows import beam_search
 from treecrf.utils.threads import Threads
 
 

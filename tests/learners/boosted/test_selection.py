@@ -23,8 +23,15 @@ from treecrf import (
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.labeled import LabeledParts
-from treecrf.learners.boosted.selection import N_FOLDS, Candidate, folds, in_blocks
-from treecrf.learners.boosted.start import PART, WHOLE, OwnStart
+from treecrf.learners.boosted.selection import (
+    N_FOLDS,
+    PART,
+    WHOLE,
+    Candidate,
+    OwnStart,
+    folds,
+    in_blocks,
+)
 from treecrf.learners.iterations import Stopping
 from treecrf.utils.partitions import identity
 

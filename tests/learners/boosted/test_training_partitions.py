@@ -26,7 +26,7 @@ from treecrf import (
 )
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
-from treecrf.learners.boosted import selection, start
+from treecrf.learners.boosted import selection
 
 NAN = np.nan
 SMALL = {
@@ -261,7 +261,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     X, y = data_of("numbers", seed=7, n=40)
     settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
     whole = TreeCRF(**settings).fit(X, y)
-    monkeypatch.setattr(start, "MAX_POSITIONS", 70)
+    monkeypatch.setattr(selection, "MAX_START_POSITIONS", 70)
     monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
     model = TreeCRF(**settings).fit(X, y)
     assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)

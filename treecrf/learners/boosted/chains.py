@@ -18,7 +18,7 @@ from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.start import started, starting_parts, table_of_parts
+from treecrf.learners.boosted.scores import started, starting_parts, table_of_parts
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF

@@ -13,8 +13,8 @@ from treecrf.chains.objectives import CUSTOM, OBJECTIVES
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import Beam
 from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChain
+from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
 from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
-from treecrf.learners.boosted.start import PART, WHOLE, is_linear
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import scoring_of
 from treecrf.learners.learner import SequenceLearner

@@ -22,6 +22,7 @@ from treecrf.learners.boosted.sampled_booster import (
     SampledBooster,
     scored_on_shards,
 )
+from treecrf.learners.boosted.scores import starting_parts, table_of_parts
 from treecrf.learners.boosted.shard import (
     ShardSettings,
     predictions_for,
@@ -29,7 +30,6 @@ from treecrf.learners.boosted.shard import (
     totals_of,
 )
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.boosted.start import starting_parts, table_of_parts
 from treecrf.learners.iterations import (
     OBJECTIVES,
     LabelScore,

@@ -17,7 +17,9 @@ from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import BeamScores
+from treecrf.learners.linear.crf import LinearCRF, score_parts
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.scorer import Router
 from treecrf.utils.scratch import Allocate, moved
@@ -161,3 +163,56 @@ class PartsScores:
 
 
 Scores = TableScores | PartsScores | BeamScores
+
+
+# Scores to start from
+
+
+def starting_parts(
+    start: LinearCRF | None, sequences: Sequences, threads: Threads
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the scores that the trees are added to: of the linear model and of the user.
+
+    They are arrays as from `score_parts`; None stands for scores of 0.
+    """
+    state, transitions = (None, None) if start is None else score_parts(start, sequences, threads)
+    given = sequences.init_scores
+    if given is not None:
+        state = np.ascontiguousarray(given.T) if state is None else state + given.T
+    return state, transitions
+
+
+def table_of_parts(
+    state: np.ndarray | None, transitions: np.ndarray | None, offsets: np.ndarray, order: int
+) -> np.ndarray | None:
+    """Return the scores of `starting_parts` in all contexts.
+
+    Only the nearest previous label matters. First positions have one context, the first.
+    """
+    if state is None:
+        return None
+    n_labels = len(state)
+    scores = np.empty((n_labels, state.shape[1], n_labels**order))
+    if transitions is None:
+        scores[:] = state[:, :, None]
+        return scores
+    # The nearest previous label is the lowest digit of a context.
+    of_contexts = np.tile(transitions[:-1].T, n_labels ** (order - 1))
+    np.add(state[:, :, None], of_contexts[:, None], out=scores)
+    first = offsets[:-1]
+    scores[:, first] = 0.0
+    scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
+    return scores
+
+
+def started(
+    parts: ScoreParts, state: np.ndarray | None, transitions: np.ndarray | None
+) -> ScoreParts:
+    """Set factored scores of 0 to `starting_parts`, if there are any."""
+    if state is None:
+        return parts
+    n_labels = parts.n_labels
+    if transitions is None:
+        transitions = np.zeros((n_labels + 1, n_labels))
+    parts.start_from(state, transitions)
+    return parts

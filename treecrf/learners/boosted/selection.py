@@ -14,9 +14,8 @@ from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
 from treecrf.learners.boosted.scores import TableScores
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import Stopping
-from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.messages import Progress
 from treecrf.utils.partitions import identity
@@ -348,3 +347,85 @@ def in_blocks(
     possible[offsets] = True
     cuts = np.flatnonzero(possible)
     return data.cut(np.unique(cuts[np.searchsorted(cuts, bounds)]))
+
+
+# Linear models to start from
+
+# Because trees follow, a linear model need not be at its optimum: ten iterations of L-BFGS that
+# lower its loss by less than this fraction are the last ones. Most data need 20 to 50 iterations,
+# but labels that persist may need hundreds, which trees cannot make up for.
+START_TOLERANCE = 0.01
+# With more training positions, the linear model is fitted to a sample of the sequences.
+MAX_START_POSITIONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class OwnStart:
+    """A linear model to start from that is not a parameter of the user."""
+
+    penalty: float  # L2, which grows with the data
+    share: float  # factor of the weights
+
+
+# All of a linear model is best where the effects of features add up. In general it is better to
+# start from a part of it, as a first step of boosting with this learning rate: a linear model that
+# lacks interactions relies too much on the previous label, which trees are slow to correct.
+WHOLE, PART = OwnStart(1.0, 1.0), OwnStart(1.0, 0.4)
+
+
+def require_start(given: LinearCRF, classes: np.ndarray) -> None:
+    """Raise ValueError unless trees can start from the scores of a linear model.
+
+    Its scores must not depend on the attributes and the previous label jointly, and if it is fitted
+    its labels must be the same. Whether its attributes are is checked with the data.
+    """
+    if given.transition_features:
+        raise ValueError("init: transition_features=True; expected a LinearCRF without them")
+    if hasattr(given, "classes_") and not np.array_equal(given.classes_, classes):
+        raise ValueError(
+            f"init was fitted to the labels {given.classes_.tolist()}; expected {classes.tolist()}"
+        )
+
+
+def start_of(
+    spec: BoostingSpec, data: TrainingInput, init: Any, linear: LinearCRF | None = None
+) -> LinearCRF | None:
+    """Return the model whose scores the trees start from, fitted to the training data if need be.
+
+    ``init`` is an `OwnStart`, of which ``linear`` may be the model, or a LinearCRF of the user,
+    which is used as it is if it is fitted.
+    """
+    if init is None:
+        return None
+    if isinstance(init, OwnStart):
+        return rounded_linear(linear or fit_linear(spec, data, init), init.share)
+    require_start(init, data.classes)
+    return rounded_linear(init if hasattr(init, "classes_") else fit_linear(spec, data, init))
+
+
+def fit_linear(spec: BoostingSpec, data: TrainingInput, init: OwnStart | LinearCRF) -> LinearCRF:
+    """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
+    sample = data.training.at_random(MAX_START_POSITIONS, data.seed)
+    return sample.partitions.reduce(
+        _fit_joined, spec, data.of_sequences(None), sample.described, init
+    )
+
+
+def _fit_joined(
+    parts: list[LabeledSequences],
+    spec: BoostingSpec,
+    data: TrainingInput,
+    described: Description,
+    init: OwnStart | LinearCRF,
+) -> LinearCRF:
+    data = replace(data, training=joined(parts, described))
+    if not isinstance(init, OwnStart):
+        return fitted_to(init, data, spec.n_jobs)
+    linear = LinearCRF(**spec.linear, l2_regularization=init.penalty, tol=START_TOLERANCE)
+    linear._is_start = True
+    return fitted_to(linear, data, spec.n_jobs)
+
+
+def is_linear(init: Any) -> bool:
+    """Return whether the parameter ``init`` stands for a linear start."""
+    return init == "linear" or isinstance(init, LinearCRF)

@@ -36,8 +36,13 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
 from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores
-from treecrf.learners.boosted.start import started, table_of_parts
+from treecrf.learners.boosted.scores import (
+    PartsScores,
+    Scores,
+    TableScores,
+    started,
+    table_of_parts,
+)
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences
@@ -328,7 +333,7 @@ class BoostingSpec:
     value_name: str  # name of the objective in the progress display
     kind: ChainKind
     window: tuple[int, int]
-    starts: list  # to choose from, see `treecrf.learners.boosted.start`
+    starts: list  # to choose from, an `OwnStart` or a LinearCRF
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `scoring_of`
     # Predicts validation sequences as `base.predicted_by`; None if ``scoring`` does not need it.

@@ -21,9 +21,15 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import in_one_part, joined
 from treecrf.learners.boosted.loop import boost
-from treecrf.learners.boosted.selection import Choice, choices, choose, default_choice
+from treecrf.learners.boosted.selection import (
+    Choice,
+    choices,
+    choose,
+    default_choice,
+    fit_linear,
+    start_of,
+)
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.boosted.start import fit_linear, start_of
 from treecrf.learners.iterations import (
     Callback,
     Evaluations,

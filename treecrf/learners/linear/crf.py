@@ -311,7 +311,7 @@ class LinearCRF(LinearSequenceClassifier):
             return self._likelihood(data).mean
         if scoring == "log_likelihood":
             return self._likelihood(data, "log").mean
-        metric = metric_of(scoring, self._labels(data, data.sample_weights), data.classes)
+        metric = metric_of(scoring, _chain_labels(data, data.sample_weights), data.classes)
         predict = Lattice.marginals
         if scoring != NEG_LOG_LOSS:
             predict = partial(best_codes, self.decoding, self.cost_matrix, data.classes)
@@ -326,22 +326,16 @@ class LinearCRF(LinearSequenceClassifier):
             raise ValueError(
                 f"class_weight has no effect with objective={name!r}; it needs objective='log'"
             )
-        labels = self._labels(data, data.repeated_weights())
+        labels = _chain_labels(data, data.repeated_weights())
         return ScoreLikelihood(data, make_objective(name, labels, data.threads))
 
-    def _labels(self, data: TrainingData, weights: np.ndarray | None) -> ChainLabels:
-        return ChainLabels(
-            data.offsets,
-            data.codes,
-            len(data.classes),
-            self.order,
-            data.constraints,
-            data.candidates,
-            weights,
-        )
+
+def _chain_labels(data: TrainingData, weights: np.ndarray | None) -> ChainLabels:
+    sizes = len(data.classes), 1
+    return ChainLabels(data.offsets, data.codes, *sizes, data.constraints, data.candidates, weights)
 
 
-# The start of trees, see `treecrf.learners.boosted.start`
+# The start of trees, see `treecrf.learners.boosted.selection`
 
 
 def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> LinearCRF:
