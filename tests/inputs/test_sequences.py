@@ -18,7 +18,8 @@ from support.family import assert_equal_arrays
 from support.fuzz import check_call, garbage, labels_for, sequences
 from support.inputs import small
 
-from treecrf.inputs.dataset import as_sequences, is_empty_list
+from treecrf.inputs.dataset import as_sequences
+from treecrf.inputs.forms import is_empty_list
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.sequences import (
     CATEGORY,

@@ -14,8 +14,9 @@ from support.open_files import FOLDER, open_files
 from treecrf.cli.files.tables import RowFile
 from treecrf.inputs import table_sources, tables
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.forms import are_tables
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.tables import TableOptions, are_tables, open_tables
+from treecrf.inputs.tables import TableOptions, open_tables
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")

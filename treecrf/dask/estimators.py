@@ -35,8 +35,9 @@ from treecrf.dask.sources import (
 from treecrf.inputs.columns import order_of
 from treecrf.inputs.data_warnings import warn_of_columns_in_use
 from treecrf.inputs.dataset import ColumnNames, RawData, named
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.values import closest_name, column_names, is_frame
+from treecrf.inputs.values import closest_name, column_names
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.labeled import read_partitions

@@ -22,6 +22,7 @@ from treecrf.inputs.columns import (
     sparse_table_of,
     table_of,
 )
+from treecrf.inputs.forms import FORMS, describe
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
 from treecrf.inputs.sequences import (
     BOOLEAN,
@@ -49,11 +50,6 @@ from treecrf.inputs.values import (
     short_repr,
     stands_for_missing,
     whole_numbers,
-)
-
-FORMS = (
-    "a sequence is a 2-D array (positions, features), a scipy sparse matrix, a data frame, a list "
-    "of dicts, a string, or a 1-D array or list of symbols"
 )
 
 
@@ -265,17 +261,6 @@ def _form(item: Any) -> str:
     if sparse.issparse(item):
         return "sparse"
     return "dense" if getattr(item, "ndim", 1) == 2 else "symbols"
-
-
-def describe(item: Any) -> str:
-    """Describe an object by its type and shape in error messages."""
-    if isinstance(item, str):
-        return "a string"
-    if sparse.issparse(item):
-        return f"a sparse matrix of shape {item.shape}"
-    if isinstance(item, np.ndarray):
-        return f"a {item.ndim}-D array of {item.dtype}"
-    return f"of type {type(item).__name__}"
 
 
 # Values

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import position_name, split_sequences
 from treecrf.inputs.sequences import (
     CATEGORY,
@@ -19,7 +20,7 @@ from treecrf.inputs.sequences import (
     LongSequences,
     Sequences,
 )
-from treecrf.inputs.values import column_names, is_frame, short_repr
+from treecrf.inputs.values import column_names, short_repr
 from treecrf.utils.messages import warn
 
 # Columns with at most this many distinct values cause no warning of their number.

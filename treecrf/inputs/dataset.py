@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
-from treecrf.inputs.arrays import FORMS, describe, read_arrays, read_plain, read_rows
+from treecrf.inputs.arrays import read_arrays, read_plain, read_rows
 from treecrf.inputs.data_warnings import warn_of_columns, warn_of_columns_in_use, warn_of_index
-from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
+from treecrf.inputs.dicts import are_attribute_lists, read_attribute_lists, read_dicts
+from treecrf.inputs.forms import FORMS, are_dicts, describe, is_empty, is_frame, refuse_files
 from treecrf.inputs.frames import (
     as_groups,
     column_of,
@@ -26,11 +27,9 @@ from treecrf.inputs.frames import (
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import Segmentation, position_name
 from treecrf.inputs.sequences import InputSchema, ListedSequences, Sequences
-from treecrf.inputs.table_sources import refuse_files
 from treecrf.inputs.values import (
     as_list,
     find_missing,
-    is_frame,
     is_number,
     require_different_names,
     short_repr,
@@ -117,21 +116,6 @@ def _without_positions(items: list, segmentation: Segmentation) -> ListedSequenc
         n_features=1,
         dtype=np.dtype("U1"),
     )
-
-
-def is_empty_list(X: Any) -> bool:
-    """Return whether X is a list of sequences that has none."""
-    if isinstance(X, np.ndarray):
-        return X.shape[:1] == (0,) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object))
-    return isinstance(X, (list, tuple)) and not X
-
-
-def is_empty(item: Any) -> bool:
-    """Return whether a sequence or a long table has no positions, whatever its form."""
-    shape = getattr(item, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return type(shape[0]) is int and shape[0] == 0
-    return isinstance(item, (str, list, tuple)) and not item
 
 
 def _listed(X: Any, schema: InputSchema | None) -> list:

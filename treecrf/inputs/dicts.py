@@ -30,13 +30,6 @@ from treecrf.inputs.values import (
 ROWS = (list, tuple, set, frozenset)
 
 
-def are_dicts(item: Any) -> bool:
-    """Return whether a sequence starts with a dict."""
-    is_list = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim == 1)
-    # It takes much longer to recognize a dict as a Mapping.
-    return is_list and len(item) > 0 and isinstance(item[0], (dict, Mapping))
-
-
 def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema | None) -> bool:
     """Return whether lists of strings are attributes, as in CRFsuite, not rows of a table.
 

@@ -17,10 +17,10 @@ from treecrf.inputs.columns import (
     table_of,
 )
 from treecrf.inputs.data_warnings import warn_of_time
+from treecrf.inputs.forms import is_frame, refuse_files
 from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
 from treecrf.inputs.sequences import InputSchema, LongSequences
-from treecrf.inputs.table_sources import refuse_files
-from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, require_same_names
+from treecrf.inputs.values import closest_name, column_names, is_index, require_same_names
 
 
 def column_of(X: Any, name: str) -> list:

@@ -20,15 +20,9 @@ from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
-from treecrf.inputs.dataset import (
-    RawData,
-    as_sequences,
-    is_empty,
-    is_empty_list,
-    named,
-    read_weights,
-)
+from treecrf.inputs.dataset import RawData, as_sequences, named, read_weights
 from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
+from treecrf.inputs.forms import are_tables, is_empty, is_empty_list, is_frame
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
 from treecrf.inputs.offsets import offsets_of, runs
@@ -43,8 +37,8 @@ from treecrf.inputs.sequences import (
     Vocabulary,
     column_name,
 )
-from treecrf.inputs.tables import are_tables, open_tables, piece_rows
-from treecrf.inputs.values import column_names, is_frame, short_repr
+from treecrf.inputs.tables import open_tables, piece_rows
+from treecrf.inputs.values import column_names, short_repr
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.scratch import Scratch
 

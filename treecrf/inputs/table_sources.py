@@ -22,17 +22,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, BinaryIO
 
-from treecrf.inputs.values import is_index, short_list, short_repr
+from treecrf.inputs.forms import ENDINGS, PARQUET, is_dataset
+from treecrf.inputs.values import is_index, short_list
 from treecrf.utils.scratch import described
 
-PARQUET = (".parquet", ".pq")
-TEXT = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
-FORMAT_OF_ENDING = dict.fromkeys(PARQUET, "parquet") | TEXT
-TEXT_ENDINGS = (*TEXT, *(f"{ending}.gz" for ending in TEXT))
-ENDINGS = (*PARQUET, *TEXT_ENDINGS)
 EXPECTED_ENDINGS = f"expected a file with one of the endings {', '.join(ENDINGS)}"
-# What strings that are meant as paths contain: a separator, a character of patterns, or an ending.
-LIKE_PATH = re.compile(r"[/*?\[]|\.[A-Za-z]\w*$" + (r"|\\" if os.sep == "\\" else ""))
 # The argument that stands for standard input or output.
 STANDARD = "-"
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -55,39 +49,6 @@ HINTS = {
 
 
 # Paths
-
-
-def are_paths(X: Any, with_strings: bool) -> bool:
-    """Return whether X is a path of a table or a list of them; strings only ``with_strings``."""
-    items = X if isinstance(X, (list, tuple)) else [X]
-    for item in items:
-        if isinstance(item, str):
-            is_folder = os.sep in item and os.path.isdir(item)
-            if not with_strings or not (item.lower().endswith(ENDINGS) or is_folder):
-                return False
-        elif not isinstance(item, os.PathLike):
-            return False
-    return len(items) > 0
-
-
-def is_path_string(X: Any, are_characters: bool) -> bool:
-    """Return whether a string is meant as a path; if it may be characters, the path must exist."""
-    if not isinstance(X, str) or not LIKE_PATH.search(X):
-        return False
-    if not are_characters:
-        return True
-    return is_existing(X) and (os.sep in X or X.lower().endswith(ENDINGS))
-
-
-def is_existing(X: Any) -> bool:
-    """Return whether X is the path of a file or a folder, or a pattern that files match."""
-    if not isinstance(X, (str, os.PathLike)):
-        return False
-    try:
-        path = os.fspath(X)
-        return os.path.exists(path) or (glob.has_magic(path) and bool(glob.glob(path)))
-    except ValueError:  # a character of code 0
-        return False
 
 
 def find_files(X: Any) -> list[str]:
@@ -143,19 +104,6 @@ def _in_natural_order(path: str) -> list:
     """Return a key by which part-2 comes before part-10."""
     pieces = re.split(r"(\d+)", path)
     return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)]
-
-
-def refuse_files(X: Any, are_characters: bool = False) -> None:
-    """Raise TypeError for files and batches where data in memory are expected."""
-    is_path = is_path_string(X, are_characters) or are_paths(X, with_strings=False)
-    if is_path or are_batches(X):
-        is_missing = isinstance(X, str) and not is_existing(X)
-        missing = ", and there is no such file or folder" if is_missing else ""
-        raise TypeError(
-            f"X is {short_repr(X)}{missing}; files and batches are read by fit of the estimators "
-            "other than HMMClassifier: here, pass a table in memory, such as "
-            "pyarrow.parquet.read_table(path), or run treecrf predict on files"
-        )
 
 
 # Tables
@@ -378,7 +326,7 @@ class ArrowTable(Table):
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
-        if _is_dataset(self._table):
+        if is_dataset(self._table):
             one = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
             batches = self._table.to_batches(columns=list(names), batch_size=BATCH_ROWS, **one)
         else:
@@ -409,26 +357,10 @@ def _copied(reader: Any, folder: str) -> Any:
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
-def are_batches(X: Any) -> bool:
-    """Return whether X is a source of record batches of Arrow, other than a table in memory."""
-    if hasattr(type(X), "read_next_batch") or _is_dataset(X):
-        return True
-    items = X if isinstance(X, (list, tuple)) else [X]
-    kinds = map(type, items)
-    return len(items) > 0 and all(
-        hasattr(kind, "__arrow_c_array__") and hasattr(kind, "num_columns") for kind in kinds
-    )
-
-
-def _is_dataset(X: Any) -> bool:
-    of_pyarrow = type(X).__module__.startswith("pyarrow")
-    return of_pyarrow and hasattr(X, "to_batches") and hasattr(X, "scanner")
-
-
 def table_of_batches(X: Any, folder: str | None = None) -> Table:
     """Return a table of what `are_batches` accepts; ValueError if batches differ in columns."""
     pa = import_pyarrow()
-    if _is_dataset(X):
+    if is_dataset(X):
         return ArrowTable(X)
     if hasattr(type(X), "read_next_batch"):
         return ArrowTable(_copied(X, folder or tempfile.gettempdir()))

@@ -18,19 +18,16 @@ import numpy as np
 
 from treecrf.inputs.columns import selected_columns
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.forms import FORMAT_OF_ENDING, are_batches, are_tables
 from treecrf.inputs.offsets import Segmentation, runs
 from treecrf.inputs.table_sources import (
-    FORMAT_OF_ENDING,
     SEPARATORS,
     CsvFile,
     ParquetFile,
     Source,
     Table,
-    are_batches,
-    are_paths,
     find_files,
     import_pyarrow,
-    is_path_string,
     table_of_batches,
 )
 from treecrf.inputs.values import (
@@ -72,28 +69,6 @@ class TableOptions:
 DEFAULTS = TableOptions()
 
 
-def are_tables(raw: RawData) -> bool:
-    """Return whether data are tables that can be read in pieces, instead of objects in memory.
-
-    Strings may also be sequences of characters. In a list, they are paths if they are like paths
-    and ``y`` can only be the name of a column. A single one is a path if ``groups`` is a name, or
-    if it is like a path and neither ``lengths`` nor ``groups`` define sequences of its characters.
-    """
-    X, segmentation = raw.X, raw.segmentation
-    if isinstance(X, str):
-        if segmentation.column is not None and segmentation.lengths is None:
-            return True
-        return is_path_string(X, are_characters=segmentation.is_long)
-    if isinstance(X, TableReader) or are_batches(X):
-        return True
-    names_column = isinstance(raw.y, str) and segmentation.lengths is None
-    has_array = segmentation.is_long and segmentation.column is None
-    is_list = names_column and not has_array and isinstance(X, (list, tuple)) and len(X) > 0
-    if is_list and all(is_path_string(item, are_characters=False) for item in X):
-        return True
-    return are_paths(X, with_strings=names_column)
-
-
 def other_columns(raw: RawData) -> dict[str, str]:
     """Return the names of the columns that are not features, by the arguments of `fit`."""
     segmentation = raw.segmentation
@@ -122,6 +97,7 @@ class TableReader:
     ``columns`` are not features, see `other_columns`. The tables are scanned before they are read.
     """
 
+    reads_tables = True  # see `are_tables`
     names: list[str]  # of all columns but the groups, which the lengths of sequences replace
     offsets: np.ndarray  # the first row of each sequence, and the number of rows
     pieces: list[tuple[int, int]]  # the first sequence of each piece, and the one after its last

@@ -32,19 +32,6 @@ def is_number(kind: type) -> bool:
     return issubclass(kind, NUMBERS) and not issubclass(kind, np.timedelta64)
 
 
-def is_frame(item: Any) -> bool:
-    """Return whether an object is a data frame; TypeError for lazy ones, which have no rows yet."""
-    kind = type(item)
-    if kind.__module__.startswith("dask.") and hasattr(kind, "columns"):
-        raise TypeError(
-            "a Dask data frame has no rows in this process; pass frame.compute(), or use fit, "
-            "predict, predict_proba, decode or score of an estimator of treecrf.dask"
-        )
-    if kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars."):
-        raise TypeError("a polars LazyFrame has no rows yet; pass frame.collect()")
-    return hasattr(kind, "columns")
-
-
 def column_names(frame: Any) -> list:
     """Return the names of the columns of a data frame of any library."""
     names = getattr(frame, "column_names", None)

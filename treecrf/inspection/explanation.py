@@ -12,10 +12,10 @@ from treecrf.chains.contexts import check_label_codes, context_contributions, pr
 from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import bracketed, feature_name, label_or_none
 from treecrf.encoding.plan import BOUNDARY
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
-from treecrf.inputs.values import is_frame
 from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer_between, window_of
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel

@@ -13,11 +13,12 @@ import numpy as np
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData, named
+from treecrf.inputs.forms import are_tables
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.sequences import InputSchema
-from treecrf.inputs.tables import are_tables, in_memory, joined_pieces
+from treecrf.inputs.tables import in_memory, joined_pieces
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.training_data import (

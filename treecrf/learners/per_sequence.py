@@ -12,12 +12,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.arrays import describe
 from treecrf.inputs.dataset import as_weights
+from treecrf.inputs.forms import describe, is_frame
 from treecrf.inputs.frames import concatenated
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.values import is_frame
 from treecrf.utils.validation import DocumentationLink
 
 

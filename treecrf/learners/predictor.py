@@ -16,11 +16,12 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown, warn_of_unlabeled
 from treecrf.inputs.dataset import ColumnNames, RawData, as_sequences
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels, check_kind
 from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
 from treecrf.inputs.sequences import InputSchema, Sequences
-from treecrf.inputs.values import column_names, is_frame
+from treecrf.inputs.values import column_names
 from treecrf.learners.training_data import cost_table, with_init_score
 from treecrf.utils.threads import Threads
 

@@ -16,12 +16,11 @@ from treecrf.chains.partial_labels import completed, known_examples, unknown_lab
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_unlabeled
 from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores
+from treecrf.inputs.forms import are_tables, is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.sequences import Sequences, cut, join_sequences
-from treecrf.inputs.tables import are_tables
-from treecrf.inputs.values import is_frame
 from treecrf.learners.iterations import Callback
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest

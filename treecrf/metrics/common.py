@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.values import as_list, is_frame
+from treecrf.inputs.values import as_list
 from treecrf.utils.typing import LabelsLike
 from treecrf.utils.validation import documented
 

@@ -12,10 +12,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import metadata_routing
 from sklearn.utils.metadata_routing import _MetadataRequester
 
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import count_labeled
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.values import is_frame
 from treecrf.metrics.scores import (
     sequence_accuracy_score,
     span_f1_score,

@@ -16,7 +16,8 @@ from treecrf.cli.files.lines import (
 )
 from treecrf.cli.files.tables import read_table
 from treecrf.datasets.conll import CONLLU_NAMES, splitter
-from treecrf.inputs.table_sources import FORMAT_OF_ENDING, HEAD_BYTES, SEPARATORS, Source
+from treecrf.inputs.forms import FORMAT_OF_ENDING
+from treecrf.inputs.table_sources import HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.tables import table_file
 
 PARQUET_MAGIC = b"PAR1"

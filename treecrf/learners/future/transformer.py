@@ -10,8 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.dicts import are_dicts
-from treecrf.inputs.values import is_frame
+from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import DocumentationLink

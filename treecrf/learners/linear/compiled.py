@@ -9,9 +9,10 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, CODES, LISTS
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.sequences import CATEGORY, InputSchema
-from treecrf.inputs.values import column_names, is_frame
+from treecrf.inputs.values import column_names
 from treecrf.learners.linear._compiled import CompiledModel, CompiledTests, CompiledWeights
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
 from treecrf.learners.linear.scores import Weights
