@@ -10,6 +10,7 @@ training instead, for the number of iterations of the first. The test data are n
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 from measure import markdown
@@ -19,8 +20,6 @@ from settings import papers_model
 import treecrf.learners.boosted.base as base
 from treecrf import TreeCRF
 from treecrf.learners.boosted.engine import Engine, make_engine
-from treecrf.learners.boosted.spec import Trained
-from treecrf.learners.iterations import History
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -66,9 +65,7 @@ def evaluated(data: str, trees: str, seed: int) -> list[tuple[float, float, floa
     for is_pruning in (False, True):
         engine = engine_of(model, train, validation)
         n_iter, leaves = boosted(engine, is_pruning)
-        setup, forest = engine.setup, engine.booster.forest.copy(n_iter)
-        settings = setup.classes, setup.growth.seed, setup.encoder, forest, engine.start
-        trained = Trained(*settings, History())
+        trained = replace(engine.trained, forest=engine.booster.forest.copy(n_iter))
         rows.append((n_iter, leaves, *scores_of(model._copy_of(trained), test)))
     model.set_params(max_iter=max(rows[0][0], 1))
     model.fit(train.letters + validation.letters, train.targets() + validation.targets())

@@ -33,8 +33,8 @@ from treecrf.cli.options import (
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.table_sources import STANDARD, Source
-from treecrf.inputs.tables import MAX_WHOLE, TableReader, open_tables
+from treecrf.inputs.table_sources import MAX_WHOLE, STANDARD, Source
+from treecrf.inputs.tables import TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS

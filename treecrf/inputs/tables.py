@@ -1,58 +1,59 @@
-"""Tables of files and Arrow data, read in pieces: runs of whole sequences of limited size.
+"""Tables of files, Arrow data, or data in memory in pieces: runs of whole sequences.
 
 In text files, the values of a column in all rows determine its type.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from treecrf.inputs.columns import selected_columns
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.forms import FORMAT_OF_ENDING, are_batches, are_tables
-from treecrf.inputs.offsets import Segmentation, runs
+from treecrf.inputs.forms import FORMAT_OF_ENDING, are_batches, are_tables, is_frame
+from treecrf.inputs.frames import column_of, rows_of
+from treecrf.inputs.offsets import Segmentation, offsets_of, runs
 from treecrf.inputs.table_sources import (
+    AS_NUMBER,
+    AS_TEXT,
     SEPARATORS,
+    ArrowConverter,
     CsvFile,
     ParquetFile,
     Source,
     Table,
     find_files,
+    find_kinds,
     import_pyarrow,
     table_of_batches,
+    typed_text,
 )
 from treecrf.inputs.values import (
     closest_name,
+    column_names,
     refuse_infinite,
     require_different_names,
     require_same_names,
     short_repr,
 )
+from treecrf.utils.partitions import LocalPartitions, identity
+from treecrf.utils.scratch import Scratch
 
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
 READ_BYTES = 1 << 24
 MAX_PIECE_ROWS = 1 << 18
+# Size of a value that has been read.
+VALUE_BYTES = 8
 # Number of rows from which the size of a row is estimated.
 SAMPLE_ROWS = 1000
-# Texts that stand for a missing number or boolean. Among categories, only the empty text does: "NA"
-# and "None" may be values.
-MISSING = ("", "?", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-MAX_WHOLE = np.iinfo(np.int64).max
-WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
-# Whole numbers and text are categories, of integers and of strings.
-AS_BOOLEAN, AS_NUMBER, AS_WHOLE, AS_TEXT = "boolean", "number", "whole", "text"
-# A column gets the first kind that fits all of its values.
-FEATURE_KINDS = (AS_BOOLEAN, AS_NUMBER, AS_TEXT)
-CATEGORY_KINDS = (AS_WHOLE, AS_TEXT)
 
 
 @dataclass(frozen=True)
@@ -412,146 +413,89 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights, place="")
 
 
-# Types of columns, and conversion of Arrow arrays to NumPy
+# Partitions in one process
 
 
-class ArrowConverter:
-    """Converter of pyarrow arrays, typed or text, to NumPy; texts in ``missing`` are missing."""
+def partitions_of(
+    raw: RawData, scratch: str | PathLike | None, categorical_features: Any
+) -> LocalPartitions:
+    """Return the parts of files and batches, or of data in memory.
 
-    def __init__(self, missing: tuple[str, ...] = ()):
-        self.pa = import_pyarrow()
-        self.pc = self.pa.compute
-        self.missing = self.pa.array(["", *missing])
-        self.missing_number = self.pa.array([*MISSING, *missing])
-
-    def numbers(self, array: Any) -> np.ndarray:
-        """Convert to floats, NaN if missing; ValueError if a value is not a number."""
-        if self.is_text(array.type):
-            array = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
-        elif not self.is_number(array.type):
-            raise ValueError(f"of type {array.type}")
-        return self.pc.cast(array, self.pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-
-    def booleans(self, array: Any) -> np.ndarray:
-        """Convert to floats 0 and 1, NaN if missing; ValueError if a value is not a boolean."""
-        if self.is_text(array.type):
-            text = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
-            text = self.pc.utf8_lower(text)
-            array, others = self.pc.equal(text, "true"), self.pc.not_equal(text, "false")
-            if self.pc.any(self.pc.and_not(others, array)).as_py():
-                raise ValueError("neither true nor false")
-        elif not self.pa.types.is_boolean(array.type):
-            raise ValueError(f"of type {array.type}")
-        return self.pc.cast(array, self.pa.float64()).to_numpy(zero_copy_only=False)
-
-    def categories(self, array: Any) -> tuple[list, np.ndarray]:
-        """Return the distinct values of an array, and the index of each value, -1 if missing."""
-        encoded = self.pc.dictionary_encode(self.plain(array))
-        indices = self.pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-        return encoded.dictionary.to_pylist(), indices
-
-    def are_whole(self, array: Any) -> bool:
-        """Return whether all values are integers of 64 bits, texts of integers, or missing."""
-        array = self.plain(array)
-        if not self.is_text(array.type):
-            is_whole = self.pa.types.is_integer(array.type)
-            largest = self.pc.max(array).as_py() if is_whole else None
-            return is_whole and (largest is None or largest <= MAX_WHOLE)
-        fits = self.pc.match_substring_regex(array, WHOLE_NUMBER)
-        return self.pc.all(fits).as_py() is not False
-
-    def copied(self, array: Any) -> list[str]:
-        """Return values of any type as text for an output, empty if missing."""
-        if not self.is_text(array.type):
-            with contextlib.suppress(NotImplementedError, ValueError):
-                array = self.pc.cast(array, self.pa.string())
-        return ["" if value is None else str(value) for value in array.to_pylist()]
-
-    def plain(self, array: Any) -> Any:
-        """Return the values of a category: text, null if missing, or integers."""
-        types = self.pa.types
-        if types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if types.is_boolean(array.type):
-            array = self.pc.cast(array, self.pa.string())
-        return self._present(array, self.missing) if self.is_text(array.type) else array
-
-    def text(self, array: Any) -> Any:
-        """Convert values of any type to text."""
-        array = self.plain(array)
-        return array if self.is_text(array.type) else self.pc.cast(array, self.pa.string())
-
-    def is_text(self, array_type: Any) -> bool:
-        """Return whether a type is a string type."""
-        return self.pa.types.is_string(array_type) or self.pa.types.is_large_string(array_type)
-
-    def is_number(self, array_type: Any) -> bool:
-        """Return whether a type is numeric, or the null type of a column without values."""
-        types = self.pa.types
-        numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-        return any(is_numeric(array_type) for is_numeric in numeric)
-
-    def _present(self, array: Any, missing: Any) -> Any:
-        # PyArrow before version 24 returns wrong text for slices if if_else gets a null.
-        are_missing = self.pc.is_in(array, value_set=missing)
-        return self.pc.replace_with_mask(array, are_missing, self.pa.scalar(None, array.type))
-
-
-def find_kinds(
-    converter: ArrowConverter,
-    features: Iterable[str],
-    categories: Sequence[str],
-    batches: Iterable[tuple[Table, Any]],
-) -> dict[str, str]:
-    """Return the first kind of each column that fits all of its values, in batches of tables.
-
-    TypeError if a type is not supported.
+    Parts that are derived from them are in temporary files in the folder ``scratch``, if any.
     """
-    possible = dict.fromkeys(features, FEATURE_KINDS) | dict.fromkeys(categories, CATEGORY_KINDS)
-    for table, batch in batches:
-        for name in possible:
-            array = batch.column(name)
-            while not _fits(converter, possible[name][0], array, table.schema is None):
-                possible[name] = possible[name][1:]
-                if not possible[name]:
-                    numbers, hint = "numbers", f"; --drop {name} leaves it out"
-                    if name in categories:
-                        numbers, hint = "whole numbers", ""
-                    raise TypeError(
-                        f"{table.name}: column {name!r} is of type {array.type}; expected "
-                        f"{numbers}, booleans or strings{hint}"
-                    )
-    return {name: kinds[0] for name, kinds in possible.items()}
+    files = None if scratch is None else Scratch(scratch)
+    if are_tables(raw):
+        pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
+        return LocalPartitions.reading(
+            [partial(pieces.read, i) for i in range(len(pieces.pieces))], files
+        )
+    parts = partitioned(raw, piece_rows(VALUE_BYTES * n_values(raw)))
+    return LocalPartitions.reading([partial(identity, part) for part in parts], files)
 
 
-def _fits(converter: ArrowConverter, kind: str, array: Any, is_text: bool) -> bool:
-    if kind == AS_WHOLE:
-        is_whole = converter.pa.types.is_integer(converter.plain(array).type)
-        return converter.are_whole(array) if is_text else is_whole
-    if kind == AS_TEXT:
-        return converter.is_text(converter.plain(array).type)
-    if converter.is_text(array.type) and not is_text:
-        return False
-    with contextlib.suppress(ValueError):
-        (converter.booleans if kind == AS_BOOLEAN else converter.numbers)(array)
+def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
+    """Cut a list of sequences, or a data frame with groups, into runs of whole sequences.
+
+    Runs have at most ``n_rows`` positions, unless a single sequence has more. Other data, and data
+    that the arguments do not match, are one piece.
+    """
+    offsets = _known_offsets(raw)
+    names = "y", "sample_weight", "init_score", "allowed"
+    arguments = {name: getattr(raw, name) for name in names}
+    if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
+        return [raw]
+    for name, values in arguments.items():
+        if values is not None and not isinstance(values, (str, list, tuple, np.ndarray)):
+            dtype = None if hasattr(values, "dtype") else object
+            arguments[name] = np.asarray(values, dtype=dtype)
+    bounds = list(runs(offsets, n_rows))
+    if raw.segmentation.is_long:
+        tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
+    else:
+        tables = [raw.X[i:j] for i, j in bounds]
+    parts = []
+    for X, (i, j) in zip(tables, bounds, strict=True):
+        cut = {}
+        for name, values in arguments.items():
+            if values is None or isinstance(values, str):
+                continue
+            of_sequences = len(values) == len(offsets) - 1
+            cut[name] = values[i:j] if of_sequences else values[int(offsets[i]) : int(offsets[j])]
+        place = "" if len(bounds) == 1 else f"part from sequence {i} on"
+        parts.append(replace(raw, X=X, place=place, **cut))
+    return parts
+
+
+def n_values(raw: RawData) -> int:
+    """Return the number of values of a position; 1 if it is not certain."""
+    items = raw.X if isinstance(raw.X, (list, tuple)) else [raw.X]
+    shape = getattr(items[0], "shape", ()) if items else ()
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def _known_offsets(raw: RawData) -> np.ndarray | None:
+    """Return the starts of the sequences, and the end of the last one; None for other data."""
+    X, name = raw.X, raw.segmentation.column
+    if raw.segmentation.is_long:
+        is_cut = name is not None and is_frame(X) and name in column_names(X)
+        return raw.segmentation.offsets(len(X), column_of(X, name)) if is_cut else None
+    if not isinstance(X, (list, tuple)) or not X:
+        return None
+    lengths = []
+    for item in X:
+        shape = getattr(item, "shape", None) or (len(item) if hasattr(item, "__len__") else 0,)
+        lengths.append(int(shape[0]))
+    return None if min(lengths) == 0 else offsets_of(lengths)
+
+
+def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
+    """Return whether an argument has an item for each sequence or for each position."""
+    if argument is None:
         return True
-    return False
-
-
-def typed_text(
-    converter: ArrowConverter, kinds: Mapping[str, str], categories: frozenset[str], batch: Any
-) -> Any:
-    """Convert a record batch of text to the kinds of its columns; ``categories`` become coded."""
-    pa, columns = converter.pa, {}
-    for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        kind = kinds[name]
-        if kind == AS_BOOLEAN:
-            values = converter.booleans(array)
-            columns[name] = pa.array(values == 1, mask=np.isnan(values))
-        elif kind == AS_NUMBER:
-            columns[name] = pa.array(converter.numbers(array))
-        else:
-            array = converter.plain(array)
-            array = array if kind == AS_TEXT else array.cast(pa.int64())
-            columns[name] = array.dictionary_encode() if name in categories else array
-    return pa.record_batch(columns)
+    if isinstance(argument, str):
+        frames = [raw.X] if raw.segmentation.is_long else raw.X
+        return all(is_frame(frame) and argument in column_names(frame) for frame in frames)
+    if not hasattr(argument, "__len__"):
+        return False
+    expected = (len(offsets) - 1, *([int(offsets[-1])] if raw.segmentation.is_long else []))
+    return len(argument) in expected

@@ -16,9 +16,8 @@ from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.forms import are_tables
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.parts import partitions_of
 from treecrf.inputs.sequences import InputSchema
-from treecrf.inputs.tables import in_memory, joined_pieces
+from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.training_data import (

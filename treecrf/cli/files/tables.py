@@ -17,16 +17,19 @@ from treecrf.inputs.columns import ColumnValues, table_of
 from treecrf.inputs.dataset import ColumnNames
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import CATEGORY, KINDS
-from treecrf.inputs.table_sources import Table, naming, temporary_file, temporary_space
-from treecrf.inputs.tables import (
+from treecrf.inputs.table_sources import (
     AS_BOOLEAN,
     AS_NUMBER,
     AS_TEXT,
     AS_WHOLE,
     ArrowConverter,
-    GroupBoundaries,
+    Table,
     find_kinds,
+    naming,
+    temporary_file,
+    temporary_space,
 )
+from treecrf.inputs.tables import GroupBoundaries
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, short_list, string_array
 
 # Maximum number of columns that an error message lists.

@@ -29,9 +29,10 @@ from treecrf.learners.boosted.shard import (
     total,
     totals_of,
 )
-from treecrf.learners.boosted.spec import BoostingSpec
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.iterations import (
     OBJECTIVES,
+    History,
     LabelScore,
     Scored,
     metric_of,
@@ -55,8 +56,7 @@ from treecrf.utils.threads import Threads
 class Engine:
     """Everything that the iterations of boosting need."""
 
-    setup: ShardSettings
-    start: LinearCRF | None
+    trained: Trained  # before the iterations; the booster appends trees to its forest
     booster: Booster | SampledBooster
     validation: Scored | None
     sets: list[Scored | None]  # further sets that are scored; None stands for the validation data
@@ -91,7 +91,9 @@ def engine_of(
 ) -> Engine:
     """Encode the data, and return the engine that trains on them."""
     kind, classes, training = spec.kind, data.classes, data.training
-    constraints = read_constraints(spec.monotonic_cst, spec.interaction_cst, encoder, classes)
+    constraints = None
+    if spec.monotonic_cst is not None or spec.interaction_cst is not None:
+        constraints = read_constraints(spec.monotonic_cst, spec.interaction_cst, encoder, classes)
     growth = replace(spec.growth, seed=data.seed, constraints=constraints)
     threshold = kind.threshold(spec.sampling, len(classes), training.described.n_positions)
     setup, weights = ShardSettings(spec, classes, encoder, growth, threshold), np.ones(len(classes))
@@ -122,7 +124,8 @@ def engine_of(
         booster = _sampled_booster(forest, encoded, setup, data)
         if held_out is not None and not data.in_memory:
             validation = scored_on_shards(booster)
-    return Engine(setup, start, booster, validation, sets)
+    trained = Trained(classes, data.seed, encoder, forest, start, History())
+    return Engine(trained, booster, validation, sets)
 
 
 def _sampled_booster(

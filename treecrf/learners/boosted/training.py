@@ -95,7 +95,7 @@ def _trained(
                 read = replace(data, training=training, held_out=held_out)
             start = None if data.earlier else start_of(spec, data, init, linear)
             engine = make_engine(spec, read, start, threads)
-            found = _boosted(engine, data, choice, callbacks, model)
+            found = _boosted(spec, engine, data, choice, callbacks, model)
             while choice.is_guess:  # early stopping may end training before another start is chosen
                 choice.is_beyond(choice.n_iter)
             trained = found if choice.init is init else None
@@ -115,6 +115,7 @@ def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
 
 
 def _boosted(
+    spec: BoostingSpec,
     engine: Engine,
     data: TrainingInput,
     choice: Choice,
@@ -122,9 +123,8 @@ def _boosted(
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Run the iterations of an engine; with early stopping, return the best one."""
-    setup, booster, validation, init = engine.setup, engine.booster, engine.validation, choice.init
-    spec, forest, n_iter = setup.spec, booster.forest, choice.n_iter
-    trained = Trained(data.classes, data.seed, setup.encoder, forest, engine.start, History())
+    trained, booster, validation = engine.trained, engine.booster, engine.validation
+    forest, init, n_iter = trained.forest, choice.init, choice.n_iter
     shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
     evaluations = Evaluations(engine.sets, validation, spec.scoring) if engine.sets else None
     with shown as progress:

@@ -75,10 +75,8 @@ INTERACTIONS = {"no_interactions": 1, "pairwise": 2}
 
 def read_constraints(
     monotonic: Any, interactions: Any, encoder: Encoder, classes: np.ndarray
-) -> TreeConstraints | None:
-    """Read both parameters of an estimator; None if both are. Errors name what is invalid."""
-    if monotonic is None and interactions is None:
-        return None
+) -> TreeConstraints:
+    """Read both parameters of an estimator, which may be None; errors name what is invalid."""
     sources = [encoder.origin_of(j)[1] for j in range(len(encoder.columns))]  # features
     groups, max_in_branch = None, 0
     if isinstance(interactions, str):
