@@ -313,8 +313,8 @@ class LinearScores:
 
 
 def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Compute the scores of pairs of labels, given those of labels, (n_positions, n_labels)."""
-    n_labels, starts = rows.shape[1], offsets[:-1]
+    """Compute the scores of pairs of labels, given a row for each position and the transitions."""
+    n_labels, starts = transitions.shape[1], offsets[:-1]
     out = np.empty((n_labels, len(rows), n_labels))
     _linear.chain_scores(rows, transitions, offsets, starts, (0, len(starts)), out)
     return out

@@ -33,7 +33,7 @@ cdef struct Scratch:
 
 cdef class LabeledChains:
     cdef const int64_t[::1] offsets
-    cdef const int32_t[::1] labels, before
+    cdef const int32_t[::1] labels
     cdef const double[:, ::1] penalties
     cdef const uint8_t[:, ::1] allowed
     cdef readonly Py_ssize_t n_labels, longest
@@ -41,7 +41,6 @@ cdef class LabeledChains:
     cdef Scratch open(self, Py_ssize_t width) except *
     cdef void close(self, Scratch *scratch) noexcept nogil
     cdef inline Py_ssize_t length(self, Py_ssize_t i) noexcept nogil
-    cdef inline Py_ssize_t label_before(self, Py_ssize_t i) noexcept nogil
     cdef inline const int32_t *truth(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t n_mistakes(self, Py_ssize_t i, const int32_t *path) noexcept nogil
     cdef double true_score(self, Py_ssize_t i, Py_ssize_t width, const double *rows,

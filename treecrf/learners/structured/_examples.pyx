@@ -62,15 +62,12 @@ cdef class AttributeRows:
 cdef class LabeledChains:
     """True labels of sequences, and the constraints on all other label sequences.
 
-    ``data`` is a `treecrf.learners.linear.training.TrainingData`. Its sequences may be cut into
-    pieces, with their own ``offsets``. ``before`` holds the known label before each piece,
-    ``n_labels`` for none; by default none has one.
+    ``data`` is a `treecrf.learners.linear.training.TrainingData`.
     """
 
-    def __init__(self, data, offsets=None, before=None):
-        self.offsets = data.offsets if offsets is None else offsets
+    def __init__(self, data):
+        self.offsets = data.offsets
         self.labels = data.codes
-        self.before = before
         self.n_labels = len(data.classes)
         self.longest = np.diff(self.offsets).max()
         self.penalties = data.constraints.limited(np.zeros((self.n_labels + 1, self.n_labels)))
@@ -100,10 +97,6 @@ cdef class LabeledChains:
     cdef inline Py_ssize_t length(self, Py_ssize_t i) noexcept nogil:
         return self.offsets[i + 1] - self.offsets[i]
 
-    cdef inline Py_ssize_t label_before(self, Py_ssize_t i) noexcept nogil:
-        """Return the row of the transitions that leads to the first label."""
-        return self.n_labels if self.before is None else self.before[i]
-
     cdef inline const int32_t *truth(self, Py_ssize_t i) noexcept nogil:
         """Return the true labels of a sequence."""
         return &self.labels[self.offsets[i]]
@@ -119,7 +112,7 @@ cdef class LabeledChains:
     cdef double true_score(self, Py_ssize_t i, Py_ssize_t width, const double *rows,
                            const double *transitions) noexcept nogil:
         """Return the score of the true label sequence."""
-        cdef Py_ssize_t t, v, n = self.n_labels, before = self.label_before(i)
+        cdef Py_ssize_t t, v, n = self.n_labels, before = n
         cdef const int32_t *truth = self.truth(i)
         cdef double total = 0.0
         for t in range(self.length(i)):
@@ -133,7 +126,7 @@ cdef class LabeledChains:
     cdef void add_indicators(self, Py_ssize_t i, Py_ssize_t width, const int32_t *path,
                              double factor, double *rows, double *transitions) noexcept nogil:
         """Add ``factor`` wherever `true_score` would read a number for the labels ``path``."""
-        cdef Py_ssize_t t, v, n = self.n_labels, before = self.label_before(i)
+        cdef Py_ssize_t t, v, n = self.n_labels, before = n
         for t in range(self.length(i)):
             v = path[t]
             rows[t * width + v] += factor
@@ -171,8 +164,7 @@ cdef class LabeledChains:
                        Scratch *scratch) noexcept nogil:
         """Write the best possible label sequence to ``scratch.path`` and return its score.
 
-        The scores in ``scratch.rows`` become minus infinity where labels are impossible. The label
-        before the sequence, if one is known, is not used.
+        The scores in ``scratch.rows`` become minus infinity where labels are impossible.
         """
         self.constrain_transitions(transitions, scratch.transitions)
         self.constrain_rows(i, width, scratch.rows)

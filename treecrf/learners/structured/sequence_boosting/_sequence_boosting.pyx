@@ -1,23 +1,13 @@
-"""Rounds of sequence boosting: inference where scores have changed, and bounds of all features."""
+"""Rounds of sequence boosting: bounds of all features."""
 
 import numpy as np
 
-from libc.math cimport exp, fabs, isfinite
+from libc.math cimport exp, fabs
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from treecrf.learners.linear._linear cimport add_block
-from treecrf.learners.structured._examples cimport AttributeRows, LabeledChains, weights_at
-
-cdef extern from "learners/structured/sequence_boosting/log_chain.h" nogil:
-    double log_forward(const double *rows, Py_ssize_t length, Py_ssize_t width,
-                       const double *transitions, Py_ssize_t n_labels, Py_ssize_t before,
-                       double *forward, double *work)
-    void log_backward(const double *rows, Py_ssize_t length, Py_ssize_t width,
-                      const double *transitions, Py_ssize_t n_labels, Py_ssize_t before,
-                      const double *forward, double log_z, double *out, double *summed,
-                      double *work)
+from treecrf.learners.structured._examples cimport AttributeRows, weights_at
 
 cdef extern from "learners/structured/sequence_boosting/feature_bounds.h" nogil:
     void bound_all(const double *sums, const double *lows, const double *highs, double scale,
@@ -28,138 +18,14 @@ cdef enum:
     MAX_STEPS = 40
 
 
-cdef struct Memory:
-    # Memory for the inference of the longest piece.
-    double *rows
-    double *expected
-    double *summed
-    double *forward
-    double *transitions
-    double *work
-    double *all
-
-
-cdef class PieceLosses:
-    """Losses -log P(labels) of pieces of sequences; the scores may change between calls."""
-
-    cdef LabeledChains chains
-    cdef const double[:, ::1] scores, transitions
-    cdef Py_ssize_t width
-
-    def __init__(self, LabeledChains chains, scores, transitions):
-        self.chains = chains
-        self.scores = scores
-        self.transitions = transitions
-        self.width = scores.shape[1]
-
-    def update(self, const int64_t[::1] chosen, double[::1] out):
-        """Write the losses of some pieces to ``out``, an array of all pieces."""
-        cdef Memory m = self.open()
-        cdef Py_ssize_t k
-        with nogil:
-            for k in range(chosen.shape[0]):
-                out[chosen[k]] = self.forward(chosen[k], &m, NULL)
-            free(m.all)
-
-    cdef Memory open(self) except *:
-        cdef Memory m
-        cdef Py_ssize_t n = self.chains.n_labels, n_pairs = (n + 1) * n
-        cdef Py_ssize_t longest = self.chains.longest
-        m.all = <double *> malloc((longest * (2 * self.width + n) + 2 * n_pairs + (n + 4) * n)
-                                  * sizeof(double))
-        if m.all == NULL:
-            raise MemoryError(f"not enough memory for the inference of {longest} positions")
-        m.rows = m.all
-        m.expected = m.rows + longest * self.width
-        m.forward = m.expected + longest * self.width
-        m.summed = m.forward + longest * n
-        m.transitions = m.summed + n_pairs
-        m.work = m.transitions + n_pairs
-        self.chains.constrain_transitions(&self.transitions[0, 0], m.transitions)
-        return m
-
-    cdef double forward(self, Py_ssize_t i, Memory *m, double *log_z) noexcept nogil:
-        """Return the loss of a piece; leaves its scores in ``m.rows``, impossible ones as -inf."""
-        cdef Py_ssize_t length = self.chains.length(i)
-        cdef double found, score
-        memcpy(m.rows, &self.scores[self.chains.offsets[i], 0],
-               length * self.width * sizeof(double))
-        score = self.chains.true_score(i, self.width, m.rows, m.transitions)
-        self.chains.constrain_rows(i, self.width, m.rows)
-        found = log_forward(m.rows, length, self.width, m.transitions, self.chains.n_labels,
-                            self.chains.label_before(i), m.forward, m.work)
-        if log_z:
-            log_z[0] = found
-        return max(found - score, 0.0)
-
-
-cdef class Expectations:
-    """Expected numbers of labels and pairs of labels, and their changes.
-
-    Residuals are expected minus true indicators of labels and pairs, (n_positions, width); pairs
-    are those of transitions, summed over each piece, (n_pieces, n_labels + 1, n_labels). Changes
-    are those in the latest inference. The values before and after have weight
-    exp(loss + log_weight - level), with the loss before and after.
-    """
-
-    cdef PieceLosses pieces
-    cdef const double[::1] log_weights
-    cdef readonly object residuals, pairs, changes, pair_changes
-
-    def __init__(self, PieceLosses pieces, log_weights):
-        self.pieces = pieces
-        self.log_weights = log_weights
-        n = pieces.chains.n_labels
-        self.residuals = np.zeros((pieces.scores.shape[0], pieces.width))
-        self.pairs = np.zeros((len(log_weights), n + 1, n))
-        self.changes, self.pair_changes = np.zeros_like(self.residuals), np.zeros_like(self.pairs)
-
-    def infer(self, const int64_t[::1] chosen, double level, double[::1] losses):
-        """Update the expectations of some pieces, and their losses in an array of all pieces."""
-        cdef double[:, ::1] residuals = self.residuals, changes = self.changes
-        cdef double[:, :, ::1] pairs = self.pairs, pair_changes = self.pair_changes
-        cdef Memory m = self.pieces.open()
-        cdef Py_ssize_t k, i, start, length, width = self.pieces.width
-        cdef Py_ssize_t n = self.pieces.chains.n_labels
-        cdef double log_z, old, new
-        with nogil:
-            for k in range(chosen.shape[0]):
-                i = chosen[k]
-                start = self.pieces.chains.offsets[i]
-                length = self.pieces.chains.length(i)
-                old = 0.0
-                if isfinite(losses[i]):
-                    old = exp(losses[i] + self.log_weights[i] - level)
-                losses[i] = self.pieces.forward(i, &m, &log_z)
-                new = exp(losses[i] + self.log_weights[i] - level)
-                log_backward(m.rows, length, width, m.transitions, n,
-                             self.pieces.chains.label_before(i), m.forward, log_z, m.expected,
-                             m.summed, m.work)
-                self.pieces.chains.add_indicators(i, width, self.pieces.chains.truth(i), -1.0,
-                                                  m.expected, m.summed)
-                replace(m.expected, length * width, old, new, &residuals[start, 0],
-                        &changes[start, 0])
-                replace(m.summed, (n + 1) * n, old, new, &pairs[i, 0, 0], &pair_changes[i, 0, 0])
-            free(m.all)
-
-
-cdef void replace(const double *source, Py_ssize_t n, double old, double new, double *target,
-                  double *changes) noexcept nogil:
-    """Store new values; their change is that of the values times their weights."""
-    cdef Py_ssize_t k
-    for k in range(n):
-        changes[k] = new * source[k] - (old * target[k] if old else 0.0)
-        target[k] = source[k]
-
-
-def collect(AttributeRows rows, LabeledChains chains, const int64_t[::1] chosen,
+def collect(AttributeRows rows, const int64_t[::1] offsets, const int64_t[::1] chosen,
             const double[:, ::1] changes, double[:, :, ::1] sums):
     """Add to the sum of each feature its changes at the positions of some pieces."""
     cdef Py_ssize_t k, i
     with nogil:
         for k in range(chosen.shape[0]):
             i = chosen[k]
-            rows.collect(i, chains.length(i), &changes[chains.offsets[i], 0], weights_at(sums))
+            rows.collect(i, offsets[i + 1] - offsets[i], &changes[offsets[i], 0], weights_at(sums))
 
 
 def union_bounds(const double[::1] sums, const double[::1] lows, const double[::1] highs,

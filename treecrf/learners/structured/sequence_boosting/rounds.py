@@ -12,22 +12,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import WeightedMean
 from treecrf.encoding.encoded import rows_of_positions
-from treecrf.inputs.offsets import positions_in_sequences, runs
-from treecrf.learners.linear.scores import Weights
+from treecrf.inputs.offsets import offsets_of, positions_in_sequences, runs
+from treecrf.learners.linear.scores import Weights, scores_of_rows
 from treecrf.learners.linear.training import TrainingData
-from treecrf.learners.structured._examples import AttributeRows, LabeledChains
+from treecrf.learners.structured._examples import AttributeRows
 from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
-from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
-    EntryBounds,
-    Expectations,
-    PieceLosses,
-)
+from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
 
-# CellEntries are computed for this many positions at a time.
+# Inference, and the search for entries of cells, take this many positions at a time.
 RUN_POSITIONS = 1 << 14
 
 # Number of features that a thread processes at a time.
@@ -83,8 +81,6 @@ class SequenceLosses:
         self.losses = np.full(len(self.before), np.inf)
         self._position_of = np.full(data.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
-        self.chains = LabeledChains(data, self.offsets, self.before)
-        self._inference = PieceLosses(self.chains, self.scores, self.transitions)
         self.update(self.all_pieces)
 
     @property
@@ -112,13 +108,32 @@ class SequenceLosses:
 
     def update(self, chosen: np.ndarray) -> None:
         """Recompute the losses of some pieces."""
-        parts = self.parts_of(chosen)
-        self.data.threads.map(lambda part: self._inference.update(part, self.losses), parts)
+        for part in self.parts_of(chosen):
+            lattice, positions = self._lattice(part)
+            log_likelihoods = lattice.log_likelihoods(self.data.codes[positions])
+            self.losses[part] = np.maximum(-log_likelihoods, 0.0)
 
     def parts_of(self, chosen: np.ndarray) -> list[np.ndarray]:
-        """Cut some pieces into parts that threads work on."""
-        parts = self.data.threads.even_parts(len(chosen))
-        return [chosen[first:last] for first, last in parts]
+        """Cut some pieces into parts of limited size."""
+        cuts = runs(offsets_of(self.lengths[chosen]), RUN_POSITIONS)
+        return [chosen[first:last] for first, last in cuts]
+
+    def _lattice(self, chosen: np.ndarray) -> tuple[Lattice, np.ndarray]:
+        """Return the lattice of some pieces, given the labels before them, and their positions."""
+        lengths, constraints = self.lengths[chosen], self.data.constraints
+        offsets, before = offsets_of(lengths), self.before[chosen]
+        positions = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        rows, n = self.scores[positions], self.data.layout.n_labels
+        if constraints.allowed is not None:
+            rows[:, :n][~constraints.allowed[positions]] = -np.inf
+        transitions = constraints.limited(self.transitions)
+        table = scores_of_rows(rows, transitions, offsets)
+        is_known = before < n
+        starts, before = offsets[:-1][is_known], before[is_known]
+        table[:, starts, 0] = (rows[starts, :n] + transitions[before]).T
+        if rows.shape[1] > n:
+            table[:, starts, 0] += rows[:, n:].reshape(-1, n, n)[starts, before].T
+        return Lattice(table, offsets, 1, self.data.threads), positions
 
     # One feature
 
@@ -154,11 +169,20 @@ class SequenceLosses:
 
 
 class SequenceExponentialLoss(SequenceLosses):
-    """The weighted sum of 1 / P(labels) - 1, and the expected labels."""
+    """The weighted sum of 1 / P(labels) - 1, and the expected labels.
+
+    Residuals are expected minus true indicators of labels and pairs, (n_positions, width); pairs
+    are those of transitions, summed over each piece, (n_pieces, n_labels + 1, n_labels). Changes
+    are those in the latest inference. The values before and after have weight
+    exp(loss + log_weight - level), with the loss before and after.
+    """
 
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None):
         super().__init__(data, weights, max_length)
-        self.expected = Expectations(self._inference, self.log_weights)
+        n = data.layout.n_labels
+        self.residuals = np.zeros(self.scores.shape)
+        self.pairs = np.zeros((len(self.before), n + 1, n))
+        self.changes, self.pair_changes = np.zeros_like(self.residuals), np.zeros_like(self.pairs)
         self.level = 0.0  # logarithm of the loss that changes of expectations are relative to
 
     def reset(self) -> None:
@@ -168,9 +192,48 @@ class SequenceExponentialLoss(SequenceLosses):
 
     def infer(self, chosen: np.ndarray) -> None:
         """Recompute the losses and the expectations of some pieces."""
-        self.data.threads.map(
-            lambda part: self.expected.infer(part, self.level, self.losses), self.parts_of(chosen)
-        )
+        for part in self.parts_of(chosen):
+            lattice, positions = self._lattice(part)
+            codes = self.data.codes[positions]
+            losses = np.maximum(-lattice.log_likelihoods(codes), 0.0)
+            is_first = np.isinf(self.losses[part])  # since the latest reset
+            old, new = (
+                np.exp(values + self.log_weights[part] - self.level)
+                for values in (np.where(is_first, -np.inf, self.losses[part]), losses)
+            )
+            self.losses[part] = losses
+            residuals, pairs = self._expected(lattice, codes, self.before[part])
+            for found, stored, changes, where, counts in (
+                (residuals, self.residuals, self.changes, positions, self.lengths[part]),
+                (pairs, self.pairs, self.pair_changes, part, 1),
+            ):
+                shape = (-1, *[1] * (found.ndim - 1))
+                before, after = (np.repeat(w, counts).reshape(shape) for w in (old, new))
+                changes[where] = after * found - before * stored[where]
+                stored[where] = found
+
+    def _expected(
+        self, lattice: Lattice, codes: np.ndarray, before: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the residuals of some pieces, and those of transitions."""
+        n, offsets, every = lattice.n_labels, lattice.offsets, np.arange(len(codes))
+        labels, pairs, starts = lattice.marginals(), lattice.pairwise(), offsets[:-1]
+        is_known = before < n
+        pairs[starts[is_known], before[is_known]] = labels[starts[is_known]]
+        of_pieces = sparse.csr_array((np.ones(len(codes)), every, offsets))
+        summed = np.zeros((len(starts), n + 1, n))
+        summed[:, :n] = (of_pieces @ pairs.reshape(len(codes), -1)).reshape(-1, n, n)
+        summed[~is_known, n] = labels[starts[~is_known]]
+        previous = np.append(n, codes[:-1])
+        previous[starts] = before
+        pieces = np.repeat(every[: len(starts)], np.diff(offsets))
+        np.subtract.at(summed, (pieces, previous, codes), 1.0)
+        labels[every, codes] -= 1.0
+        if self.scores.shape[1] > n:
+            has_pair = previous < n
+            pairs[every[has_pair], previous[has_pair], codes[has_pair]] -= 1.0
+            labels = np.hstack([labels, pairs.reshape(len(codes), -1)])
+        return labels, summed
 
     @property
     def scales(self) -> np.ndarray:
@@ -298,11 +361,9 @@ class UnionBound:
 
     def update(self, chosen: np.ndarray) -> None:
         """Process the latest inference of the loss, for some of the pieces."""
-        expected = self.loss.expected
-        kernel.collect(
-            self._rows, self.loss.chains, chosen, expected.changes, self._sums.attributes
-        )
-        self._sums.transitions[:] += expected.pair_changes[chosen].sum(axis=0)
+        loss = self.loss
+        kernel.collect(self._rows, loss.offsets, chosen, loss.changes, self._sums.attributes)
+        self._sums.transitions[:] += loss.pair_changes[chosen].sum(axis=0)
 
     def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound; ties go to the first."""
@@ -344,7 +405,7 @@ class SequenceBound:
             np.repeat(np.arange(n_pieces), n_rows),
             lows,
             highs,
-            loss.expected.pairs.reshape(-1, n),
+            loss.pairs.reshape(-1, n),
         )
         self._steps, self._bounds = layout.weights(), layout.weights()
 
@@ -357,7 +418,7 @@ class SequenceBound:
         self.loss.data.threads.map(
             lambda part: kernel.collect_entries(
                 part, self._of_piece, entries.starts, entries.positions, entries.values,
-                self.loss.expected.residuals, self._residuals,
+                self.loss.residuals, self._residuals,
             ),
             self.loss.parts_of(chosen),
         )  # fmt: skip
