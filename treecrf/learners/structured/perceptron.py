@@ -14,8 +14,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.scores import Weights
 from treecrf.learners.linear.training import Run, TrainingData, bursts
-from treecrf.learners.structured._examples import AttributeRows, LabeledChains
-from treecrf.learners.structured._perceptron import Updates
+from treecrf.learners.structured._sequential import AttributeRows, LabeledChains, Updates
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,

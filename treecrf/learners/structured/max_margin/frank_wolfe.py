@@ -15,10 +15,11 @@ from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.scores import AttributeMatrix, Weights
 from treecrf.learners.linear.training import TrainingData, bursts
-from treecrf.learners.structured._examples import AttributeRows, LabeledChains
-from treecrf.learners.structured.max_margin._max_margin import (
+from treecrf.learners.structured._sequential import (
+    AttributeRows,
     DualState,
     KernelDualState,
+    LabeledChains,
     LinearDualState,
 )
 from treecrf.utils import model_file
@@ -197,7 +198,7 @@ class Support:
 
 @dataclass(frozen=True)
 class Dual:
-    """Dual variables of all training sequences, defined in `_max_margin`."""
+    """Dual variables of all training sequences, defined in `_sequential`."""
 
     deltas: np.ndarray  # (n_positions, width)
     pairs: np.ndarray  # (n_sequences, n_labels + 1, n_labels)

@@ -7,7 +7,6 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from treecrf.learners.linear._linear cimport add_block
-from treecrf.learners.structured._examples cimport AttributeRows, weights_at
 
 cdef extern from "learners/structured/sequence_boosting/feature_bounds.h" nogil:
     void bound_all(const double *sums, const double *lows, const double *highs, double scale,
@@ -16,16 +15,6 @@ cdef extern from "learners/structured/sequence_boosting/feature_bounds.h" nogil:
 cdef enum:
     # Newton's method never needs as many steps.
     MAX_STEPS = 40
-
-
-def collect(AttributeRows rows, const int64_t[::1] offsets, const int64_t[::1] chosen,
-            const double[:, ::1] changes, double[:, :, ::1] sums):
-    """Add to the sum of each feature its changes at the positions of some pieces."""
-    cdef Py_ssize_t k, i
-    with nogil:
-        for k in range(chosen.shape[0]):
-            i = chosen[k]
-            rows.collect(i, offsets[i + 1] - offsets[i], &changes[offsets[i], 0], weights_at(sums))
 
 
 def union_bounds(const double[::1] sums, const double[::1] lows, const double[::1] highs,

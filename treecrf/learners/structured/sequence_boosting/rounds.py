@@ -21,7 +21,7 @@ from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences, runs
 from treecrf.learners.linear.scores import Weights, scores_of_rows
 from treecrf.learners.linear.training import TrainingData
-from treecrf.learners.structured._examples import AttributeRows
+from treecrf.learners.structured._sequential import AttributeRows
 from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
 
@@ -362,7 +362,7 @@ class UnionBound:
     def update(self, chosen: np.ndarray) -> None:
         """Process the latest inference of the loss, for some of the pieces."""
         loss = self.loss
-        kernel.collect(self._rows, loss.offsets, chosen, loss.changes, self._sums.attributes)
+        self._rows.collect_all(loss.offsets, chosen, loss.changes, self._sums.attributes)
         self._sums.transitions[:] += loss.pair_changes[chosen].sum(axis=0)
 
     def choose(self) -> FeatureStep:
