@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from treecrf.learners.flat.model import flatten as flatten
     from treecrf.learners.future.features import FutureFeature as FutureFeature
     from treecrf.learners.future.memm import FutureFeatureMEMM as FutureFeatureMEMM
-    from treecrf.learners.future.transformer import FutureFeatures as FutureFeatures
+    from treecrf.learners.future.memm import FutureFeatures as FutureFeatures
     from treecrf.learners.hmm import HMMClassifier as HMMClassifier
     from treecrf.learners.linear.crf import LinearCRF as LinearCRF
     from treecrf.learners.per_sequence import PerSequence as PerSequence
@@ -63,7 +63,7 @@ _HOMES = {
     "FlatModel": "treecrf.learners.flat.model",
     "FutureFeature": "treecrf.learners.future.features",
     "FutureFeatureMEMM": "treecrf.learners.future.memm",
-    "FutureFeatures": "treecrf.learners.future.transformer",
+    "FutureFeatures": "treecrf.learners.future.memm",
     "HMMClassifier": "treecrf.learners.hmm",
     "LinearCRF": "treecrf.learners.linear.crf",
     "ModelFileError": "treecrf.utils.model_file",
