@@ -308,6 +308,14 @@ def test_without_a_known_extension_the_content_determines_the_format(
         assert format_of(Source(str(tmp_path / name))) == expected
 
 
+@pytest.mark.parametrize("text", ['{"id": 1, "x": 2}\n{"id": 1, "x": 3}\n', '[{"a": "b", "c": 1}]'])
+def test_files_of_json(text, tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"JSON is not supported; convert .*read_json"):
+        format_of(Source(str(path)))
+
+
 def test_long_files_without_an_extension(tmp_path):
     path = tmp_path / "long"
     path.write_text("a,b\n" + "1,2\n" * 40_000)

@@ -55,6 +55,13 @@ def test_models_are_not_overwritten_with_predictions(folder, trained, fail):
     assert (folder / "m").read_bytes() == (folder / "other").read_bytes() == trained["csv"]
 
 
+def test_predictions_are_not_written_to_files_named_as_other_formats(folder, trained, fail):
+    for name in ("new.parquet", "new.jsonl"):
+        message = f"{name}: predictions are written as text"
+        assert message in fail("predict", "data.csv", "--model", "m", "--output", name)
+        assert not (folder / name).exists()
+
+
 def test_a_model_replaces_models_and_empty_files_alone(folder, trained, fail, succeed):
     message = "notes: the file exists and is not a treecrf model"
     (folder / "notes").write_text("dear diary")

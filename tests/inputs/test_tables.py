@@ -3,6 +3,7 @@
 import errno
 import gzip
 import io
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,28 @@ def test_compressed_text_and_other_separators(tmp_path):
     renamed = path.rename(tmp_path / "table.csv.gz")
     options = TableOptions(missing=("-",), separator="\t")
     assert opened(renamed, options).read(0).X.column_names == ["x"]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_threads_of_pyarrow_do_not_read_text_through_python(name, tmp_path, monkeypatch):
+    """They abort the process if it exits meanwhile, such as after an error in the header."""
+    threads = set()
+
+    class File(io.FileIO):
+        def readinto(self, buffer):
+            threads.add(threading.get_ident())
+            return super().readinto(buffer)
+
+        def read(self, size=-1):
+            threads.add(threading.get_ident())
+            return super().read(size)
+
+    path = tmp_path / name
+    with (gzip.open if name.endswith(".gz") else open)(path, "wt") as file:
+        file.write("doc,x,tag\n" + "1,2,N\n" * 100_000)
+    monkeypatch.setattr(table_sources, "open", lambda path, mode: File(path), raising=False)
+    assert opened(str(path)).n_rows == 100_000
+    assert threads <= {threading.get_ident()}
 
 
 def test_types_of_text_are_those_of_all_files(tmp_path):

@@ -21,7 +21,7 @@ import numpy as np
 import treecrf
 from treecrf.cli.files import FORMATS
 from treecrf.cli.files.data import FileData, ModelInput, Reading
-from treecrf.inputs.table_sources import STANDARD, Source
+from treecrf.inputs.table_sources import PARQUET, STANDARD, Source
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC
 
@@ -183,6 +183,8 @@ def check_output(path: str, inputs: Iterable[str | None]) -> None:
     _refuse_inputs(path, inputs)
     if _is_model(path):
         raise ValueError(f"{path}: the file is a treecrf model and is not overwritten")
+    if path.lower().endswith((*PARQUET, ".jsonl")):
+        raise ValueError(f"{path}: predictions are written as text, such as CSV; change the ending")
 
 
 def check_model_output(path: str, inputs: Iterable[str | None]) -> None:

@@ -199,6 +199,16 @@ class Source:
         raw.name = self.name
         return io.BufferedReader(raw)
 
+    def stream(self) -> Any:
+        """Open the file for threads of pyarrow, which abort if they call Python while it exits."""
+        path = self.path
+        if self._copy is not None:
+            path = f"/dev/fd/{self._copy.fileno()}"
+            if not os.path.exists(path):
+                return self.open()
+            os.lseek(self._copy.fileno(), 0, os.SEEK_SET)
+        return import_pyarrow().OSFile(path)
+
     def head(self) -> bytes:
         """Return the first bytes of the content, decompressed."""
         is_gzip = self.is_gzip()
@@ -266,7 +276,7 @@ class CsvFile(Table):
     def _read_header(self) -> None:
         n_bytes = 0  # of the first line
         with (
-            self.source.open() as raw,
+            self.source.stream() as raw,
             self.pa.input_stream(raw, compression=self.compression) as file,
         ):
             start = part = file.read(BLOCK_BYTES)
@@ -296,7 +306,7 @@ class CsvFile(Table):
         # The default allocator does not return the memory of blocks that are no longer used.
         pool = self.pa.system_memory_pool()
         with (
-            self.source.open() as file,
+            self.source.stream() as file,
             self.pa.input_stream(file, compression=self.compression) as stream,
             csv.open_csv(stream, reading, parsing, converting, memory_pool=pool) as reader,
         ):

@@ -20,6 +20,7 @@ from treecrf.inputs.forms import FORMAT_OF_ENDING
 from treecrf.inputs.table_sources import HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.tables import table_file
 
+JSON_ADVICE = "JSON is not supported; convert it with pandas.read_json(...).to_parquet(...)"
 PARQUET_MAGIC = b"PAR1"
 
 READERS = {
@@ -60,6 +61,8 @@ def format_of(source: Source) -> str:
     name = _format_of_ending(source)
     if name is None:
         head = source.head()
+        if head.lstrip().startswith((b'{"', b"[{")):
+            raise ValueError(f"{source.name}: {JSON_ADVICE}")
         name = format_of_content(head, len(head) < HEAD_BYTES)
     if name is None:
         raise ValueError(
