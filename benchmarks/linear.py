@@ -56,8 +56,8 @@ SOLVERS = ({"solver": "sgd", "max_iter": 10}, {"solver": "sgd", "max_iter": 30},
 
 # Of text: c1 and c2, and the learners.
 TEXT_PENALTIES = ((0.1, 0.1), (0.0, 0.1))
-TEXT_FILES = {"conll2000": ("conll2000/train.txt", "conll2000/test.txt", "utf-8"),
-              "conll2002": ("conll2002/esp.train", "conll2002/esp.testb", "latin-1")}  # fmt: skip
+TEXT_FILES = {"conll2000": ("conll2000/train.txt", "conll2000/test.txt"),
+              "conll2002": ("conll2002/esp.train", "conll2002/esp.testb")}  # fmt: skip
 TEXT_SIDES = ("CRFsuite", "LinearCRF, observed pairs", "LinearCRF, all pairs")
 SEARCH_SENTENCES, SEARCH_ITERATIONS = 500, 100
 
@@ -215,11 +215,11 @@ def text_run(
 
 def text_data(name: str, n_sentences: int, is_test: bool) -> tuple[list, list, list, list]:
     """Training and held-out sentences as lists of dicts, with their labels."""
-    training, test, encoding = TEXT_FILES[name]
-    sentences = read_sentences(training, encoding)
+    training, test = TEXT_FILES[name]
+    sentences = read_sentences(training)
     parts = [s for k, s in enumerate(sentences) if k % 4 != 3], sentences[3::4]
     if is_test:
-        parts = sentences, read_sentences(test, encoding)
+        parts = sentences, read_sentences(test)
     if n_sentences:
         parts = parts[0][:n_sentences], parts[1]
     return tuple(
@@ -228,9 +228,9 @@ def text_data(name: str, n_sentences: int, is_test: bool) -> tuple[list, list, l
     )  # fmt: skip
 
 
-def read_sentences(path: str, encoding: str) -> list[list[list[str]]]:
+def read_sentences(path: str) -> list[list[list[str]]]:
     """Words, tags and labels of the sentences of a file."""
-    blocks = (folder() / path).read_text(encoding=encoding).strip().split("\n\n")
+    blocks = (folder() / path).read_text(encoding="utf-8").strip().split("\n\n")
     return [[line.split() for line in block.strip().split("\n")] for block in blocks]
 
 

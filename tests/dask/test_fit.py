@@ -430,6 +430,9 @@ def test_score_of_weighted_sequences(workers):
         dask.delayed((X[30:], y[30:], weights[30:])),
     ]
     assert crf.score(triples) == pytest.approx(crf.to_local().score(X, y, weights), abs=1e-12)
+    weights[:30] = 0  # the first partition has none
+    triples[0] = dask.delayed((X[:30], y[:30], weights[:30]))
+    assert crf.score(triples) == pytest.approx(crf.to_local().score(X, y, weights), abs=1e-12)
     with pytest.raises(ValueError, match="sample_weight is 0 at all known labels"):
         crf.score([dask.delayed((X[:2], [[None] * len(X[0]), y[1]], [1.0, 0.0]))])
     with pytest.raises(ValueError, match=r"partition 0: y holds .*, but the labels of the model"):

@@ -233,12 +233,6 @@ class RawData:
         group = self.segmentation.column or (names[0] if len(names) == 1 else names or None)
         return ColumnNames(label if isinstance(label, str) else None, group)
 
-    def weights(self, offsets: np.ndarray) -> np.ndarray | None:
-        """Return the weight of each position; see `as_weights`."""
-        if self.sample_weight is None:
-            return None
-        return as_weights(self.sample_weight, offsets, self.segmentation)
-
 
 @contextmanager
 def named(place: str) -> Iterator[None]:

@@ -15,7 +15,7 @@ from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown, warn_of_unlabeled
-from treecrf.inputs.dataset import ColumnNames, RawData, as_sequences
+from treecrf.inputs.dataset import ColumnNames, RawData, as_sequences, read_weights
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels, check_kind
@@ -398,7 +398,8 @@ class Predictor:
         if not len(true):
             return 0.0, 0.0, *sizes
         check_kind(true, self.chain.classes)
-        weights = raw.weights(sequences.offsets)
+        # Those of one part of the data may all be 0.
+        weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
         weights = np.ones(len(true)) if weights is None else weights[known]
         predicted = np.concatenate(self.labels(*self.read(sequences.without_empty())))
         correct = float((weights * (predicted[known] == true)).sum())

@@ -15,7 +15,7 @@ from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed, known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_unlabeled
-from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores
+from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores, as_weights
 from treecrf.inputs.forms import are_tables, is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
@@ -274,7 +274,9 @@ class Labeling:
         masks: np.ndarray | None = None,
     ) -> LabeledSequences:
         """Check what has been read, and return what training uses; ValueError if nothing is."""
-        weights = raw.weights(sequences.offsets)
+        weights = raw.sample_weight
+        if weights is not None:
+            weights = as_weights(weights, sequences.offsets, raw.segmentation)
         labeled = self.checked(raw, sequences, labels, masks, weights)
         if weights is None and labeled.candidates is None:
             return labeled.reversed() if self.is_backward else labeled
