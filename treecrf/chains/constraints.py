@@ -88,21 +88,6 @@ class Constraints:
             raise ValueError(f"sequence {int(np.argmax(dead))}: no label sequence is allowed")
         return cls(classes, follows, reaching)
 
-    @classmethod
-    def of_parameters(
-        cls,
-        transitions: Any,
-        order: int,
-        classes: np.ndarray,
-        offsets: np.ndarray,
-        allowed: np.ndarray | None = None,
-        backward: bool = False,
-    ) -> Constraints:
-        """Apply `of` to the parameters ``transitions`` and ``order`` of an estimator."""
-        return cls.of(
-            as_transitions(transitions, classes, order), classes, offsets, allowed, backward
-        )
-
     @property
     def is_free(self) -> bool:
         """Whether every label sequence is allowed."""

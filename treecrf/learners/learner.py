@@ -13,11 +13,9 @@ import numpy as np
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData, named
-from treecrf.inputs.forms import are_tables
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.sequences import InputSchema
-from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.training_data import (
@@ -26,6 +24,7 @@ from treecrf.learners.training_data import (
     TrainingInput,
     hold_out,
     note_unlabeled,
+    opened,
     read_eval_set,
     seed_of,
     validation_data,
@@ -235,38 +234,21 @@ class SequenceLearner(SequenceClassifier):
         self._validate_params()
         cuts = segmentation_of(X, lengths, groups)
         raw = RawData(X, y, cuts, sample_weight, init_score, allowed)
-        is_table, columns, categorical = are_tables(raw), raw.columns, self.categorical_features
-        partitions, eval_sets = None, ()
-        if is_table or scratch is not None:
-            partitions = partitions_of(raw, scratch, categorical)
+        columns, eval_sets = raw.columns, ()
         validation = validation_data(
             X_val, y_val, sample_weight_val, init_score_val, lengths_val, groups_val, columns.group
         )
-        if validation is not None and partitions is not None and are_tables(validation):
-            validation = partitions_of(validation, scratch, categorical)
-        elif validation is not None:
-            validation = in_memory(validation, categorical)
         if eval_set is not None:
-            sets = read_eval_set(eval_set, columns.group)
-            eval_sets = tuple(in_memory(each, categorical) for each in sets)
-        warn_without_effect(self, self._needed, validation is not None or bool(eval_sets))
-        calls = as_callbacks(callbacks)
-        in_parts = [] if partitions is None else [partitions]
-        if validation is not None and not isinstance(validation, RawData):
-            in_parts.append(validation)
-        # A single piece of files is in memory whenever it is used.
-        is_small = scratch is None and all(data.n_parts == 1 for data in in_parts)
-        if in_parts and (is_small or eval_sets or not self._takes_parts):
-            raw = partitions.reduce(joined_pieces) if is_table else raw
-            validation = in_parts[1].reduce(joined_pieces) if in_parts[1:] else validation
-            partitions = None
+            eval_sets = read_eval_set(eval_set, columns.group)
         scored = validation or next(iter(eval_sets), None)
-        if isinstance(scored, RawData) and (raw.init_score is None) != (scored.init_score is None):
+        warn_without_effect(self, self._needed, scored is not None)
+        arguments = FitArguments(raw, validation, eval_sets, as_callbacks(callbacks))
+        arguments = opened(arguments, scratch, self.categorical_features, self._takes_parts)
+        if scored is not None and (raw.init_score is None) != (scored.init_score is None):
             raise ValueError(
                 "init_score and init_score_val: one is given without the other; pass both with "
                 "X_val, and no eval_set without X_val"
             )
-        arguments = FitArguments(raw, validation, eval_sets, calls, partitions)
         fitted = self._train(arguments) | {"_columns": columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))

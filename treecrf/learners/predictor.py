@@ -77,9 +77,8 @@ class FittedChain(ABC):
 
     def constraints(self, offsets: np.ndarray, masks: np.ndarray | None = None) -> Constraints:
         """Make constraints from the parameter ``transitions`` and from masks, if any."""
-        return Constraints.of_parameters(
-            self.transitions, self.order, self.classes, offsets, masks, self.is_backward
-        )
+        rules = as_transitions(self.transitions, self.classes, self.order)
+        return Constraints.of(rules, self.classes, offsets, masks, self.is_backward)
 
     def constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads

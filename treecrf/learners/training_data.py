@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,11 @@ from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.sequences import Sequences, cut, join_sequences
+from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
 from treecrf.learners.iterations import Callback
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.partitions import Partitions
+from treecrf.utils.partitions import LocalPartitions, Partitions
 from treecrf.utils.scratch import Scratch
 from treecrf.utils.validation import is_huge
 
@@ -426,8 +428,31 @@ class FitArguments:
     validation: RawData | Partitions | None
     eval_sets: tuple[RawData, ...]
     callbacks: tuple[Callback, ...]
-    # The training data, and the validation data unless they are in memory, in parts of `RawData`.
+    # The training data in parts of `RawData`, as are the validation data then; None if in memory.
     partitions: Partitions | None = None
+
+
+def opened(
+    given: FitArguments, scratch: str | PathLike | None, categorical: Any, takes_parts: bool
+) -> FitArguments:
+    """Open files, which are read into memory unless training takes several parts of them."""
+    raw, validation, is_table = given.raw, given.validation, are_tables(given.raw)
+    eval_sets = tuple(in_memory(each, categorical) for each in given.eval_sets)
+    given = replace(given, eval_sets=eval_sets)
+    if not is_table and scratch is None:
+        return replace(given, validation=validation and in_memory(validation, categorical))
+    partitions = partitions_of(raw, scratch, categorical)
+    if validation is not None and are_tables(validation):
+        validation = partitions_of(validation, scratch, categorical)
+    elif validation is not None:
+        validation = LocalPartitions([validation])
+    # A single piece of files is in memory whenever it is used.
+    is_small = scratch is None and partitions.n_parts == 1
+    is_small = is_small and (validation is None or validation.n_parts == 1)
+    if takes_parts and not is_small and not eval_sets:
+        return replace(given, validation=validation, partitions=partitions)
+    raw = partitions.reduce(joined_pieces) if is_table else raw
+    return replace(given, raw=raw, validation=validation and validation.reduce(joined_pieces))
 
 
 @dataclass(frozen=True)

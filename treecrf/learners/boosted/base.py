@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import METHODS, Encoder
-from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.boosted.labeled import EncodedPart, in_one_part, read_partitions
@@ -36,7 +35,6 @@ from treecrf.learners.training_data import FitArguments
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import INTERACTIONS, MAX_DEPTH, Growth
 from treecrf.utils import model_file
-from treecrf.utils.partitions import LocalPartitions
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
 from treecrf.utils.validation import Interval, Needs, StrOptions
@@ -109,13 +107,10 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
         spec = self._spec()
-        partitions, validation = arguments.partitions, arguments.validation
-        if partitions is None:
+        if arguments.partitions is None:
             data = in_one_part(self._prepare(arguments))
         else:
-            if isinstance(validation, RawData):
-                validation = LocalPartitions([validation])
-            data = read_partitions(self, partitions, validation)
+            data = read_partitions(self, arguments.partitions, arguments.validation)
         trained = train(spec, data, arguments.callbacks, self._copy_of)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
 

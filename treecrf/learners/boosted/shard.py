@@ -369,7 +369,7 @@ class ShardPart:
         if allocate is not None:
             self.scores.keep_in(allocate)
         if not is_validation:
-            self.positions = kind.listed_positions(data, setup.n_labels)
+            self.positions = kind.listed_positions(data)
             weights = data.position_weights
             self.weights = weights if (weights != 1).any() else None
             self.sampler = kind.sampler(data, threads)

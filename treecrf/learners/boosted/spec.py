@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from treecrf.chains.constraints import Constraints
+from treecrf.chains.constraints import Constraints, as_transitions
 from treecrf.chains.contexts import (
     MAX_LABELS,
     check_label_codes,
@@ -83,9 +83,8 @@ class ChainKind(ABC):
     def labels(self, data: LabeledSequences, classes: np.ndarray) -> ChainLabels:
         """Return the labels of sequences, in the chain's direction, and the constraints on them."""
         offsets = data.sequences.offsets
-        constraints = Constraints.of_parameters(
-            self.transitions, self.order, classes, offsets, data.allowed, self.is_backward
-        )
+        rules = as_transitions(self.transitions, classes, self.order)
+        constraints = Constraints.of(rules, classes, offsets, data.allowed, self.is_backward)
         return ChainLabels(
             offsets,
             data.codes,
@@ -141,7 +140,7 @@ class ChainKind(ABC):
         """Return what draws examples of training sequences at their scores."""
         return TableSampler(data.encoded.offsets, self.order, threads, data.keys)
 
-    def listed_positions(self, data: EncodedPart, n_labels: int) -> ListedPositions:
+    def listed_positions(self, data: EncodedPart) -> ListedPositions:
         """Return what trees test at the positions of examples."""
         return ListedPositions(data.encoded, data.encoded.depth_of(self.order), None)
 
@@ -246,12 +245,12 @@ class LocalKind(ChainKind):
         """Return the number of scores of a position in training."""
         return n_labels
 
-    def listed_positions(self, data: EncodedPart, n_labels: int) -> ListedPositions:
+    def listed_positions(self, data: EncodedPart) -> ListedPositions:
         """Return what trees test at the positions of examples: also the previous labels."""
         depth = data.encoded.depth_of(self.order)
         labels = data.labels
         codes = labels.codes if labels.previous is None else labels.previous
-        given = previous_labels(codes, data.encoded.offsets, n_labels, self.order)
+        given = previous_labels(codes, data.encoded.offsets, labels.n_labels, self.order)
         return ListedPositions(data.encoded, depth, given)
 
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints
+from treecrf.chains.constraints import Constraints, as_transitions
 from treecrf.chains.contexts import check_order, require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
@@ -245,9 +245,8 @@ class LinearSequenceClassifier(SequenceLearner):
         layout = WeightLayout(
             table.n_attributes, table.n_offsets, len(classes), self.transition_features
         )
-        constraints = Constraints.of_parameters(
-            self.transitions, self.order, classes, table.offsets, data.allowed
-        )
+        rules = as_transitions(self.transitions, classes, self.order)
+        constraints = Constraints.of(rules, classes, table.offsets, data.allowed)
         return TrainingData(
             table, layout, threads, data.codes, classes, constraints, weights, data.weights,
             data.candidates,
