@@ -39,13 +39,8 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted.growing import SampledGrowth
 from treecrf.learners.boosted.labeled import EncodedPart, read_partitions
-from treecrf.learners.boosted.shard import (
-    IterationRequest,
-    IterationResult,
-    Shard,
-    ShardSettings,
-    Stale,
-)
+from treecrf.learners.boosted.shard import IterationRequest, IterationResult, Shard, Stale
+from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.training import train
 from treecrf.utils.partitions import LocalPartitions, identity
 
@@ -147,7 +142,7 @@ class Measured:
 class MeasuredShards:
     """Shards in this process whose answers are pickled as if they were sent."""
 
-    def __init__(self, parts: list[EncodedPart], setup: ShardSettings, preparing: float):
+    def __init__(self, parts: list[EncodedPart], setup: BoostingSetup, preparing: float):
         self.parts = parts
         self.setup = setup
         self.preparing = preparing  # CPU seconds to read and encode the parts
@@ -214,7 +209,7 @@ class MeasuredPartitions(LocalPartitions):
         """Return the fleet of which the parts are ``function(part, *args)``."""
         return MeasuredPartitions(self.map(function, *args), self._begun, self._made)
 
-    def make_shards(self, setup: ShardSettings) -> MeasuredShards:
+    def make_shards(self, setup: BoostingSetup) -> MeasuredShards:
         """Return a shard for each part."""
         seconds = time.process_time() - self._begun
         self._made.append(MeasuredShards(self.map(identity), setup, seconds))

@@ -16,14 +16,8 @@ from distributed.sizeof import sizeof
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.encoding.encoded import window_within
 from treecrf.learners.boosted.growing import SampledGrowth
-from treecrf.learners.boosted.shard import (
-    IterationRequest,
-    IterationResult,
-    Shard,
-    ShardSettings,
-    Stale,
-)
-from treecrf.learners.boosted.spec import BoostingSpec, ExactKind
+from treecrf.learners.boosted.shard import IterationRequest, IterationResult, Shard, Stale
+from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, ExactKind
 from treecrf.learners.training_data import TrainingInput
 from treecrf.utils.partitions import PerPartition, identity
 from treecrf.utils.threads import Threads, keeping_freed_memory
@@ -89,7 +83,7 @@ class DaskPartitions:
             origins=[self, other],
         )
 
-    def make_shards(self, setup: ShardSettings) -> DaskShards:
+    def make_shards(self, setup: BoostingSetup) -> DaskShards:
         """Return shards of these parts, which are `EncodedPart`."""
         return DaskShards(self, setup)
 
@@ -146,7 +140,7 @@ class DaskShards:
     # Makes a shard of the settings, parts by number, and a number of threads.
     make: Callable[..., Any] = Shard
 
-    def __init__(self, partitions: DaskPartitions, setup: ShardSettings):
+    def __init__(self, partitions: DaskPartitions, setup: BoostingSetup):
         """Take encoded parts, which the shards own from now on."""
         self.cluster = partitions.cluster
         self.setup = setup

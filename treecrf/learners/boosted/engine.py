@@ -23,13 +23,8 @@ from treecrf.learners.boosted.sampled_booster import (
     scored_on_shards,
 )
 from treecrf.learners.boosted.scores import starting_parts, table_of_parts
-from treecrf.learners.boosted.shard import (
-    ShardSettings,
-    predictions_for,
-    total,
-    totals_of,
-)
-from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.shard import predictions_for, total, totals_of
+from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
 from treecrf.learners.iterations import (
     OBJECTIVES,
     History,
@@ -96,7 +91,7 @@ def engine_of(
         constraints = read_constraints(spec.monotonic_cst, spec.interaction_cst, encoder, classes)
     growth = replace(spec.growth, seed=data.seed, constraints=constraints)
     threshold = kind.threshold(spec.sampling, len(classes), training.described.n_positions)
-    setup, weights = ShardSettings(spec, classes, encoder, growth, threshold), np.ones(len(classes))
+    setup, weights = BoostingSetup(spec, classes, encoder, growth, threshold), np.ones(len(classes))
     if spec.class_weight is not None:
         counts = training.partitions.map(count_labels, len(classes))
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
@@ -129,7 +124,7 @@ def engine_of(
 
 
 def _sampled_booster(
-    forest: Forest, encoded: Partitions, setup: ShardSettings, data: TrainingInput
+    forest: Forest, encoded: Partitions, setup: BoostingSetup, data: TrainingInput
 ) -> SampledBooster:
     """Return a booster on shards of encoded data; the data before encoding are released."""
     encoded = _with_keys(encoded)
@@ -153,7 +148,7 @@ def _sampled_booster(
 
 
 def shards_of(
-    partitions: Partitions, setup: ShardSettings, allocate: Allocate | None = None
+    partitions: Partitions, setup: BoostingSetup, allocate: Allocate | None = None
 ) -> Any:
     """Return shards of encoded partitions, where these are; may release the partitions."""
     if hasattr(partitions, "make_shards"):
@@ -170,7 +165,7 @@ def shards_of(
 
 def encode_part(
     data: LabeledSequences,
-    setup: ShardSettings,
+    setup: BoostingSetup,
     start: LinearCRF | None,
     of_labels: np.ndarray,  # float64 (n_labels,): weights of the labels
     threads: Threads | None = None,  # for data in this process
@@ -226,7 +221,7 @@ def _with_own_keys(part: EncodedPart | None, keys: np.ndarray | None) -> Encoded
     return part if keys is None else replace(part, keys=keys, hashes=None)
 
 
-def _scored(setup: ShardSettings, data: EncodedPart, threads: Threads) -> Scored:
+def _scored(setup: BoostingSetup, data: EncodedPart, threads: Threads) -> Scored:
     """Return validation data that are scored by ``scoring``."""
     spec = setup.spec
     scores = spec.kind.scores(setup, data, threads, is_validation=True)

@@ -22,9 +22,9 @@ from treecrf.learners.boosted.shard import (
     ResidentExamples,
     SampledExamples,
     ShardAnswer,
-    ShardSettings,
     total,
 )
+from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.transitions import grow_transitions
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -164,7 +164,7 @@ class ListGrowers:
     """Growers of trees on lists of examples at some positions, and their threads."""
 
     def __init__(
-        self, setup: ShardSettings, table: TestTable, positions: ListedPositions, threads: Threads
+        self, setup: BoostingSetup, table: TestTable, positions: ListedPositions, threads: Threads
     ):
         self.positions = positions
         self.growth = setup.growth
@@ -262,7 +262,7 @@ class SampledGrowth:
     It can be pickled, and does the same in any process.
     """
 
-    def __init__(self, setup: ShardSettings):
+    def __init__(self, setup: BoostingSetup):
         self.setup = setup
         # Of examples that are where trees grow.
         self._resident: ListGrowers | None = None

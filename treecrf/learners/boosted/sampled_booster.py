@@ -20,13 +20,8 @@ from treecrf.chains.sampling import (
 from treecrf.learners.boosted.growing import SampledGrowth
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
 from treecrf.learners.boosted.scores import SampleRequest
-from treecrf.learners.boosted.shard import (
-    IterationRequest,
-    IterationResult,
-    Shard,
-    ShardSettings,
-    Stale,
-)
+from treecrf.learners.boosted.shard import IterationRequest, IterationResult, Shard, Stale
+from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.iterations import (
     MEANS,
     OBJECTIVES,
@@ -50,7 +45,7 @@ class LocalShards:
     def __init__(
         self,
         partitions: Partitions,
-        setup: ShardSettings,
+        setup: BoostingSetup,
         n_shards: int = 1,
         n_threads: int = 1,  # threads of each shard, and of the growth of trees
         allocate: Allocate | None = None,
@@ -86,7 +81,7 @@ class SampledBooster:
         self,
         forest: Forest,  # trees to start from; new trees are appended
         shards: Any,  # LocalShards or DaskShards
-        setup: ShardSettings,
+        setup: BoostingSetup,
     ):
         self.forest = forest
         self.shards = shards

@@ -22,16 +22,14 @@ import numpy as np
 from treecrf.chains._samples import EXAMPLE, Sample
 from treecrf.chains.objectives import LocalObjective, MeanSums
 from treecrf.encoding.encoded import gathered
-from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
-from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.spec import BoostingSetup, Trained
 from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads
@@ -53,30 +51,6 @@ def totals_of(part: EncodedPart | None) -> tuple[ExactSum | None, float | None]:
     if part.position_weights is None:
         return None, largest
     return ExactSum.of(part.position_weights), largest
-
-
-@dataclass(frozen=True)
-class ShardSettings:
-    """Everything but the data that shards and the growth of trees depend on; it never changes."""
-
-    spec: BoostingSpec
-    classes: np.ndarray
-    encoder: Encoder
-    growth: Growth
-    # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
-    # examples. It rises if there would be more than ``spec.max_examples``.
-    threshold: float | None
-    # For samples only: a forest without trees, the number and the weight of all training sequences,
-    # and the largest sample weight of the training and of the validation data; None if all are 1.
-    empty: Forest | None = None
-    n_sequences: int = 0
-    weight: float = 0.0
-    largest_weights: tuple[float | None, float | None] = (None, None)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return len(self.classes)
 
 
 @dataclass(frozen=True)
@@ -214,7 +188,7 @@ class Shard:
 
     def __init__(
         self,
-        setup: ShardSettings,
+        setup: BoostingSetup,
         parts: dict[int, EncodedPart | None],  # by number among all parts; None has no sequences
         n_threads: int = 1,
         # Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
@@ -347,7 +321,7 @@ class ShardPart:
 
     def __init__(
         self,
-        setup: ShardSettings,
+        setup: BoostingSetup,
         data: EncodedPart,
         threads: Threads,
         allocate: Allocate | None,
@@ -416,7 +390,7 @@ class ShardPart:
 
 
 def predictions_for(
-    setup: ShardSettings, scores: Scores, data: EncodedPart, forest: Forest
+    setup: BoostingSetup, scores: Scores, data: EncodedPart, forest: Forest
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""
     start = None  # lattices include it, and other models have none

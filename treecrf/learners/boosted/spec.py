@@ -98,7 +98,7 @@ class ChainKind(ABC):
 
     def scores(
         self,
-        setup: Any,  # ShardSettings
+        setup: BoostingSetup,
         data: EncodedPart,
         threads: Threads,
         is_validation: bool = False,
@@ -182,7 +182,7 @@ class ExactKind(ChainKind):
         return make_objective(name, data.labels, *settings)
 
     def scores(
-        self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
+        self, setup: BoostingSetup, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> TableScores | PartsScores:
         """Return the scores that trees are added to: factored ones, if they serve for samples."""
         if setup.threshold is None or not self.is_factored:
@@ -275,7 +275,7 @@ class BeamKind(ChainKind):
         return BeamObjective(data.labels, self.beam, threads, self.bound_share)
 
     def scores(
-        self, setup: Any, data: EncodedPart, threads: Threads, is_validation: bool = False
+        self, setup: BoostingSetup, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> BeamScores:
         """Return the scores that trees are added to, with their objective."""
         objective = self.objective(data, threads)
@@ -351,3 +351,27 @@ class BoostingSpec:
     class_weight: dict | str | None
     n_jobs: int | None
     verbose: int
+
+
+@dataclass(frozen=True)
+class BoostingSetup:
+    """Everything but the data that scores and the growth of trees depend on; it never changes."""
+
+    spec: BoostingSpec
+    classes: np.ndarray
+    encoder: Encoder
+    growth: Growth
+    # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
+    # examples. It rises if there would be more than ``spec.max_examples``.
+    threshold: float | None
+    # For samples only: a forest without trees, the number and the weight of all training sequences,
+    # and the largest sample weight of the training and of the validation data; None if all are 1.
+    empty: Forest | None = None
+    n_sequences: int = 0
+    weight: float = 0.0
+    largest_weights: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.classes)
