@@ -332,6 +332,8 @@ def as_weights(
     sample_weight: Any, offsets: np.ndarray, segmentation: Segmentation
 ) -> np.ndarray | None:
     """Return the weight of each position, or None if all are 1; ValueError if all are 0."""
+    if sample_weight is None:
+        return None
     weights = read_weights(sample_weight, offsets, segmentation)
     if not weights.any():
         raise ValueError(ONLY_ZEROS)

@@ -276,9 +276,7 @@ class Labeling:
         masks: np.ndarray | None = None,
     ) -> LabeledSequences:
         """Check what has been read, and return what training uses; ValueError if nothing is."""
-        weights = raw.sample_weight
-        if weights is not None:
-            weights = as_weights(weights, sequences.offsets, raw.segmentation)
+        weights = as_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
         labeled = self.checked(raw, sequences, labels, masks, weights)
         if weights is None and labeled.candidates is None:
             return labeled.reversed() if self.is_backward else labeled
@@ -473,9 +471,9 @@ class TrainingInput:
     in_memory: bool = False  # whether all parts are in this process, in one partition
     scratch: Scratch | None = None  # holds the arrays of shards in this process
 
-    def of_sequences(self, training: LabeledSequences | None) -> TrainingInput:
-        """Return the other settings with training sequences in one place, or without any."""
-        return TrainingInput(self.classes, training, None, self.seed, self.earlier)
+    def without_data(self) -> TrainingInput:
+        """Return everything else, to be sent where sequences are."""
+        return TrainingInput(self.classes, None, None, self.seed, self.earlier)
 
 
 def seed_of(random_state: Any, earlier: dict) -> int:

@@ -72,7 +72,7 @@ def prepared(crf, X, y, **arguments):
     with mock.patch.object(training, "choose", choose), pytest.raises(Stop):
         copy.copy(crf).fit(X, y, **arguments)
     (sequences,) = captured[0].training.partitions.map(identity)
-    return replace(captured[0].of_sequences(sequences), seed=0)
+    return replace(captured[0].without_data(), training=sequences, seed=0)
 
 
 def contents(data):

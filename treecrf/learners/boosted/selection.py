@@ -96,7 +96,7 @@ def choices(spec: BoostingSpec, data: TrainingInput) -> Generator[Choice, None, 
 
 def _arguments(data: TrainingInput, sampled: LabeledParts) -> tuple:
     sizes = data.training.described.n_positions, data.held_out is not None
-    return data.of_sequences(None), sampled.described, *sizes
+    return data.without_data(), sampled.described, *sizes
 
 
 def _choose(*arguments: Any) -> Choice:
@@ -406,9 +406,7 @@ def start_of(
 def fit_linear(spec: BoostingSpec, data: TrainingInput, init: OwnStart | LinearCRF) -> LinearCRF:
     """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
     sample = data.training.at_random(MAX_START_POSITIONS, data.seed)
-    return sample.partitions.reduce(
-        _fit_joined, spec, data.of_sequences(None), sample.described, init
-    )
+    return sample.partitions.reduce(_fit_joined, spec, data.without_data(), sample.described, init)
 
 
 def _fit_joined(

@@ -185,7 +185,7 @@ def _train_joined(
     if callbacks:
         # They are called in this process.
         partitions = LocalPartitions(partitions.map(identity))
-    arguments = data.of_sequences(None), n_parts, described, callbacks, model if callbacks else None
+    arguments = data.without_data(), n_parts, described, callbacks, model if callbacks else None
     return partitions.reduce(train_on_all, spec, *arguments)
 
 
