@@ -1,8 +1,8 @@
 """Training of the command line on tables that are read in pieces."""
 
-import numpy as np
 import pytest
 from support.command_files import SMALL, TABLE
+from support.family import assert_same_forest
 
 import treecrf
 from treecrf.inputs.sequences import CATEGORY
@@ -28,8 +28,7 @@ def test_tables_in_pieces(data, parts, model, run):
     assert (status, output, errors) == (0, "", "")
     fitted, expected = treecrf.load(path), treecrf.load(model)
     assert fitted._columns == expected._columns
-    for name, array in expected._forest.pack().items():
-        np.testing.assert_array_equal(fitted._forest.pack()[name], array)
+    assert_same_forest(fitted, expected)
 
 
 def test_whole_numbers_of_pieces_are_categories(tmp_path, succeed):

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import clone
+from support.family import assert_same_forest
 from support.open_files import open_files
 
 from treecrf import LinearCRF, TreeCRF, split
@@ -66,9 +67,7 @@ def assert_same_model(one, other):
             assert value.train_score_.tolist() == other.init_.train_score_.tolist()
         elif name.endswith("_") and not isinstance(value, dict):
             np.testing.assert_array_equal(value, getattr(other, name), err_msg=name)
-    packed = [model._forest.pack() for model in (one, other)]
-    for name, array in packed[0].items():
-        np.testing.assert_array_equal(array, packed[1][name], err_msg=name)
+    assert_same_forest(one, other)
     assert one._encoder.state()[0] == other._encoder.state()[0]
     assert one._columns == other._columns
 
@@ -83,9 +82,16 @@ def source_of(folder, name):
     return sources.get(name, lambda: str(folder / "data" / name))()
 
 
-@pytest.mark.parametrize("with_scratch", [False, True])
-@pytest.mark.parametrize("source", ["*.csv", "batches", "reader", "pandas"])
-@pytest.mark.parametrize("sampling", [None, 0.2])
+# The recorded fits are to files and to data in memory as well.
+@pytest.mark.parametrize(
+    ("source", "with_scratch", "sampling"),
+    [
+        ("*.csv", True, 0.2),
+        ("batches", False, None),
+        ("reader", True, None),
+        ("reader", False, 0.2),
+    ],
+)
 def test_the_model_is_that_of_the_table_in_memory(folder, source, with_scratch, sampling):
     where = folder / "scratch" if with_scratch else None
     crf = TreeCRF(**SETTINGS, sampling=sampling)

@@ -8,7 +8,7 @@ from support.beams import context_numbers
 from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
 from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
-from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting
+from support.growing import LENGTHS, Planes, Positions, Setting, random_settings
 from support.model_files import read
 from support.sweeps import sweep
 
@@ -34,33 +34,22 @@ def gapped_positions(kind, rng, *, lengths=(9, 1, 14, 3), rate=0.2, **settings):
     return Positions(sequences, rng, Setting(unit=UNIT, **settings))
 
 
-def random_settings(rng, seed):
-    return {
-        "n_labels": int(rng.integers(2, 5)),
-        "order": int(rng.integers(3)),
-        "window": WINDOWS[seed % 4],
-        "max_leaf_nodes": int(rng.choice([2, 3, 8, 20])),
-        "max_depth": [None, None, 2, 3][seed % 4],
-        "l2": float(rng.choice([0.0, 1.0, 40.0])),
-        "min_gain": float(rng.choice([0.0, 0.0, 0.3])),
-        "min_samples_leaf": int(rng.choice([1, 3, 10])),
-        "learning_rate": float(rng.choice([1.0, 0.1])),
-        "second_order": bool(rng.random() < 0.4),
+def random_case(kind, seed, method, **others):
+    """Positions of a table with missing values, with random settings."""
+    rng = np.random.default_rng(seed)
+    settings = random_settings(kind, seed, rng) | {
         "max_leaf_value": float(rng.choice([np.inf, 0.05])),
-        "weighted": bool(rng.random() < 0.4),
         "max_features": float(rng.choice([1.0, 0.3])),
-        "coarse": bool(rng.random() < 0.5),
-        "lengths": LENGTHS[seed % 6],
         "rate": float(rng.choice([0.05, 0.2, 0.5])),
     }
+    return gapped_positions(kind, rng, missing=method, **settings | others), rng
 
 
 @pytest.mark.parametrize("seed", sweep(range(30), 6))
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_random_cases(method, kind, seed):
-    rng = np.random.default_rng(seed)
-    positions = gapped_positions(kind, rng, missing=method, **random_settings(rng, seed))
+    positions, rng = random_case(kind, seed, method)
     grower = positions.grower()
     for _ in range(2):
         positions.check(grower, rng)
@@ -71,9 +60,8 @@ def test_random_cases(method, kind, seed):
 @pytest.mark.parametrize("method", METHODS)
 def test_constraints(method, kind, constraints):
     for seed in range(3):
-        rng = np.random.default_rng(seed)
-        settings = random_settings(rng, seed) | {"max_leaf_nodes": 20, "max_features": 1.0}
-        positions = gapped_positions(kind, rng, missing=method, **settings, **constraints)
+        others = {"max_leaf_nodes": 20, "max_features": 1.0, **constraints}
+        positions, rng = random_case(kind, seed, method, **others)
         positions.check(positions.grower(), rng)
 
 
@@ -81,9 +69,7 @@ def test_constraints(method, kind, constraints):
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_examples_in_planes(method, kind, seed):
-    rng = np.random.default_rng(seed)
-    settings = random_settings(rng, seed) | {"min_gain": 0.0, "max_features": 1.0}
-    positions = gapped_positions(kind, rng, missing=method, **settings)
+    positions, rng = random_case(kind, seed, method, min_gain=0.0, max_features=1.0)
     planes = Planes(positions, 1 + seed % 3, rng)
     for _ in range(2):
         planes.check(rng)

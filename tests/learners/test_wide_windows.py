@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from support.family import assert_equal_arrays
+from support.family import assert_equal_arrays, assert_same_forest
 from support.model_files import read, sealed
 from support.settings import FIXED
 
@@ -95,10 +95,7 @@ def uncut(monkeypatch):
 
 def assert_equal_trees(model, other, X):
     """Compare trees, and predictions on longer sequences."""
-    ours, theirs = model._forest.pack(), other._forest.pack()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        np.testing.assert_array_equal(array, theirs[name])
+    assert_same_forest(model, other)
     assert_equal_arrays(model.predict_proba(X), other.predict_proba(X))
 
 

@@ -157,6 +157,14 @@ def assert_close_arrays(ours, theirs, **tolerance) -> None:
         np.testing.assert_allclose(one, other, **tolerance)
 
 
+def assert_same_forest(one, other) -> None:
+    """Check that the trees of two models are identical to the last bit."""
+    ours, theirs = one._forest.pack(), other._forest.pack()
+    assert ours.keys() == theirs.keys()
+    for name, values in ours.items():
+        np.testing.assert_array_equal(values, theirs[name], err_msg=name)
+
+
 def assert_predicts_the_same(a, b, X) -> None:
     """Check that two models agree in all predictions, to the last bit."""
     assert_equal_arrays(a.predict(X), b.predict(X))

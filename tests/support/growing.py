@@ -245,6 +245,25 @@ def assert_same_surrogates(grown, nodes, bins):
     np.testing.assert_array_equal(grown["reversed"], [is_reversed for _, is_reversed in surrogates])
 
 
+def random_settings(kind, seed, rng):
+    """Lengths of sequences, and settings of growth."""
+    return {
+        "lengths": LENGTHS[seed % 5 if kind == "words" else seed % 6],
+        "n_labels": int(rng.integers(2, 6)),
+        "order": int(rng.integers(3)),
+        "window": WINDOWS[seed % 4],
+        "max_leaf_nodes": int(rng.choice([2, 3, 8, 20])),
+        "max_depth": rng.choice([None, None, 1, 2, 4]),
+        "l2": float(rng.choice([0.0, 1.0, 40.0])),
+        "min_gain": float(rng.choice([0.0, 0.0, 0.3])),
+        "min_samples_leaf": int(rng.choice([1, 3, 10])),
+        "learning_rate": float(rng.choice([1.0, 0.1])),
+        "second_order": bool(rng.random() < 0.4),
+        "weighted": bool(rng.random() < 0.4),
+        "coarse": bool(rng.random() < 0.4),
+    }
+
+
 def random_positions(kind, rng, *, lengths=(9, 1, 14, 3), **settings):
     return Positions(random_sequences(kind, rng, lengths), rng, Setting(**settings))
 

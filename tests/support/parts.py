@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from support.family import assert_equal_arrays
+from support.family import assert_equal_arrays, assert_same_forest
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
@@ -89,10 +89,7 @@ def fit_parts_of(
 
 def assert_equal_fits(a: Any, b: Any) -> None:
     """Check that the forests and all scores are equal to the bit."""
-    packed = a._forest.pack(), b._forest.pack()
-    assert packed[0].keys() == packed[1].keys()
-    for name, values in packed[0].items():
-        np.testing.assert_array_equal(values, packed[1][name], err_msg=name)
+    assert_same_forest(a, b)
     for name in ("train_score_", "validation_score_", "feature_importances_"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, random_with_missing
-from support.growing import LENGTHS, Positions, Setting, random_positions
+from support.growing import LENGTHS, Positions, Setting, random_positions, random_settings
 from support.sweeps import sweep
-from test_tree import random_settings
 
 from treecrf.chains.contexts import extended_contexts
 from treecrf.trees.growing._features import Features

@@ -5,32 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.cases import STORAGES
-from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting, random_positions
+from support.growing import (
+    LENGTHS,
+    WINDOWS,
+    Planes,
+    Positions,
+    Setting,
+    random_positions,
+    random_settings,
+)
 from support.settings import PLAIN
 from support.sweeps import sweep
 
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
 from treecrf.encoding import columns
-
-
-def random_settings(kind, seed, rng):
-    """Lengths of sequences, and settings of growth."""
-    return {
-        "lengths": LENGTHS[seed % 5 if kind == "words" else seed % 6],
-        "n_labels": int(rng.integers(2, 6)),
-        "order": int(rng.integers(3)),
-        "window": WINDOWS[seed % 4],
-        "max_leaf_nodes": int(rng.choice([2, 3, 8, 20])),
-        "max_depth": rng.choice([None, None, 1, 2, 4]),
-        "l2": float(rng.choice([0.0, 1.0, 40.0])),
-        "min_gain": float(rng.choice([0.0, 0.0, 0.3])),
-        "min_samples_leaf": int(rng.choice([1, 3, 10])),
-        "learning_rate": float(rng.choice([1.0, 0.1])),
-        "second_order": bool(rng.random() < 0.4),
-        "weighted": bool(rng.random() < 0.4),
-        "coarse": bool(rng.random() < 0.4),
-    }
 
 
 def check_case(kind, seed, n_trees=1, **options):

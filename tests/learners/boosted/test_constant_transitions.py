@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from support.family import assert_equal_arrays, scores_of
+from support.family import assert_equal_arrays, assert_same_forest, scores_of
 from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten, load
@@ -62,13 +62,6 @@ def model(**settings):
 
 def mean_likelihood(crf, X, y):
     return np.sum(crf.predict_log_likelihood(X, y)) / sum(map(len, y))
-
-
-def assert_same_forest(one, other):
-    one, other = one._forest.pack(), other._forest.pack()
-    assert one.keys() == other.keys()
-    for name, values in one.items():
-        np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -140,17 +133,11 @@ def test_saved_and_pickled_models_are_the_same(tmp_path):
             assert copy.constant_transitions is True
 
 
-def test_warm_starts_continue():
+def test_a_warm_start_keeps_constant_transitions():
     X, y = labeled(6)
-    whole = model(max_iter=6).fit(X, y)
-    parts = model(max_iter=2, warm_start=True).fit(X, y)
-    first = parts._forest.pack()["transitions"].copy()
-    parts.set_params(max_iter=6).fit(X, y)
-    assert_same_forest(whole, parts)
-    np.testing.assert_array_equal(first, parts._forest.pack()["transitions"][:2])
-    np.testing.assert_allclose(whole.train_score_, parts.train_score_, rtol=0, atol=1e-9)
+    crf = model(max_iter=2, warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="constant_transitions=True, which cannot change to False"):
-        parts.set_params(constant_transitions=False).fit(X, y)
+        crf.set_params(constant_transitions=False).fit(X, y)
 
 
 @pytest.mark.parametrize("init", ["zero", "linear"])

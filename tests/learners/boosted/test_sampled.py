@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.cases import random_with_missing
+from support.family import assert_same_forest
 from support.settings import PLAIN
 from support.sweeps import sweep
 
@@ -61,9 +62,7 @@ def model(kind=TreeCRF, **settings):
 
 
 def assert_same_fit(a, b):
-    packed = a._forest.pack(), b._forest.pack()
-    for name, values in packed[0].items():
-        np.testing.assert_array_equal(values, packed[1][name], err_msg=name)
+    assert_same_forest(a, b)
     np.testing.assert_allclose(a.train_score_, b.train_score_, rtol=1e-9, atol=1e-9)
 
 
@@ -118,17 +117,6 @@ def test_training_scores_are_those_of_the_model(order, settings):
     n_positions = sum(map(len, y))
     value = np.sum(crf.predict_log_likelihood(X, y)) / n_positions
     assert crf.train_score_[-1] == pytest.approx(value, abs=1e-9)
-
-
-def test_validation_scores_and_warm_starts():
-    X, y = labeled(np.random.default_rng(7), 30)
-    settings = {"sampling": 0.3, "second_order": True, "early_stopping": True}
-    crf = model(max_iter=40, n_iter_no_change=3, **settings).fit(X, y)
-    assert len(crf.validation_score_) == crf.n_iter_ + 1 < 41
-    whole = model(max_iter=8, sampling=0.3, max_examples=400).fit(X, y)
-    parts = model(max_iter=3, sampling=0.3, max_examples=400, warm_start=True).fit(X, y)
-    parts.set_params(max_iter=8).fit(X, y)
-    assert_same_fit(whole, parts)
 
 
 @pytest.mark.parametrize("seed", sweep(range(10), 2))

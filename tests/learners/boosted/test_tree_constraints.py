@@ -7,14 +7,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from support.family import scores_of
 from support.settings import PLAIN
-from support.sweeps import sweep
 
 import treecrf
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.inputs.offsets import Segmentation
 from treecrf.trees.forest import LABEL
-from treecrf.utils.threads import Threads
 
 SETTINGS = PLAIN | {
     "window": 1, "max_iter": 6, "max_leaf_nodes": 20, "l2_regularization": 0.5
@@ -35,13 +33,6 @@ def tables(n_labels=2, seed=0, n=15, missing=0.0):
         x[rng.random(x.shape) < missing] = np.nan
         X.append(x)
     return X, y
-
-
-def scores_of(model, X):
-    """Scores of all labels in all contexts, from the trees alone."""
-    sequences, _ = model._predictor().read(X, segmentation=Segmentation())
-    encoded = model._encoder.encode(sequences)
-    return model._forest.scores(model._encoder, encoded, Threads(1))
 
 
 def changes(model, X, feature, at):
@@ -131,19 +122,6 @@ def test_a_constraint_that_holds_anyway_changes_nothing():
     np.testing.assert_array_equal(scores_of(free, X), scores_of(bound, X))
     against = TreeCRF(**settings, monotonic_cst=[-1]).fit(X, y)
     assert all(len(tree["leaf"]) == 1 for tree in against._forest.trees)
-
-
-@pytest.mark.parametrize("seed", sweep(range(8), 2))
-def test_the_order_of_sequences_and_threads_do_not_matter(seed):
-    X, y = tables(seed=seed)
-    settings = SETTINGS | {"monotonic_cst": [1, -1, 0], "interaction_cst": "pairwise"}
-    settings["random_state"] = seed
-    order = np.random.default_rng(seed).permutation(len(X))
-    for sampling in GROWERS:
-        one = TreeCRF(**settings, sampling=sampling).fit(X, y)
-        two = TreeCRF(**settings, sampling=sampling, n_jobs=2)
-        two.fit([X[i] for i in order], [y[i] for i in order])
-        np.testing.assert_array_equal(scores_of(one, X), scores_of(two, X))
 
 
 # Interactions

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
+from support.family import scores_of
 from support.label_sequences import enumerated, named_weights, parsed
 from support.training import training_of
 
@@ -232,22 +233,12 @@ def test_pieces_of_one_position_give_a_loss_of_positions(letters):
     total, log_p = 0.0, 0.0
     for word, labels in zip(X, y, strict=True):
         for t in range(len(word)):
-            known = [[*labels[:t], *[None] * (len(word) - t)]]
-            scores = model_scores(model, word)
+            scores = scores_of(model, [word])
             row = scores[:, t, "xyz".index(labels[t - 1]) if t else 0]
             p = np.exp(row - np.logaddexp.reduce(row))["xyz".index(labels[t])]
             total, log_p = total + 1 / p - 1, log_p + np.log(p)
-            assert len(known[0]) == len(word)
     assert model.loss_[-1] == pytest.approx(np.log(total))
     assert model.train_score_[-1] == pytest.approx(log_p / sum(map(len, X)))
-
-
-def model_scores(model, word):
-    from treecrf.utils.threads import Threads
-
-    sequences, _ = model._predictor().read([word])
-    with Threads(1) as threads:
-        return model._predictor().chain.scores(sequences, threads)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
