@@ -661,17 +661,6 @@ def test_a_beam_without_an_allowed_sequence_raises():
     assert np.flatnonzero(likelihoods == -np.inf).tolist() == [2]
 
 
-def test_n_best_of_a_short_sequence_are_all_label_sequences():
-    trained = Trained("letters", 0, order=2, n_labels=3)
-    found = lattice_of(trained, ["ab", "abcabc"], width=9).n_best(20)
-    paths, log_probabilities = found[0]
-    assert len(paths) == len(log_probabilities) == 9
-    assert len({tuple(path.tolist()) for path in paths}) == 9
-    np.testing.assert_allclose(np.exp(log_probabilities).sum(), 1.0)
-    assert (np.diff(log_probabilities) <= 0).all()
-    assert [len(path) for path in found[1][0]] == [6] * 20
-
-
 def test_orders_without_contexts_or_with_too_many_are_refused():
     with pytest.raises(ValueError, match="order=0 has only one context"):
         Beam(3).width_for(4, 0)

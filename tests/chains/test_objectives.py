@@ -316,20 +316,6 @@ def test_heavy_weights_get_coarser_residuals():
         assert np.cumsum(shuffled)[-1] == exact * STEP
 
 
-@every
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_threads_change_nothing(name, order):
-    case = Chains("moderate", np.random.default_rng(0), 3, order, [400, 3, 1, 200, 77])
-    with Threads(3) as threads:
-        shared = objective_of(name, case)
-        shared.threads, shared.parts = threads, threads.parts(shared.chains)
-        alone = objective_of(name, case)
-        residuals, _, value = shared.examples(case.scores, 0)
-        np.testing.assert_array_equal(residuals, alone.examples(case.scores, 0)[0])
-        assert value == alone.value(case.scores) == shared.value(case.scores)
-        np.testing.assert_array_equal(shared.counts, alone.counts)
-
-
 # Boosting
 
 

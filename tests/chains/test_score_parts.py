@@ -85,16 +85,6 @@ def test_table_adds_the_parts(rng, shape, lengths, rest, constraints):
                     assert scores[v, t, c] == expected
 
 
-def test_rest_is_allocated_on_first_use():
-    parts = ScoreParts(2, 1, np.array([0, 3]))
-    assert parts.rest is None
-    rest = parts.ensure_rest()
-    assert rest is parts.ensure_rest()
-    assert rest.dtype == np.int32
-    assert rest.shape == (2, 3, 2)
-    assert not rest.any()
-
-
 def test_scores_out_of_range_are_refused():
     parts = ScoreParts(2, 1, np.array([0, 3]))
     parts.start_from(np.array([[0.0, 1.0, -2.0], [0.0, 3.0, 0.0]]), np.full((3, 2), -1000.0))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -297,13 +295,6 @@ def test_index_of_a_file_is_a_column_as_in_training(tmp_path):
     assert sorted(model.feature_names_in_) == ["number", "word"]
     found = DaskTreeCRF.from_local(model).predict(tmp_path).compute()
     assert found.tolist() == model.predict(FRAME).tolist()
-
-
-@pytest.mark.exhaustive
-def test_docstrings_may_be_removed():
-    script = "import treecrf.dask; print(treecrf.dask.DaskTreeCRF.__doc__)"
-    command = [sys.executable, "-OO", "-c", script]
-    assert subprocess.run(command, capture_output=True, check=True).stdout.strip() == b"None"
 
 
 def test_sizes_that_dask_sees():

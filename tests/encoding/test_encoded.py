@@ -16,9 +16,8 @@ from support.cases import (
 )
 from support.sweeps import sweep
 
-from treecrf.encoding.encoded import RowLayout, chained, gathered
+from treecrf.encoding.encoded import chained, gathered
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.offsets import offsets_of
 
 LENGTHS = [9, 1, 14, 3, 60]
 
@@ -84,21 +83,6 @@ def test_chained_sequences(kind):
     np.testing.assert_array_equal(both.has_missing, whole.has_missing)
 
 
-@pytest.mark.parametrize("kind", STORAGES)
-@pytest.mark.parametrize("window", [(0, 0), (1, 2)])
-def test_windows_of_several_parts(kind, window):
-    rng = np.random.default_rng(4)
-    whole = encoded_of(kind, rng, window)
-    kept = [np.array([4]), np.arange(10, 30, 3), np.array([0, whole.n_positions - 1])]
-    found = gathered([whole] * len(kept), kept, window)
-    check_windows(whole, np.concatenate(kept), found, window)
-    expected = chained([gathered([whole], [positions], window) for positions in kept])
-    for field in fields(found):
-        if field.name != "offsets":
-            a, b = getattr(found, field.name), getattr(expected, field.name)
-            np.testing.assert_array_equal(a, b, strict=isinstance(b, np.ndarray))
-
-
 @pytest.mark.parametrize(("kind", "missing"), CASES)
 def test_pickled_sequences_are_equal_and_without_the_starts_of_no_lists(kind, missing):
     encoded = encoded_of(kind, np.random.default_rng(0), (2, 1), missing)
@@ -113,18 +97,3 @@ def test_pickled_sequences_are_equal_and_without_the_starts_of_no_lists(kind, mi
     if len(encoded.list_ids):
         kept += [encoded.list_starts, encoded.list_ids]
     assert len(data) < sum(array.nbytes for array in kept) + 1000
-
-
-@pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (1, 3)])
-def test_windows_reach_no_other_sequence(window):
-    left, right = window
-    layout = RowLayout(offsets_of([3, 1, 2]), window)
-    sequence_of_row = np.full(layout.n_rows, -1)
-    sequence_of_row[layout.rows] = [0, 0, 0, 1, 2, 2]
-    for row in layout.rows:
-        seen = sequence_of_row[row - left : row + right + 1]
-        assert len(seen) == left + right + 1
-        assert set(seen) <= {-1, sequence_of_row[row]}
-    assert layout.rows[0] == left
-    assert layout.rows[-1] == layout.n_rows - right - 1
-    assert layout.first_rows.tolist() == layout.rows[[0, 3, 4]].tolist()

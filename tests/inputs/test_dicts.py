@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections import OrderedDict
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -63,25 +61,6 @@ def test_types_of_values():
         [1, 2, 0, 2], [0, 0.5, 0, 1], [0, 0, 0, 0], [NAN, NAN, 0, NAN], [0, 0, -3, 0], [0, 0, 0, 3],
     ]  # fmt: skip
     np.testing.assert_array_equal(rows_of(X), expected)
-
-
-def test_zeros_and_false_take_no_memory():
-    sequences = as_sequences([[{"a": 0, "b": False, "c": 1.5, "d": None}] * 3])
-    assert sequences.table.nnz == 6
-
-
-def test_a_key_may_hold_booleans_and_numbers():
-    sequences = as_sequences([[{"a": True, "b": None}], [{"a": 2, "b": None}]])
-    assert sequences.kinds.tolist() == [NUMBER, CATEGORY]  # what is all missing has no values
-    np.testing.assert_array_equal(rows_of([[{"a": True}], [{"a": 2}]]), [[1], [2]])
-
-
-def test_other_mappings_are_dicts():
-    rows = [{"a": 1}, {"b": "x"}]
-    expected = rows_of([rows])
-    for same in (tuple(rows), list(map(OrderedDict, rows)), list(map(MappingProxyType, rows)),
-                 np.array(rows, dtype=object)):  # fmt: skip
-        np.testing.assert_array_equal(rows_of([same]), expected)
 
 
 def test_dicts_train_the_same_model_as_matrices(sentences, labels):

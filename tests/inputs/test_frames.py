@@ -34,13 +34,6 @@ def random_columns(n: int, rng: np.random.Generator) -> dict[str, list]:
     }
 
 
-def with_missing(columns: dict[str, list], rng: np.random.Generator, share: float = 0.3) -> dict:
-    return {
-        name: [None if rng.random() < share else value for value in values]
-        for name, values in columns.items()
-    }
-
-
 def labels_of(columns: dict[str, list]) -> list[str]:
     rows = zip(columns["heat"], columns["room"], strict=True)
     return ["x" if room == "bath" else "y" if heat > 0 else "z" for heat, room in rows]
@@ -154,20 +147,6 @@ def as_indicators(columns: dict[str, list]) -> np.ndarray:
     return np.column_stack([columns["heat"], columns["count"], columns["open"], *rooms])
 
 
-@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
-@every_library
-def test_columns_of_numbers_are_those_of_an_array(library, columns, labels):
-    names = ["heat", "count", "open"]
-    frames = [LIBRARIES[library]({name: some[name] for name in names}) for some in columns]
-    arrays = [np.column_stack([some[name] for name in names]) for some in columns]
-    one, other = small().fit(frames, labels), small().fit(arrays, labels)
-    assert_equal_arrays(one.predict_proba(frames), other.predict_proba(arrays))
-    assert_equal_arrays(one.predict_proba(frames), one.predict_proba(arrays))
-    assert one.n_features_in_ == 3
-    assert one.feature_names_in_.tolist() == one.get_feature_names_out().tolist() == names
-    assert other.get_feature_names_out().tolist() == ["x0", "x1", "x2"]
-
-
 @every_library
 def test_a_category_is_equivalent_to_indicators(library, columns, labels):
     frames = [LIBRARIES[library](some) for some in columns]
@@ -180,18 +159,6 @@ def test_a_category_is_equivalent_to_indicators(library, columns, labels):
         np.concatenate(one.predict_proba(frames)), np.concatenate(other.predict_proba(arrays))
     )
     assert one.score(frames, labels) > 0.9
-
-
-@every_library
-def test_libraries_make_the_same_model(library, columns, labels):
-    rng = np.random.default_rng(1)
-    partial = [with_missing(some, rng) for some in columns]
-    frames = [LIBRARIES[library](some) for some in partial]
-    expected = [np.array(list(zip(*some.values(), strict=True)), dtype=object) for some in partial]
-    assert_equal_arrays(
-        small().fit(frames, labels).predict_proba(frames),
-        small().fit(expected, labels).predict_proba(expected),
-    )
 
 
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")

@@ -175,24 +175,6 @@ def test_missing_values_are_shuffled_like_others(kind, missing):
         np.testing.assert_array_equal(rows.toarray() if sparse.issparse(rows) else rows, expected)
 
 
-@pytest.mark.parametrize("kind", ["letters", "numbers", "sparse mixture"])
-def test_sequences_with_a_column_replaced_can_be_taken_and_turned(kind):
-    X = random_with_missing(kind, np.random.default_rng(0), LENGTHS, 0.3)
-    values = np.arange(X.n_positions) % 3 + 1.0
-    mixed = ReplacedSequences.of(X, 0, values)
-    chosen = np.array([4, 1, 4])
-    for ours, theirs, order in (
-        (mixed.take(chosen), X.take(chosen), np.concatenate([cut(values)[i] for i in chosen])),
-        (mixed.reversed(), X.reversed(), np.concatenate([part[::-1] for part in cut(values)])),
-    ):
-        one, other = (
-            s.rows(0, s.n_sequences) for s in (ours, ReplacedSequences.of(theirs, 0, order))
-        )
-        one, other = (r.toarray() if sparse.issparse(r) else r for r in (one, other))
-        np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(ours.offsets, theirs.offsets)
-
-
 # Features that are not scored, and the choice of features
 
 

@@ -145,7 +145,6 @@ def outcome(model, x, warns=True):
     return found, [str(warning.message) for warning in caught]
 
 
-NAMED = dicts(NUMBERS[0])
 TABLE = frame(NUMBERS[3])
 UNUSUAL = {
     "numbers": [

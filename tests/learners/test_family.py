@@ -10,7 +10,6 @@ from sklearn.base import clone
 from support.family import (
     BOOSTED,
     CHAINS,
-    CORE,
     EXACT,
     FAMILY,
     FAST,
@@ -268,21 +267,6 @@ def test_other_methods_accept_empty_sequences(name, fitted):
         assert (model.matrix(GAPS) != model.matrix(X)).nnz == 0
         assert model.matrix([""]).shape == (0, model.n_conjunctions_)
         assert of_present(model.attributes(GAPS)) == model.attributes(X)
-
-
-@every(PREDICTING, fast=CORE)
-def test_errors_count_empty_sequences(name, fitted):
-    model = fitted(name)
-    with pytest.raises(ValueError, match="sequence 2, position 0: no label is allowed"):
-        model.predict(["", "a", "b"], allowed=[None, None, [[0, 0, 0]]])
-    with pytest.raises(TypeError, match=r"sequence 2, position 1: symbol 3\.5 is of type float"):
-        model.predict(["ab", "", ["a", 3.5]])
-
-
-@every(FAMILY, fast=CORE)
-def test_empty_sequences_are_refused_in_training(name):
-    with pytest.raises(ValueError, match="sequence 1 is empty"):
-        clone(FAMILY[name]).fit(["ab", ""], ["xy", ""])
 
 
 # Transitions

@@ -358,21 +358,6 @@ def test_a_file_of_another_class_is_rejected_or_works(name, fitted, letters, tmp
 # Training
 
 
-@every(BOOSTED)
-def test_warm_starts_equal_one_long_training(name, letters):
-    X, y = letters
-    chance = {"subsample": 0.6, "max_features": 0.7}
-    whole = clone(FAMILY[name]).set_params(max_iter=5, **chance).fit(X, y, X[:5], y[:5])
-    parts = clone(FAMILY[name]).set_params(max_iter=2, warm_start=True, **chance)
-    for max_iter in (2, 3, 5):
-        parts.set_params(max_iter=max_iter).fit(X, y, X[:5], y[:5])
-    assert_predicts_the_same(whole, parts, X)
-    np.testing.assert_allclose(whole.train_score_, parts.train_score_)
-    np.testing.assert_allclose(whole.validation_score_, parts.validation_score_)
-    with pytest.raises(ValueError, match="warm start: max_iter=4 is less than the 5 iterations"):
-        parts.set_params(max_iter=4).fit(X, y)
-
-
 def test_a_warm_start_keeps_its_direction(letters):
     model = RecurrentSlidingWindowClassifier(max_iter=2, warm_start=True).fit(*letters)
     model.set_params(max_iter=3, direction="right-to-left")

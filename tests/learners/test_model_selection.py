@@ -14,10 +14,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    GroupShuffleSplit,
-    HalvingGridSearchCV,
     KFold,
-    LeaveOneGroupOut,
     cross_val_predict,
     cross_val_score,
 )
@@ -167,24 +164,6 @@ def test_nested_search(name, table):
 
 
 @pytest.mark.usefixtures("routing")
-def test_halving_search(table, lists):
-    """Iterations as the resource, since samples would be single positions of a long table."""
-    X, y, groups = table
-    scorer = get_scorer("log_likelihood").set_score_request(groups=True)
-    search = HalvingGridSearchCV(
-        small(early_stopping=False).set_fit_request(groups=True), {"window": [0, 1, 2]},
-        cv=GroupKFold(2), scoring=scorer, resource="max_iter", max_resources=9, error_score="raise",
-    )  # fmt: skip
-    search.fit(X, y, groups=groups)
-    assert search.best_estimator_.n_iter_ == 9
-    search = HalvingGridSearchCV(
-        small(), {"window": [0, 1, 2]}, cv=KFold(2), scoring=get_scorer("log_likelihood"),
-        min_resources=6, error_score="raise",
-    )  # fmt: skip
-    assert search.fit(*lists).n_resources_ == [6, 18]
-
-
-@pytest.mark.usefixtures("routing")
 def test_predictions_of_all_folds(table):
     """scikit-learn passes no groups to `predict`, and concatenates lists."""
     X, y, groups = table
@@ -195,15 +174,6 @@ def test_predictions_of_all_folds(table):
     X, y = list(codes[..., None] + 0.0), list(codes)
     found = cross_val_predict(small(), X, y, cv=3, params=NO_METADATA)
     assert found.shape == codes.shape
-
-
-@pytest.mark.usefixtures("routing")
-def test_splitters_of_groups_keep_sequences_whole(table):
-    X, y, groups = table
-    crf = small().set_fit_request(groups=True).set_score_request(groups=True)
-    for cv in (GroupShuffleSplit(3, random_state=0), LeaveOneGroupOut()):
-        scores = cross_val_score(crf, X, y, cv=cv, params={"groups": groups}, error_score="raise")
-        assert np.isfinite(scores).all()
 
 
 # Requests of metadata

@@ -101,28 +101,6 @@ def test_scores_are_likelihoods_of_the_known_labels(name, hidden):
         assert scores[-1] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["order 2", "Newton steps", "samples of order 2", "constant transitions", "single labels",
-     "exponential", "linear start", "linear", "linear, gradient steps"],
-)  # fmt: skip
-def test_order_of_sequences_and_threads_change_nothing(name, hidden):
-    X, y = hidden
-    model = clone(SUMMING[name]).set_params(early_stopping=True, random_state=0)
-    if isinstance(model, TreeCRF):
-        model.set_params(subsample=0.7)
-    order = np.random.default_rng(1).permutation(len(X))
-    threaded = clone(model).set_params(n_jobs=3)
-    model.fit(X, y)
-    assert_predicts_the_same(model, clone(threaded).fit(X, y), X)
-    other = threaded.fit([X[i] for i in order], [y[i] for i in order])
-    if "linear" not in name or "steps" in name:
-        assert_predicts_the_same(model, other, X)
-    else:  # a linear model depends on the order in its last bits
-        for a, b in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-3)
-
-
 @summing
 def test_sequences_without_known_labels_change_nothing(name, hidden):
     X, y = hidden

@@ -1,44 +1,8 @@
 """The rules of early stopping, which all learners share."""
 
-import numpy as np
 import pytest
 
 from treecrf import LinearCRF, StructuredPerceptron, TreeCRF
-from treecrf.learners.iterations import History, Stopping
-
-
-@pytest.mark.parametrize(
-    ("scores", "tol", "is_reached"),
-    [
-        ([0.0], 0.0, False),
-        ([0.0, 1.0, 1.0], 0.0, False),  # the best is one iteration old
-        ([0.0, 1.0, 1.0, 1.0], 0.0, True),  # equal scores are no improvement
-        ([0.0, 1.0, 0.5, 1.1], 0.0, False),
-        ([0.0, 1.0, 0.5, 1.1], 0.2, True),
-        ([-np.inf, -np.inf, -np.inf], 0.0, True),
-        ([-np.inf, -np.inf, -5.0], 0.1, False),
-    ],
-)
-def test_training_stops_after_iterations_without_improvement(scores, tol, is_reached):
-    assert Stopping(2, tol).is_reached(scores) == is_reached
-
-
-def test_the_first_of_equal_best_iterations_wins():
-    history = History([0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 2.0, 1.0])
-    assert history.best() == history.kept(Stopping(1)) == 1
-    assert history.kept(None) == 3
-    assert [History([], history.validation[:n]).is_at_best() for n in (1, 2, 3)] == [
-        True, True, False,
-    ]  # fmt: skip
-
-
-def test_a_history_without_validation_data_keeps_the_last_iteration():
-    assert History([0.0, 1.0]).kept(Stopping(1)) == 1
-
-
-def test_a_later_history_replaces_the_last_entry():
-    whole = History([0.0, 1.0], [0.0, 2.0]).continued_by(History([1.5, 2.0], [2.5, 3.0]).until(0))
-    assert whole == History([0.0, 1.5], [0.0, 2.5])
 
 
 @pytest.mark.parametrize("kind", [LinearCRF, StructuredPerceptron, TreeCRF])

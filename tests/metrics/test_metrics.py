@@ -9,7 +9,7 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import cross_val_score, cross_validate
+from sklearn.model_selection import cross_val_score
 
 from treecrf import metrics
 from treecrf.chains.constraints import as_transitions
@@ -215,13 +215,6 @@ def test_strings_are_labels_and_not_sequences_of_characters():
     np.testing.assert_array_equal(matrix, [[0, 1], [0, 0]])
 
 
-def test_labels_of_different_lengths_in_a_flat_list():
-    y_true, y_pred = ["off", "on", "on"], ["on", "on", "off"]
-    assert metrics.token_accuracy_score(y_true, y_pred) == 1 / 3
-    recall = metrics.token_recall_score(y_true, y_pred, average=None)
-    np.testing.assert_array_equal(recall, [0, 1 / 2])
-
-
 @pytest.mark.parametrize("labels", [[0, 1, 1], [True, False, True], [-1.0, 0.0, 7.0]])
 def test_flat_numbers(labels):
     for y_true in columns(labels):
@@ -371,22 +364,6 @@ class TestSpans:
         assert metrics.span_f1_score([["B-X"], ["I-X"]], [["B-X"], ["B-X"]]) == 1
         assert metrics.span_f1_score([["B-X", "I-X"]], [["B-X", "B-X"]]) == 0
 
-    @pytest.mark.parametrize(
-        ("scheme", "right", "wrong"),
-        [
-            ("IOB1", "I-X B-X O", "I-X I-X O"),
-            ("IOB2", "B-X I-X B-X", "I-X I-X B-X"),
-            ("IOE2", "I-X E-X E-X", "I-X I-X E-X"),
-            ("IOBES", "B-X E-X S-X", "B-X I-X S-X"),
-            ("BILOU", "B-X L-X U-X", "B-X I-X U-X"),
-        ],
-    )
-    def test_strict_schemes(self, scheme, right, wrong):
-        y_true, y_wrong = [right.split()], [wrong.split()]
-        for options in ({"scheme": scheme, "mode": "strict"}, {"scheme": scheme.lower()}):
-            assert metrics.span_recall_score(y_true, y_true, **options) == 1
-            assert metrics.span_recall_score(y_true, y_wrong, **options) < 1
-
     @given(st.data(), st.sampled_from(sorted(ALPHABETS)))
     def test_schemes_by_name(self, data, name):
         """Spans of any labels, valid or not, are those that seqeval finds in the scheme."""
@@ -421,16 +398,6 @@ class TestSpans:
         follows = rules.follows[np.append(len(classes), codes[:-1]), codes]
         assert follows.all() == (again == labels)
         assert rules.ends.all()
-
-    @given(st.data(), st.sampled_from(["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"]))
-    def test_every_encoded_span_counts(self, data, scheme):
-        spans = data.draw(st.lists(st.tuples(st.sampled_from("XYO"), st.integers(1, 3))))
-        labels = encode(spans, scheme)
-        true, pred = [labels, encode([("Z", 1)], scheme)], [labels, ["O"]]
-        options = {"scheme": scheme, "mode": "strict", "output_dict": True}
-        report = metrics.span_classification_report(true, pred, **options)
-        support = {name: row["support"] for name, row in report.items() if " " not in name}
-        assert support == Counter([kind for kind, _ in spans if kind != "O"] + ["Z"])
 
     def test_report(self):
         report = metrics.span_classification_report(Y_TRUE, Y_PRED, output_dict=True)
@@ -485,25 +452,6 @@ class TestSpans:
     def test_int_labels(self):
         with pytest.raises(TypeError, match=r"^y_true: labels are numbers; spans need str"):
             metrics.span_f1_score([[0, 1]], [[0, 1]])
-
-
-def encode(spans, scheme):
-    """Labels of adjacent (type, length) spans; type O is outside."""
-    labels = []
-    for i, (kind, length) in enumerate(spans):
-        if kind == "O":
-            labels += ["O"] * length
-            continue
-        first, last, single = {
-            "IOB1": "BIB" if i and spans[i - 1][0] == kind else "III",
-            "IOB2": "BIB",
-            "IOE2": "IEE",
-            "IOBES": "BES",
-            "BILOU": "BLU",
-        }[scheme]
-        prefixes = single if length == 1 else first + "I" * (length - 2) + last
-        labels += [f"{prefix}-{kind}" for prefix in prefixes]
-    return labels
 
 
 def test_missing_seqeval_names_the_extra(monkeypatch):
@@ -596,15 +544,6 @@ def test_span_scores_by_hand(seqeval):
 @pytest.mark.parametrize("estimator", [Lookup("O"), TwoClassLookup("O")])
 def test_scorers_of_classifiers_and_others(estimator):
     assert metrics.token_accuracy(estimator.fit(X, Y), X, Y) == pytest.approx(8 / 17)
-
-
-def test_several_scorers_at_once():
-    names = ["token_accuracy", "sequence_accuracy", "log_likelihood"]
-    scoring = {name: metrics.SCORERS[name] for name in names}
-    result = cross_validate(Lookup(), X, Y, scoring=scoring, cv=2)
-    np.testing.assert_array_equal(result["test_token_accuracy"], [1, 1])
-    np.testing.assert_array_equal(result["test_sequence_accuracy"], [1, 1])
-    np.testing.assert_allclose(result["test_log_likelihood"], [-14 / 6, -45 / 11])
 
 
 def test_unknown_scorer():

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import sparse
-from support.cases import STORAGES, random_sequences
-from support.sweeps import sweep
 
 from treecrf import TreeCRF
-from treecrf.encoding.names import conjunction, points_down
+from treecrf.encoding.names import conjunction
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.trees.conjunctions import Literals, leaf_values, window_literals
-from treecrf.utils.threads import Threads
-
-
-def fitted(kind, **parameters):
-    """A model of random labels, and three of its sequences."""
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(3, 12, 30)
-    X = random_sequences(kind, rng, lengths)
-    y = [rng.choice(list("xyz"), length) for length in lengths]
-    model = TreeCRF(max_iter=2, l2_regularization=0.1, window=(2, 1), init="zero", **parameters)
-    return model.fit(X, y), X[:3]
-
-
-def answer(encoder, table, t, column, offset, value) -> bool:
-    """The outcome of a test at a position, by its definition."""
-    inside = 0 <= t + offset < len(table)
-    if column == BOUNDARY or not inside:
-        return column == BOUNDARY and not inside
-    learned = encoder.columns[column]
-    here = table[t + offset] if encoder.form == "symbols" else table[t + offset][column]
-    if learned.kind == "category":
-        return here == learned.values[value]
-    if learned.kind == "boolean":
-        return bool(here)
-    below = here <= learned.values[value]
-    return below if points_down(encoder, column, value) else not below
 
 
 def shortened(encoder, tests):
@@ -51,37 +21,6 @@ def shortened(encoder, tests):
     literals = Literals(np.zeros_like(columns), columns, offsets, values, np.array(holds))
     short = window_literals(literals, encoder)
     return [((c, o, v), h) for c, o, v, h in zip(*list(vars(short).values())[1:], strict=True)]
-
-
-def windows_that_hold(rules, encoder, table, t):
-    windows = {condition.window for _, condition in rules}
-    return {
-        window
-        for window in windows
-        if all(answer(encoder, table, t, *test) == holds for test, holds in window)
-    }
-
-
-@pytest.mark.parametrize("order", sweep([1, 0, 2], 1))
-@pytest.mark.parametrize("kind", STORAGES)
-def test_the_values_of_conditions_that_hold_are_the_score(kind, order):
-    """Whatever storage a column has, and whichever way its tests point."""
-    model, X = fitted(kind, order=order)
-    rules = leaf_values(model._forest, model._encoder)
-    with Threads(None) as threads:
-        scores = model._predictor().chain.scores(model._predictor().read(X)[0], threads)
-    tables = [x.toarray() if sparse.issparse(x) else x for x in X]
-    positions = [(table, t) for table in tables for t in range(len(table))]
-    for position, (table, t) in enumerate(positions):
-        windows, depth = windows_that_hold(rules, model._encoder, table, t), min(t, order)
-        for previous in product(range(3), repeat=depth):  # the nearest first
-            expected = np.zeros(3)
-            for (label, condition), value in rules.items():
-                lags = zip(condition.labels, [*previous, 3, 3], strict=False)
-                if condition.window in windows and all(mask >> u & 1 for mask, u in lags):
-                    expected[label] += value
-            context = sum(u * 3**lag for lag, u in enumerate(previous))
-            np.testing.assert_allclose(scores[:, position, context], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, random_sequences, random_with_missing
 from support.forests import LENGTHS, Trained
 from support.sweeps import sweep
 
-from treecrf.chains import contexts
-from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.scoring.scorer import Scoring, groups_of, passing_contexts
+from treecrf.trees.forest import LABEL
+from treecrf.trees.scoring.scorer import Scoring
 from treecrf.utils.threads import Threads
 
 BORDERS = [8193, 4097, 4095, 4096, 8192, 8196, 16400]  # blocks are of 4096 or of 8192 positions
@@ -75,36 +72,6 @@ def test_a_forest_without_trees_scores_zero():
     trained = Trained("floats", 0, n_iter=0)
     assert trained.scores().shape == (2, sum(LENGTHS), 2)
     assert not trained.scores().any()
-
-
-@pytest.mark.parametrize("n_iter", [0, 2])
-def test_packing_and_pickling_keep_every_tree(n_iter):
-    trained = Trained("sparse", 0, n_iter=n_iter, n_labels=3)
-    forest = trained.forest
-    for copy in (Forest.unpack(3, 1, forest.pack()), pickle.loads(pickle.dumps(forest))):
-        assert copy.n_iter == n_iter
-        for old, new in zip(forest.trees, copy.trees, strict=True):
-            assert old.keys() == new.keys()
-            for name in old:
-                np.testing.assert_array_equal(old[name], new[name])
-        scores = copy.scores(trained.encoder, trained.encoded, Threads(1))
-        np.testing.assert_array_equal(scores, trained.training_scores)
-
-
-def test_gains_of_columns():
-    """Each split counts for its column; tests of labels and boundaries for none."""
-    trained = Trained("floats", 0)
-    gains = trained.forest.gains(trained.encoder.n_features)
-    expected = np.zeros(trained.encoder.n_features)
-    for tree in trained.forest.trees:
-        for column, child, gain in zip(
-            tree["column"], tree["true_child"], tree["gain"], strict=True
-        ):
-            if child >= 0 and column >= 0:
-                expected[column] += gain
-    np.testing.assert_allclose(gains, expected)
-    assert gains[0] > 0
-    assert gains[-1] == 0  # a constant column
 
 
 # Each evaluator
@@ -256,29 +223,3 @@ def test_positions_with_missing_values_are_scored_separately(evaluator, kind, mi
     for rate in (0.0, 0.01, 0.2):
         new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)
         np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
-
-
-def test_contexts_that_tests_see_alike_are_a_group():
-    rng = np.random.default_rng(0)
-    symbols, starts = contexts.extended_contexts(3, 2)
-    symbols = symbols[: starts[1]]  # two labels before
-    tree_of = np.repeat(np.arange(6), [0, 1, 3, 2, 8, 1])
-    tests = rng.integers(0, 8, len(tree_of))
-    classes = np.array([0, 1, 2, 0, 1, 2], dtype=np.int32)
-    groups = groups_of(classes, tree_of, tests, symbols, 3)
-    lag, symbol = np.divmod(np.arange(8), 4)
-    truth = symbols[:, lag] == symbol
-    np.testing.assert_array_equal(groups.outcomes[:, :-1], truth)
-    assert groups.classes.tolist() == sorted(groups.classes)
-    for tree in range(6):
-        found = [groups.members[g] for g in range(len(groups.members))
-                 if tree in groups.trees[groups.starts[g] : groups.starts[g + 1]]]  # fmt: skip
-        assert sum(found).tolist() == [1] * len(symbols)
-        seen = truth[:, tests[tree_of == tree]]
-        for members in found:
-            assert len(np.unique(seen[members > 0], axis=0)) == 1
-        assert len(np.unique(seen, axis=0)) == len(found)
-    for test in range(8):
-        passing = [passing_contexts(symbols, 3)[test] >> np.uint64(c) & np.uint64(1)
-                   for c in range(9)]  # fmt: skip
-        np.testing.assert_array_equal(passing, truth[:, test])

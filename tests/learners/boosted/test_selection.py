@@ -206,16 +206,6 @@ def test_a_model_without_iterations_is_the_linear_model(tmp_path):
     assert_equal_arrays(crf.predict_proba(X), loaded.predict_proba(X))
 
 
-@pytest.mark.parametrize("settings", [{"n_jobs": 2}, {"subsample": 0.7}])
-def test_models_do_not_depend_on_threads_and_order(settings):
-    X, y = sensors()
-    one = auto(**{**settings, "n_jobs": 1}).fit(X, y)
-    other = auto(**settings).fit(X[::-1], y[::-1])
-    assert one.n_iter_ == other.n_iter_
-    np.testing.assert_array_equal(one.validation_score_, other.validation_score_)
-    assert_equal_arrays(one.predict_proba(X), other.predict_proba(X))
-
-
 def test_much_data_choose_on_a_sample(monkeypatch):
     X, y = products(n=60)
     of_sample = auto().fit(*chosen_sample(X, y, 400)).n_iter_
