@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import tempfile
 import time
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from statistics import mean
-from typing import Any
 
 import numpy as np
 import pycrfsuite
-from measure import markdown, peak_memory
+from measure import in_new_process, markdown, peak_memory
 from settings import papers_model
 from words import SIZES, Sentences, plain_sentences, shape
 
@@ -75,16 +72,9 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="test on held-out sentences")
     parser.add_argument("--settings", type=json.loads, default={}, help="other ones, as JSON")
     arguments = parser.parse_args()
-    rows = [] if arguments.without_crfsuite else [apart(by_crfsuite, arguments)]
-    rows += apart(by_trees, arguments)
+    rows = [] if arguments.without_crfsuite else [in_new_process(by_crfsuite, arguments)]
+    rows += in_new_process(by_trees, arguments)
     print(markdown(HEADER, rows))
-
-
-def apart(function: Any, arguments: argparse.Namespace) -> Any:
-    """Call a function in a new process, whose memory is measured."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-        return pool.submit(function, arguments).result()
 
 
 def training(arguments: argparse.Namespace) -> tuple[Sentences, list]:

@@ -20,17 +20,15 @@ gradient descent.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import tempfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pycrfsuite
 from compare import environment
-from measure import Spread, markdown, peak_memory, reset_peak_memory, seconds
+from measure import Spread, in_new_process, markdown, peak_memory, reset_peak_memory, seconds
 from papers_data import CHOICES, NAMES, Task, folder, load
 from scipy.stats import expon
 from sklearn.base import BaseEstimator
@@ -183,13 +181,11 @@ def text_rows(
     name: str, n_sentences: int, is_test: bool, max_iter: int, repeats: int
 ) -> Iterator[list[str]]:
     """Rows of the table for a text; in each repeat, the learners take turns."""
-    context = multiprocessing.get_context("spawn")
     for c1, c2 in TEXT_PENALTIES:
         found: dict[str, list[tuple]] = {side: [] for side in TEXT_SIDES}
         for side in TEXT_SIDES * repeats:
-            with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-                arguments = name, n_sentences, is_test, side, c1, c2, max_iter
-                found[side].append(pool.submit(text_run, *arguments).result())
+            arguments = name, n_sentences, is_test, side, c1, c2, max_iter
+            found[side].append(in_new_process(text_run, *arguments))
         theirs = Spread(tuple(run[1] for run in found[TEXT_SIDES[0]]))
         for side, runs in found.items():
             times = Spread(tuple(run[1] for run in runs))

@@ -53,15 +53,20 @@ def seconds_repeated(call: Callable[[], Any], at_least: float = 0.2) -> float:
     return seconds(lambda: [call() for _ in range(n_calls)]) / n_calls
 
 
+def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function, which must be importable by name, in a process that has done nothing yet."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
+        return pool.submit(function, *arguments).result()
+
+
 def peak_growth(prepare: Callable[..., Any], run: Callable[[Any], Any], *arguments: Any) -> float:
     """Peak growth of memory, in bytes, while ``run(prepare(*arguments))`` runs after ``prepare``.
 
     This is measured in a new process, because a process that has already done some work can hide
     growth in memory allocated earlier. Both functions must be importable by name.
     """
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-        return pool.submit(_growth, prepare, run, arguments).result()
+    return in_new_process(_growth, prepare, run, arguments)
 
 
 def _growth(prepare: Callable[..., Any], run: Callable[[Any], Any], arguments: tuple) -> float:

@@ -10,13 +10,11 @@ chosen.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import time
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
-from measure import markdown, peak_memory
+from measure import in_new_process, markdown, peak_memory
 from settings import papers_model
 
 import treecrf
@@ -71,12 +69,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="threads")
     parser.add_argument("--held-out", action="store_true", help="test on held-out training words")
     arguments = parser.parse_args()
-    context = multiprocessing.get_context("spawn")
-    rows = []
-    for variant in arguments.variant:
-        with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-            evaluated = pool.submit(evaluate, variant, arguments.jobs, arguments.held_out)
-            rows.append([variant, *evaluated.result()])
+    rows = [
+        [variant, *in_new_process(evaluate, variant, arguments.jobs, arguments.held_out)]
+        for variant in arguments.variant
+    ]
     print(markdown(HEADER, rows))
 
 

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import multiprocessing
 import re
 import resource
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Spread, markdown
+from measure import Spread, in_new_process, markdown
 
 MB = 1e6
 FILES = 8
@@ -74,7 +72,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         write(Path(folder), arguments)
         rounds = [
-            [measured(case, folder, arguments.iterations) for case in cases]
+            [in_new_process(train, case, folder, arguments.iterations) for case in cases]
             for _ in range(arguments.repeats)
         ]
     models = {result.model for of_round in rounds for result in of_round}
@@ -118,13 +116,6 @@ def batches(start: int, stop: int, arguments: argparse.Namespace) -> Iterator[An
         }
         columns |= {f"x{j}": column for j, column in enumerate(table.T)}
         yield pyarrow.record_batch(columns)
-
-
-def measured(case: Case, folder: str, n_iter: int) -> Result:
-    """Train in a new process."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-        return pool.submit(train, case, folder, n_iter).result()
 
 
 def train(case: Case, folder: str, n_iter: int) -> Result:

@@ -9,15 +9,13 @@ the data frame.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from measure import markdown, peak_memory, reset_peak_memory
+from measure import in_new_process, markdown, peak_memory, reset_peak_memory
 
 from treecrf.cli.files import Reading, Source, read_file
 from treecrf.encoding.encoded import EncodedSequences
@@ -97,10 +95,7 @@ def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
 
 def measured(path: Path, read: Callable) -> list[str]:
     """All cells of a row of the table but the first."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-        cells = pool.submit(measure, path, read).result()
-    return [f"{path.stat().st_size / MB:.0f}", *cells]
+    return [f"{path.stat().st_size / MB:.0f}", *in_new_process(measure, path, read)]
 
 
 def measure(path: Path, read: Callable) -> list[str]:
