@@ -24,8 +24,10 @@ def long(X, y, **arguments):
 
 @pytest.mark.parametrize("n_rows", [1, 4, 100])
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
-@pytest.mark.parametrize("y", ["name", "array", "list", "series"])
-@pytest.mark.parametrize("weights", [None, "sequences", "positions"])
+@pytest.mark.parametrize(
+    ("y", "weights"),
+    [("name", None), ("array", "sequences"), ("list", "positions"), ("series", "positions")],
+)
 def test_long_data_frames(n_rows, kind, y, weights):
     table, labels = kind(FRAME), FRAME["tag"]
     X = table if y == "name" else kind(FRAME.drop(columns="tag"))

@@ -429,11 +429,11 @@ def test_the_curve_ends_with_the_value_of_the_model(name, fitted, letters):
 # Errors
 
 
-@pytest.mark.parametrize("reader", READERS)
 @every(COUNTED | ESTIMATED)
-def test_models_without_trees_are_refused(name, reader, fitted):
-    with pytest.raises(TypeError, match=r"has no boosted trees; expected a model such as TreeCRF"):
-        READERS[reader](fitted(name))
+def test_models_without_trees_are_refused(name, fitted):
+    for read in READERS.values():
+        with pytest.raises(TypeError, match=r"has no boosted trees; expected a model such as Tree"):
+            read(fitted(name))
 
 
 def test_the_message_names_the_estimator(letters):

@@ -172,28 +172,51 @@ def test_bad_conditions_are_named(name, fitted):
             model.decode(ABC, n_best)
 
 
+BAD_PARAMETERS = {
+    "order": [-1, 1.5, "1", None],
+    "window": [-1, 1.5, "ab", None, (1,), (1, 2, 3), (1, -1), (1.0, 1), ("a", 1), 10**30],
+    "max_iter": [0, 1.5, "10", None], "max_leaf_nodes": [1, 2.5, None],
+    "max_depth": [0, 2.5, "none"], "l2_regularization": [-1, np.nan, np.inf, "1", None],
+    "learning_rate": [0, -1, np.nan, np.inf, "1"], "objective": ["hinge", None],
+    "second_order": [1, "yes", None], "curvature": ["full", None], "min_gain": [-1, np.nan],
+    "min_samples_leaf": [0, 1.5], "max_features": [0, 1.1, "sqrt", None],
+    "max_features_per_tree": [0, 1.1, None], "subsample": [0, 1.1, None],
+    "sampling": [0, -1, np.nan, "all"], "max_examples": [0, 1.5, "auto"],
+    "max_bins": [1, 256, 10.0], "categorical_features": ["from_type", 3],
+    "missing": ["mean", None], "monotonic_cst": ["up", 1], "interaction_cst": ["none", 2],
+    "init": ["one", None], "beam_width": [0, -1, 1.5, "10"], "beam": ["one-pass", None],
+    "decoding": ["best", None],
+    "cost_matrix": [3, "even", [[1]], [[0, 1], [1, 0]], [["a"] * 3] * 3, {("x", "?"): 1},
+                    {"x": 1}],
+    "transitions": ["iob", "bio", [[True] * 3] * 2, [[2] * 3] * 3, 1],
+    "constant_transitions": [1, "yes", None], "early_stopping": ["always", 1],
+    "validation_fraction": [0, 1, -0.1], "n_iter_no_change": [0, None],
+    "scoring": ["f1", None, 3], "tol": [-1.0, np.nan], "warm_start": [1, None],
+    "class_weight": ["even", [1, 2]], "n_jobs": [0, 1.5, "all"], "random_state": [-1, "seed"],
+    "verbose": [-1, "yes"],
+    # Of other learners
+    "estimator": ["tree", 3], "direction": ["up", None], "laplace": [0, "1"], "C": [0],
+    "kernel": ["sigmoid"], "gamma": [-1.0, "wide"], "degree": [0], "coef0": [np.inf],
+    "average": ["no"], "cache_size": [0], "shuffle": [2], "bound": ["tight"],
+    "line_search": ["yes"], "max_step": [0], "piece_length": [0], "bag_size": [0, "end"],
+    "bag_direction": ["ahead"], "n_bins": [1, 255], "initial_score": [-31],
+    "initial_effect": [0], "multiclass": ["none"],
+}  # fmt: skip
+
+
 @every(FAMILY, fast=CORE | STORED | {"future features of order 1"})
 def test_bad_parameters_are_rejected_before_training(name, letters):
-    bad = {
-        "decoding": ["best", None],
-        "cost_matrix": [3, [[1]], [["a"] * 3] * 3, {("x", "?"): 1}, {"x": 1}],
-        "transitions": ["iob", "bio", [[True] * 3] * 2, [[2] * 3] * 3, 1],
-        "n_jobs": [0, 1.5], "order": [-1, 1.5, None], "estimator": ["tree", 3],
-        "direction": ["up", None], "beam_width": [0, 1.5], "laplace": [0, "1"],
-        "window": [-1, (1,), "a"], "class_weight": ["even"], "max_iter": [0], "tol": [-1.0],
-        "C": [0], "kernel": ["sigmoid"], "gamma": [-1.0, "wide"], "degree": [0],
-        "coef0": [np.inf], "average": ["no"], "cache_size": [0], "shuffle": [2],
-        "bound": ["tight"], "line_search": ["yes"], "max_step": [0], "piece_length": [0],
-        "bag_size": [0, "end"], "bag_direction": ["ahead"], "n_bins": [1, 255],
-        "initial_score": [-31], "initial_effect": [0], "multiclass": ["none"],
-    }  # fmt: skip
     model = FAMILY[name]
-    for parameter in bad.keys() & model.get_params():
-        for value in bad[parameter]:
+    for parameter in BAD_PARAMETERS.keys() & model.get_params():
+        for value in BAD_PARAMETERS[parameter]:
             broken = clone(model).set_params(**{parameter: value})
             with pytest.raises((ValueError, TypeError), match=parameter):
                 broken.fit(*letters)
             assert not any(attribute.endswith("_") for attribute in vars(broken))
+
+
+def test_every_parameter_has_a_bad_value():
+    assert set(TreeCRF().get_params()) <= set(BAD_PARAMETERS)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from support.cases import STORAGES
@@ -15,7 +17,7 @@ from support.growing import (
     random_settings,
 )
 from support.settings import PLAIN
-from support.sweeps import sweep
+from support.sweeps import pairs, sweep
 
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
@@ -120,8 +122,13 @@ def test_label_tests_alone(order):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("second_order", [False, True])
-@pytest.mark.parametrize("n_labels", [2, 3, 4, 5, 7, 8])
-@pytest.mark.parametrize("max_depth", [None, 2])
+@pytest.mark.parametrize(
+    ("n_labels", "max_depth"),
+    pairs(
+        product([2, 3, 4, 5, 7, 8], [None, 2]),
+        lambda n_labels, max_depth: max_depth is None or n_labels == 4,
+    ),
+)
 def test_label_tests_first(n_labels, second_order, weighted, max_depth):
     """All positions are summed once for all contexts, if a bin has room for the sums of each."""
     rng = np.random.default_rng(0)

@@ -513,61 +513,6 @@ def test_a_window_can_be_a_list(letters):
     assert_same_model(small(window=[1, 1]).fit(X, y), small(window=1).fit(X, y), X)
 
 
-BAD_PARAMETERS = {
-    "order": [-1, 1.5, "1", None],
-    "window": [-1, 1.5, "ab", None, (1,), (1, 2, 3), (1, -1), (1.0, 1), ("a", 1), 10**30],
-    "max_iter": [0, 1.5, "10", None],
-    "max_leaf_nodes": [1, 2.5, None],
-    "max_depth": [0, 2.5, "none"],
-    "l2_regularization": [-1, np.nan, np.inf, "1", None],
-    "learning_rate": [0, -1, np.nan, np.inf, "1"],
-    "objective": ["hinge", None],
-    "second_order": [1, "yes", None],
-    "curvature": ["full", None],
-    "min_gain": [-1, np.nan],
-    "min_samples_leaf": [0, 1.5],
-    "max_features": [0, 1.1, "sqrt", None],
-    "max_features_per_tree": [0, 1.1, None],
-    "subsample": [0, 1.1, None],
-    "sampling": [0, -1, np.nan, "all"],
-    "max_examples": [0, 1.5, "auto"],
-    "max_bins": [1, 256, 10.0],
-    "categorical_features": ["from_type", 3],
-    "missing": ["mean", None],
-    "monotonic_cst": ["up", 1],
-    "interaction_cst": ["none", 2],
-    "init": ["one", None],
-    "beam_width": [0, -1, 1.5, "10"],
-    "beam": ["one-pass", None],
-    "decoding": ["greedy", None],
-    "cost_matrix": [1, "even", [[0, 1], [1, 0]], [["a"] * 3] * 3, {("x", "?"): 1}, {"x": 1}],
-    "transitions": [1, "iob", [[True] * 3] * 2, [[2] * 3] * 3],
-    "constant_transitions": [1, "yes", None],
-    "early_stopping": ["always", 1],
-    "validation_fraction": [0, 1, -0.1],
-    "n_iter_no_change": [0, None],
-    "scoring": ["f1", None, 3],
-    "tol": [-1, np.nan],
-    "warm_start": [1, None],
-    "class_weight": ["even", [1, 2]],
-    "n_jobs": [0, 1.5, "all"],
-    "random_state": [-1, "seed"],
-    "verbose": [-1, "yes"],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [(n, v) for n, values in BAD_PARAMETERS.items() for v in values]
-)
-def test_bad_parameters_are_rejected(name, value, letters):
-    with pytest.raises(ValueError, match=name):
-        TreeCRF(**{name: value}).fit(*letters)
-
-
-def test_every_parameter_has_a_bad_value():
-    assert set(BAD_PARAMETERS) == set(TreeCRF().get_params())
-
-
 @pytest.mark.parametrize("order", [30, 10**5, 10**18])
 def test_an_order_too_large_for_memory_is_rejected(order, letters):
     with pytest.raises(ValueError, match=f"order={order} with 3 labels"):

@@ -114,9 +114,9 @@ def test_idle_threads_help():
     assert max(helped) > 1
 
 
-@pytest.mark.parametrize("kind", [Failure, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("kind", [Failure, KeyboardInterrupt])
 @pytest.mark.parametrize("method", ["begin", "advance", "work", "finish", "describe"])
-@pytest.mark.parametrize("n_threads, n_trees", [(1, 3), (2, 5), (16, 2), (16, 40)])
+@pytest.mark.parametrize("n_threads, n_trees", [(1, 3), (2, 5), (16, 40)])
 def test_failures_are_raised(n_threads, n_trees, method, kind):
     calls, moment = count(), random.Random(n_trees).randrange(2 * n_trees)
 
@@ -202,23 +202,20 @@ SETTINGS = [
     {"sampling": None, "order": 0},
     {"sampling": None, "beam_width": 2, "order": 2},
 ]
-KINDS = [TreeCRF, TreeMEMM, SlidingWindowClassifier, RecurrentSlidingWindowClassifier]
-CASES = [(TreeCRF, settings) for settings in SETTINGS] + [
-    (kind, {"sampling": sampling, "second_order": True})
-    for kind in KINDS[1:]
-    for sampling in (0.2, None)
-]
+KINDS = [TreeMEMM, SlidingWindowClassifier, RecurrentSlidingWindowClassifier]
+CASES = [*((TreeCRF, settings, i % 2 == 0) for i, settings in enumerate(SETTINGS)),
+         *((kind, {"sampling": sampling, "second_order": True}, sampling is None)
+           for kind in KINDS for sampling in (0.2, None))]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind, settings", CASES)
-@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize(("kind", "settings", "has_missing"), CASES)
 def test_models_do_not_depend_on_the_number_of_threads(kind, settings, has_missing, monkeypatch):
     monkeypatch.setattr(growing, "ListGrower", SmallParts)
     X, y = labeled(np.random.default_rng(1), 20)
     if has_missing:
         X[0][::2, 0] = X[1][1:, 1] = X[2][::3, 2] = np.nan
     settings = {"sampling": 0.2, "max_iter": 3} | settings
-    models = [model(kind, n_jobs=n, **settings).fit(X, y) for n in (1, 2, 3, 16)]
+    models = [model(kind, n_jobs=n, **settings).fit(X, y) for n in (1, 2, 16)]
     for other in models[1:]:
         assert_same_fit(models[0], other)
         np.testing.assert_array_equal(models[0].train_score_, other.train_score_)
