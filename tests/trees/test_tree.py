@@ -224,16 +224,21 @@ def test_joint_histograms_of_some_codes(kind, monkeypatch):
         check_case(kind, 0, order=order, window=(2, 1), lengths=[300, 40])
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.0**-40, 2.0**80])
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"coarse": True},
-        {"second_order": True, "l2": 0.0},
-        {"second_order": True, "min_samples_leaf": 9},
-        {"monotonic": True},
-        {"missing": "weighting", "unit": 2.0**-12},
-    ],
+    ("settings", "scale"),
+    pairs(
+        product(
+            [
+                {"coarse": True},
+                {"second_order": True, "l2": 0.0},
+                {"second_order": True, "min_samples_leaf": 9},
+                {"monotonic": True},
+                {"missing": "weighting", "unit": 2.0**-12},
+            ],
+            [1.0, 2.0**-40, 2.0**80],
+        ),
+        lambda settings, scale: scale == 1.0 or "l2" in settings,
+    ),
 )
 def test_hundreds_of_thresholds(settings, scale, monkeypatch):
     """Single precision finds long runs of thresholds that may be best, unless it is too coarse."""
