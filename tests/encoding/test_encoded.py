@@ -83,6 +83,14 @@ def test_chained_sequences(kind):
     np.testing.assert_array_equal(both.has_missing, whole.has_missing)
 
 
+@pytest.mark.parametrize("kind", STORAGES)
+def test_windows_of_several_parts(kind):
+    whole = encoded_of(kind, np.random.default_rng(4), (1, 2))
+    kept = [np.array([4]), np.arange(10, 30, 3), np.array([0, whole.n_positions - 1])]
+    found = gathered([whole] * len(kept), kept, (1, 2))
+    check_windows(whole, np.concatenate(kept), found, (1, 2))
+
+
 @pytest.mark.parametrize(("kind", "missing"), CASES)
 def test_pickled_sequences_are_equal_and_without_the_starts_of_no_lists(kind, missing):
     encoded = encoded_of(kind, np.random.default_rng(0), (2, 1), missing)

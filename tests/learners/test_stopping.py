@@ -12,3 +12,14 @@ def test_learners_keep_the_first_of_equal_best_iterations(kind):
     model.fit(["ab"] * 5 + ["ba"] * 5, ["xy"] * 5 + ["yx"] * 5, ["ab"], ["xy"])
     scores = getattr(model, "validation_score_", getattr(model, "validation_accuracy_", None))
     assert scores.argmax() == len(scores) - 1
+
+
+def test_equal_scores_are_no_improvement():
+    """Training ends two iterations after the first that labels everything correctly."""
+    numbers = []
+    model = TreeCRF(early_stopping=True, n_iter_no_change=2, tol=0.0, max_iter=20, random_state=0)
+    X, y = ["ab"] * 5 + ["ba"] * 5, ["xy"] * 5 + ["yx"] * 5
+    model.set_params(scoring="accuracy", init="zero", l2_regularization=1.0)
+    model.fit(X, y, X[4:6], y[4:6], callbacks=[lambda info: numbers.append(info.n_iter)])
+    assert model.validation_score_.tolist() == [0.5, 1.0]
+    assert numbers == [1, 2, 3]

@@ -110,9 +110,10 @@ def test_small_residuals_are_sampled_without_bias():
     assert np.abs(exact).max() > 5e-4
 
 
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-@pytest.mark.parametrize("l2", [0.3, 3.0])
-@pytest.mark.parametrize("transitions", [None, RULES])
+@pytest.mark.parametrize(
+    ("l2", "class_weight", "transitions"),
+    [(0.3, None, None), (3.0, "balanced", None), (3.0, None, RULES), (0.3, "balanced", RULES)],
+)
 def test_many_epochs_reach_the_optimum(l2, class_weight, transitions, letters):
     kept = [k for k, labels in enumerate(letters[1]) if transitions is None or "zy" not in labels]
     letters = [[part[k] for k in kept] for part in letters]
