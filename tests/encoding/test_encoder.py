@@ -60,6 +60,15 @@ def test_few_values_are_distinguished(values):
     assert (found < distinct[1:]).all()
 
 
+@pytest.mark.parametrize("low", [0.0, 1.0, -1.0, -5e-324])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_value_at_the_threshold_does_not_exceed_it(low, form):
+    table = np.array([[low], [np.nextafter(low, 2.0)]])
+    encoder = fitted([table])
+    assert encoder.columns[0].values.tolist() == [low]
+    assert encoder.encode(as_sequences([form(table)])).bits.ravel().tolist() == [0, 1]
+
+
 @given(
     st.lists(st.floats(-3, 3) | st.integers(0, 4).map(float), min_size=1, max_size=80),
     st.integers(2, 12),
