@@ -1,33 +1,17 @@
-"""Rounds of sequence boosting: bounds of all features."""
+"""Rounds of sequence boosting: bounds with an interval for each piece."""
 
 import numpy as np
 
 from libc.math cimport exp, fabs
 from libc.stdint cimport int64_t
-from libc.string cimport memset
 
-from treecrf.learners.linear._linear cimport add_block
-
-cdef extern from "learners/structured/sequence_boosting/feature_bounds.h" nogil:
-    void bound_all(const double *sums, const double *lows, const double *highs, double scale,
-                   double max_step, Py_ssize_t n, double *steps, double *bounds)
 
 cdef enum:
     # Newton's method never needs as many steps.
     MAX_STEPS = 40
 
 
-def union_bounds(const double[::1] sums, const double[::1] lows, const double[::1] highs,
-                 double scale, double max_step, double[::1] steps, double[::1] out):
-    """Write the best steps of some features, with one interval each, and their bounds."""
-    if sums.shape[0]:
-        with nogil:
-            bound_all(&sums[0], &lows[0], &highs[0], scale, max_step, sums.shape[0], &steps[0],
-                      &out[0])
-
-
-# Bounds with an interval for each piece. A cell is an attribute at an offset, and an entry is a
-# cell in a piece.
+# A cell is an attribute at an offset, and an entry is a cell in a piece.
 
 
 def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const double[::1] values):
@@ -62,24 +46,6 @@ cdef double separate_sum(const int64_t[::1] positions, const double[::1] values,
             taken = left + x
         latest = positions[k]
     return max(taken, left)
-
-
-def collect_entries(const int64_t[::1] chosen, const int64_t[::1] of_piece,
-                    const int64_t[::1] starts, const int64_t[::1] positions,
-                    const double[::1] values, const double[:, ::1] residuals,
-                    double[:, ::1] out):
-    """Write the residuals of all features of some pieces, one row per entry.
-
-    ``of_piece`` holds the first entry of each piece.
-    """
-    cdef Py_ssize_t j, e, width = residuals.shape[1]
-    cdef int64_t k
-    with nogil:
-        for j in range(chosen.shape[0]):
-            for e in range(of_piece[chosen[j]], of_piece[chosen[j] + 1]):
-                memset(&out[e, 0], 0, width * sizeof(double))
-                for k in range(starts[e], starts[e + 1]):
-                    add_block(&out[e, 0], &residuals[positions[k], 0], values[k], width)
 
 
 cdef struct Curve:

@@ -28,8 +28,8 @@ from treecrf.learners.structured.sequence_boosting._sequence_boosting import Ent
 # Inference, and the search for entries of cells, take this many positions at a time.
 RUN_POSITIONS = 1 << 14
 
-# Number of features that a thread processes at a time.
-PART_FEATURES = 1 << 14
+# Exponents are at most this, so that bounds are finite.
+MAX_EXPONENT = 700.0
 
 # Rounding errors of incrementally updated sums are relative to the loss at the start of the sums.
 # The sums are recomputed when the logarithm of the loss has fallen by this much, and after this
@@ -348,8 +348,6 @@ class UnionBound:
         self._sums = layout.weights()
         first_rows = loss.rows[loss.offsets[:-1]]
         self._rows = AttributeRows(loss.data.table, layout.width, first_rows)
-        self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
-        self._parts = list(runs(np.arange(layout.size + 1), PART_FEATURES))
 
     @staticmethod
     def _by_cell(weights: Weights) -> np.ndarray:
@@ -367,16 +365,19 @@ class UnionBound:
 
     def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound; ties go to the first."""
-        scale = np.exp(self.loss.level - self.loss.log_value)
-
-        def fill(part: tuple[int, int]) -> None:
-            features = slice(*part)
-            vectors = (weights.vector[features] for weights in (self._sums, self.lows, self.highs))
-            kernel.union_bounds(
-                *vectors, scale, self.max_step, self._steps[features], self._bounds[features]
-            )
-
-        self.loss.data.threads.map(fill, self._parts)
+        low, high, means = self.lows.vector, self.highs.vector, self._sums.vector.copy()
+        means *= np.exp(self.loss.level - self.loss.log_value)
+        # A feature can occur more or less often in another label sequence than in the true one; the
+        # exponential of a step times the difference lies below the line between both ends.
+        with np.errstate(divide="ignore", invalid="ignore"):  # of features that never vary
+            over = np.where(high > low, np.clip((means - low) / (high - low), 0.0, 1.0), 0.0)
+            under = 1.0 - over
+            steps = (np.log(-under * low) - np.log(over * high)) / (high - low)
+        self._steps = np.nan_to_num(np.clip(steps, -self.max_step, self.max_step), nan=0.0)
+        self._bounds = sum(
+            weights * np.exp(np.minimum(self._steps * ends, MAX_EXPONENT))
+            for weights, ends in ((under, low), (over, high))
+        )
         best = int(np.argmin(self._bounds))
         return FeatureStep(best, float(self._steps[best]), float(self._bounds[best]))
 
@@ -390,7 +391,9 @@ class SequenceBound:
         layout, n_pieces = loss.data.layout, len(loss.before)
         self._entries = entries = CellEntries.of(loss, 0, n_pieces)
         lows, highs = entries.intervals(loss)
-        self._of_piece = np.searchsorted(entries.pieces, np.arange(n_pieces + 1))
+        of_entries = entries.values, entries.positions, entries.starts
+        shape = len(entries.cells), len(loss.residuals)
+        self._values = sparse.csr_array(of_entries, shape=shape)  # of each entry, by position
         self._residuals = np.zeros_like(lows)
         n_cells = layout.n_attributes * layout.n_offsets
         by_cell = np.argsort(entries.cells, kind="stable")
@@ -414,14 +417,8 @@ class SequenceBound:
 
     def update(self, chosen: np.ndarray) -> None:
         """Process the latest inference of the loss, for some of the pieces."""
-        entries = self._entries
-        self.loss.data.threads.map(
-            lambda part: kernel.collect_entries(
-                part, self._of_piece, entries.starts, entries.positions, entries.values,
-                self.loss.residuals, self._residuals,
-            ),
-            self.loss.parts_of(chosen),
-        )  # fmt: skip
+        is_chosen = np.isin(self._entries.pieces, chosen)
+        self._residuals[is_chosen] = self._values[is_chosen] @ self.loss.residuals
 
     def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound; ties go to the first."""
