@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +55,20 @@ def test_an_error_leaves_the_old_file_alone(step, tmp_path, monkeypatch):
         replace_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_errors_name_the_file(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError) as error:
+        replace_file(tmp_path / "missing" / "file", b"new")
+    assert error.value.filename == str(tmp_path / "missing" / "file")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(model_file.os, "fsync", fail)
+    with pytest.raises(OSError, match=re.escape(f"full: {str(tmp_path / 'file')!r}")):
+        replace_file(tmp_path / "file", b"new")
+    assert os.listdir(tmp_path) == []
 
 
 def test_long_names(tmp_path):

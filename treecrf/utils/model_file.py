@@ -329,9 +329,11 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
         if exists:
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError):
+            error.filename = target
         raise
 
 

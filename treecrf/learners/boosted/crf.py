@@ -205,7 +205,8 @@ class TreeCRF(BoostedSequenceClassifier):
         Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
         arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
     feature_importances_ : float array of shape ``(n_features_in_,)``
-        Fraction of the total gain of all splits that is due to each feature, over all offsets.
+        Fraction of the total gain of all splits that is due to each feature, over all offsets; 0
+        for all if there are no trees (``n_iter_`` is 0): see the weights of ``init_`` instead.
 
     See Also
     --------
