@@ -1,8 +1,30 @@
 """The rules of early stopping, which all learners share."""
 
+import numpy as np
 import pytest
 
 from treecrf import LinearCRF, StructuredPerceptron, TreeCRF
+from treecrf.learners.iterations import History, Stopping
+
+
+@pytest.mark.parametrize(
+    ("scores", "tol", "is_reached"),
+    [
+        ([0.0], 0.0, False),
+        ([0.0, 1.0, 1.0], 0.0, False),  # the best is one iteration old
+        ([0.0, 1.0, 0.5, 1.1], 0.0, False),
+        ([0.0, 1.0, 0.5, 1.1], 0.2, True),
+        ([-np.inf, -np.inf, -np.inf], 0.0, True),
+        ([-np.inf, -np.inf, -5.0], 0.1, False),
+    ],
+)
+def test_training_stops_after_iterations_without_improvement(scores, tol, is_reached):
+    assert Stopping(2, tol).is_reached(scores) == is_reached
+
+
+def test_a_later_history_replaces_the_last_entry():
+    whole = History([0.0, 1.0], [0.0, 2.0]).continued_by(History([1.5, 2.0], [2.5, 3.0]).until(0))
+    assert whole == History([0.0, 1.5], [0.0, 2.5])
 
 
 @pytest.mark.parametrize("kind", [LinearCRF, StructuredPerceptron, TreeCRF])
