@@ -35,8 +35,8 @@ from libc.string cimport memcpy, memset
 from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
 from treecrf.trees.growing._histograms cimport ContextHistograms, Histogram, Histograms, Members
 from treecrf.trees.growing._nodes cimport (
-    LeafRule, Node, Side, SurrogateSearch, describe, leaf_rule, leaf_value, set_difference,
-    start_child, start_root, take_best_leaf,
+    Node, Side, SurrogateSearch, TreeFields, leaf_value, set_difference, start_child, start_root,
+    take_best_leaf,
 )
 from treecrf.trees.growing._sets cimport ContextSet, ContextSets, RowSet, RowSets
 from treecrf.trees.growing._splits cimport ContextSplitSearch, SplitSearch
@@ -72,7 +72,7 @@ cdef class TreeGrower:
     cdef int64_t[::1] n_rows_of_depth
     # Parameters.
     cdef Py_ssize_t max_leaves, max_depth
-    cdef LeafRule leaves
+    cdef TreeFields fields
     # Whether examples are counted separately from their weights, which may differ from 1.
     cdef bint separate_counts
     # Parts.
@@ -109,7 +109,7 @@ cdef class TreeGrower:
         self.n_window_bins = tests.n_bins
         self.max_leaves = growth.max_leaf_nodes
         self.max_depth = growth.depth_limit
-        self.leaves = leaf_rule(growth)
+        self.fields = TreeFields(tests, growth, n_labels)
         self.separate_counts = weighted and (growth.min_examples > 0 or surrogates)
         self.features = Features(encoded, tests, features)
         self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
@@ -151,7 +151,7 @@ cdef class TreeGrower:
 
     def set_learning_rate(self, double rate):
         """Set the factor of the leaf values."""
-        self.leaves.learning_rate = rate
+        self.fields.leaves.learning_rate = rate
 
     def __dealloc__(self):
         free(self.nodes)
@@ -169,7 +169,7 @@ cdef class TreeGrower:
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
              const double[::1] position_weights, uint64_t seed, double[:, ::1] scores,
              chosen=None, Py_ssize_t label=0):
-        """Grow a tree, add its leaf values to ``scores``, and return it; see `describe`.
+        """Grow a tree, add its leaf values to ``scores``, and return it; see `TreeFields`.
 
         Sums of targets, of curvature and of position weights must be exact; where missing values
         divide rows, when multiplied by 2**-16 too. Positions of weight 0 receive scores but do not
@@ -198,7 +198,7 @@ cdef class TreeGrower:
                 self._add_leaves(scores)
         if self._is_failed():
             raise MemoryError("no memory for a tree")
-        return describe(self.nodes, self.n_nodes, &self.leaves)
+        return self.fields.describe(self.nodes, self.n_nodes)
 
     # Growth
 
@@ -584,7 +584,7 @@ cdef class TreeGrower:
                 if (node.true_child < 0 and node.contexts == contexts
                         and not self._rows_of(node).n_fractions):
                     n += 1
-                    values[n] = leaf_value(node, &self.leaves)
+                    values[n] = leaf_value(node, &self.fields.leaves)
                     self.members.number_rows(self._rows_of(node), n)
                 if n == MAX_NUMBER or (n and i == self.n_nodes - 1):
                     self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
@@ -592,7 +592,7 @@ cdef class TreeGrower:
 
     cdef void _add_leaf(self, const Node *node, double[:, ::1] scores) noexcept nogil:
         self.members.add_leaf(self._rows_of(node), self._contexts_of(node),
-                              leaf_value(node, &self.leaves), scores)
+                              leaf_value(node, &self.fields.leaves), scores)
 
 
 cdef pack(exists):

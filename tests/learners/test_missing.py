@@ -191,12 +191,12 @@ def test_columns_and_tables_without_any_value(method):
         setting = Setting(unit=UNIT, missing=method, min_samples_leaf=2)
         positions = Positions(random_with_missing("mixture", rng, LENGTHS[0], rates), rng, setting)
         tree = positions.check(positions.grower(), rng)
-        tested = positions.table.columns[tree["test"][tree["test"] < positions.table.n_bins]]
+        tested = tree["column"][tree["true_child"] >= 0]
         assert not np.isin(tested, [0, 3] if np.ndim(rates) else range(5)).any()
 
 
 def grow_on_columns(columns, targets, method, **settings):
-    """Grow on one sequence of boolean columns, and return the tree with meanings of its tests."""
+    """Grow on one sequence of boolean columns."""
     table = np.array(columns, dtype=float).T
     kinds = np.full(len(columns), BOOLEAN, dtype=np.uint8)
     sequences = ListedSequences(
@@ -211,14 +211,13 @@ def grow_on_columns(columns, targets, method, **settings):
     positions = Positions(sequences, np.random.default_rng(0), setting)
     targets = np.array(targets, dtype=float)[:, np.newaxis]
     weights = np.ones(len(table))
-    tree = positions.check(positions.grower(), np.random.default_rng(0), (targets, None, weights))
-    return tree, positions.table.columns
+    return positions.check(positions.grower(), np.random.default_rng(0), (targets, None, weights))
 
 
 def test_weights_by_hand():
     """Four of five rows have a value, and one passes: a quarter of the fifth row goes there."""
     columns = [[1, 0, 0, 0, np.nan]]
-    tree, _ = grow_on_columns(columns, [4, 0, 0, 0, -2], "weighting", max_leaf_nodes=2)
+    tree = grow_on_columns(columns, [4, 0, 0, 0, -2], "weighting", max_leaf_nodes=2)
     assert tree["share"][0] == 0.25
     assert tree["weight"].tolist() == [5.0, 1.25, 3.75]
     # The gain is that of the four alone.
@@ -234,9 +233,9 @@ def test_surrogates_by_hand():
         [1, 0, 1, 0, 1, 0, 1, 1],
     ]
     targets = [2, 2, 2, -2, -2, -2, 0.5, 0.25]
-    tree, column = grow_on_columns(columns, targets, "surrogate", max_leaf_nodes=2)
-    assert column[tree["test"][0]] == 0
-    assert column[tree["surrogate_test"]].tolist() == [1, 2]
+    tree = grow_on_columns(columns, targets, "surrogate", max_leaf_nodes=2)
+    assert tree["column"][0] == 0
+    assert tree["surrogate_column"].tolist() == [1, 2]
     assert tree["reversed"].tolist() == [True, False]
     assert tree["share"][0] == 0.5
     # The last but one passes by the second column, the last by the third.

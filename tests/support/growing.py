@@ -21,6 +21,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import bundle
 from treecrf.trees.growing.growth import Growth, TreeConstraints
 from treecrf.trees.growing.window_tests import number_tests
+from treecrf.trees.scoring.scorer import LABEL
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]
 WINDOWS = [(0, 0), (1, 1), (2, 0), (0, 3)]
@@ -81,6 +82,9 @@ class Positions:
         self.bins = np.flatnonzero(table.columns >= -1)  # bins that judge a test
         tests = table.columns[self.bins], table.offsets[self.bins], table.values[self.bins]
         meanings = meaning_of_tests(self.encoder, *tests)
+        lags, symbols = np.indices((setting.order, setting.n_labels + 1)).reshape(2, -1)
+        of_labels = [np.full_like(lags, LABEL), lags + 1, symbols]
+        self.tests = np.hstack([tests, of_labels, np.zeros((3, 1), dtype=int)])  # -1: a leaf
         self.truth = window_test_truth(dense(sequences), meanings)
         self.missing_values = MissingValues(
             window_test_missing(dense(sequences), meanings),
@@ -214,35 +218,28 @@ class Positions:
         scores = before.copy()
         grown = grower.grow(targets, curvature, weights, seed, scores, chosen)
         expected = self.expected(targets, curvature, weights, seed, chosen)
-        assert_same_nodes(grown, expected.nodes, self.bins, self.table.n_bins)
-        assert_same_surrogates(grown, expected.nodes, self.bins)
+        assert_same_nodes(grown, expected.nodes, self.tests)
         exists = expected.leaves >= 0
         np.testing.assert_array_equal(scores[exists], (before + expected.increments)[exists])
         np.testing.assert_array_equal(scores[~exists], before[~exists])
         return grown
 
 
-def assert_same_nodes(grown, nodes, bins, n_bins):
-    """Compare every field of every node; the kernel counts bins without a test too."""
-    tests = np.append(bins, n_bins + np.arange(1000))
+def assert_same_nodes(grown, nodes, tests):
+    """Compare every field of every node, and of the surrogates."""
     inner = np.array([node.test >= 0 for node in nodes])
     expected = {name: [getattr(node, name) for node in nodes] for name in nodes[0]._fields}
-    expected = {
-        name: values if name == "surrogates" else np.array(values)
-        for name, values in expected.items()
-    }
-    expected["test"] = np.where(inner, tests[expected["test"]], -1)
+    surrogates = [one for some in expected.pop("surrogates") for one in some]
+    expected["n_surrogates"] = [len(node.surrogates) for node in nodes]
     expected["leaf"] = np.where(inner, 0.0, expected.pop("value"))
-    expected["n_surrogates"] = [len(surrogates) for surrogates in expected.pop("surrogates")]
+    of_nodes = tests[:, expected.pop("test")]
+    of_surrogates = tests[:, [test for test, _ in surrogates]]
+    expected["reversed"] = [is_reversed for _, is_reversed in surrogates]
+    for prefix, meanings in (("", of_nodes), ("surrogate_", of_surrogates)):
+        for name, values in zip(("column", "offset", "value"), meanings, strict=True):
+            expected[prefix + name] = values
     for name, values in expected.items():
         np.testing.assert_array_equal(grown[name], values, err_msg=name)
-
-
-def assert_same_surrogates(grown, nodes, bins):
-    surrogates = [surrogate for node in nodes for surrogate in node.surrogates]
-    tests = [bins[test] for test, _ in surrogates]
-    np.testing.assert_array_equal(grown["surrogate_test"], tests)
-    np.testing.assert_array_equal(grown["reversed"], [is_reversed for _, is_reversed in surrogates])
 
 
 def random_settings(kind, seed, rng):
@@ -340,7 +337,6 @@ class Planes:
             missing_values=self.missing_values,
             position_weights=weights,
         )
-        assert_same_nodes(grown, expected.nodes, positions.bins, positions.table.n_bins)
-        assert_same_surrogates(grown, expected.nodes, positions.bins)
+        assert_same_nodes(grown, expected.nodes, positions.tests)
         np.testing.assert_array_equal(spread[3, self.rows], expected.increments)
         assert (np.delete(spread[3], self.rows) == 0).all()

@@ -22,6 +22,7 @@ from support.sweeps import pairs, sweep
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
 from treecrf.encoding import columns
+from treecrf.trees.scoring.scorer import LABEL
 
 
 def check_case(kind, seed, n_trees=1, **options):
@@ -117,7 +118,7 @@ def test_label_tests_alone(order):
     positions = Positions(constant, rng, Setting(order=order, window=(0, 0)))
     assert len(positions.bins) == 0
     tree = positions.check(positions.grower(), rng)
-    assert (len(tree["test"]) > 1) == (order > 0)
+    assert (len(tree["leaf"]) > 1) == (order > 0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -151,7 +152,7 @@ def test_label_tests_first(n_labels, second_order, weighted, max_depth):
         scale = weights[:, np.newaxis] if curvature is None else curvature
         targets += 4.0 * np.arange(n_labels) * scale
         tree = positions.check(grower, rng, (targets, curvature, weights))
-        assert tree["test"][0] >= positions.table.n_bins
+        assert tree["column"][0] == LABEL
 
 
 def test_small_trees_after_large_ones_and_large_after_small():
@@ -160,7 +161,7 @@ def test_small_trees_after_large_ones_and_large_after_small():
     grower = positions.grower()
     targets, _, weights = positions.draw_examples(rng)
     sizes = [
-        len(positions.check(grower, rng, (share * targets, None, weights))["test"])
+        len(positions.check(grower, rng, (share * targets, None, weights))["leaf"])
         for share in (1.0, 0.0, 1.0, 0.0)
     ]
     assert sizes[0] == sizes[2] > sizes[1] == sizes[3] == 1
@@ -173,7 +174,7 @@ def test_residuals_of_zero_grow_a_leaf_of_zero(second_order):
     curvature = np.zeros(positions.shape) if second_order else None
     examples = (np.zeros(positions.shape), curvature, np.ones(len(positions.depth)))
     tree = positions.check(positions.grower(), rng, examples)
-    assert tree["test"].tolist() == [-1]
+    assert tree["true_child"].tolist() == [-1]
     assert tree["leaf"].tolist() == [0.0]
 
 
@@ -192,7 +193,7 @@ def test_equal_and_opposite_columns_tie_toward_the_first():
     positions = Positions([table], rng, Setting(order=0, window=(0, 0)))
     targets = np.where(column, 0.5, -0.25)[:, np.newaxis]
     tree = positions.check(positions.grower(), rng, (targets, None, np.ones(40)))
-    assert positions.table.columns[tree["test"][0]] == 1
+    assert tree["column"][0] == 1
 
 
 def test_equal_gains_go_to_the_oldest_leaf():

@@ -11,7 +11,6 @@ from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, NOWHERE
-from treecrf.trees.growing.window_tests import TestTable
 from treecrf.trees.scoring.scorer import LABEL, PackedTrees, Router, Scorer, Scoring
 from treecrf.utils.exact import MAX_EXACT
 from treecrf.utils.model_file import require
@@ -89,29 +88,6 @@ class Forest:
         forest = Forest(self.n_labels, self.order)
         forest.trees = self.trees[first:last]
         return forest
-
-    def meanings(self, table: TestTable) -> np.ndarray:
-        """Return the column, offset and value of every test; int32 array (3, n_tests + 1).
-
-        Tests of previous labels follow the window tests. The last entry is for leaves,
-        whose test is -1.
-        """
-        n_symbols = self.n_labels + 1
-        lag, symbol = np.divmod(np.arange(self.order * n_symbols), n_symbols)
-        window = np.stack([table.columns, table.offsets, table.values])
-        labels = np.stack([np.full_like(lag, LABEL), lag + 1, symbol])
-        return np.hstack([window, labels, np.zeros((3, 1))]).astype(np.int32)
-
-    def append(self, grown: list[dict[str, np.ndarray]], meanings: np.ndarray) -> None:
-        """Add the trees of the next classes, as `TreeGrower.grow` returns them."""
-        trees = [dict(tree) for tree in grown]
-        for name, parts in (("test", TEST), ("surrogate_test", SURROGATE_FIELDS[:3])):
-            tests = [tree.pop(name) for tree in trees]
-            of_tests, last = meanings[:, np.concatenate(tests)], 0
-            for tree, of_tree in zip(trees, tests, strict=True):
-                first, last = last, last + len(of_tree)
-                tree.update(zip(parts, of_tests[:, first:last], strict=True))
-        self.trees += trees
 
     def pack(self) -> dict[str, np.ndarray]:
         """Return all nodes, in one array for each field, and the start of each tree."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.utils._exact import sum_block
+
 # Residuals and position weights are multiples of this unit, the smallest one of examples.
 # The kernels in chains round to it too.
 UNIT_LOG2 = -32
@@ -115,17 +117,14 @@ class ExactSum:
         """Sum a float64 array."""
         total, other = 0, 0.0
         for block in _blocks(values):
-            if not np.abs(block).max() <= MAX_EXACT:
-                is_large = ~(np.abs(block) <= MAX_EXACT)
-                large = block[is_large].tolist()
+            high, low, n_large = sum_block(block, MAX_EXACT)
+            total += (high << LOW_BITS) + low
+            if n_large:
+                large = block[~(np.abs(block) <= MAX_EXACT)].tolist()
                 # They are multiples of the unit unless they are infinite.
                 finite = [value.as_integer_ratio() for value in large if math.isfinite(value)]
                 total += sum((n << SUM_BITS) // d for n, d in finite)
                 other += sum(value for value in large if not math.isfinite(value))
-                block = block[~is_large]
-            # 64 bits hold the sums of a block of values up to 2**29.
-            high, low = integer_parts(block * 2.0**-12)
-            total += (int(high.sum()) << LOW_BITS) + int(low.sum())
         return cls(total, other)
 
     @classmethod

@@ -177,7 +177,6 @@ class ListGrowers:
         self.n_labels = empty.n_labels
         # Whether the contexts of a position are one example, because no tree tests labels.
         self._joins_contexts = empty.transitions is not None
-        self._meanings = empty.meanings(table)
         self._scheduler = self._make_scheduler(0 if self._joins_contexts else empty.order)
 
     def _make_scheduler(self, order: int) -> TreeScheduler:
@@ -235,7 +234,7 @@ class ListGrowers:
 
         trees = self._scheduler.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
         forest = self._empty.copy()
-        forest.append([trees[k] for k in range(self.n_labels)], self._meanings)
+        forest.trees += (trees[k] for k in range(self.n_labels))
         return forest
 
     def _listed(self, examples: ExampleList) -> tuple[np.ndarray | None, ...]:

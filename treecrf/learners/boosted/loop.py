@@ -73,7 +73,6 @@ class Booster:
         self.scores, self.source = self._start(plan, start)
         if self.weighted:
             self._round_weights(self.position_weights)
-        self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
 
     @cached_property
@@ -162,7 +161,7 @@ class Booster:
             scores += added[self.encoded.rows_from_first]
             return tree
 
-        self.forest.append(self.threads.map(grow, range(self.forest.n_labels)), self._meanings)
+        self.forest.trees += self.threads.map(grow, range(self.forest.n_labels))
         return value
 
     def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
@@ -251,10 +250,12 @@ def subsample_hashes(keys: np.ndarray, growth: Growth, iteration: int) -> np.nda
 def choices_of_tree(
     growth: Growth, iteration: int, k: int, n_features: int
 ) -> tuple[int, np.ndarray | None]:
-    """Return the seed of a tree, and the features that it may test.
+    """Return the seed of a tree, 0 if nothing is drawn, and the features that it may test.
 
     They are a uint8 array (n_features,), or None for all.
     """
+    if growth.max_features >= 1 and growth.max_features_per_tree >= 1:
+        return 0, None
     seed = int(mix(growth.seed, iteration, k))
     if growth.max_features_per_tree >= 1:
         return seed, None

@@ -205,7 +205,6 @@ class InstanceGrower:
         plan, encoded = bundle(encoder.plan, encoded)
         table = number_tests(encoder, plan)
         self.n_positions = encoded.n_positions
-        self.meanings = Forest(1, 0).meanings(table)
         self._grower = TreeGrower(
             encoded,
             table,
@@ -402,7 +401,7 @@ class FeatureSearch:
         It has an effect on all labels, or on the one with the largest of the given effects.
         """
         trees = Forest(1, 0)
-        trees.append([tree.nodes for tree in candidate.trees], self.grower.meanings)
+        trees.trees += (tree.nodes for tree in candidate.trees)
         likelihood, before = self._mean_log_likelihood(), self.scores.copy()
         is_shared = self.settings.multiclass == "shared" and len(self.scores) > 2
         labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]

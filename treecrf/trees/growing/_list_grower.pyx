@@ -28,8 +28,8 @@ from treecrf.trees.growing._lists cimport (
     free_histogram, free_list, move,
 )
 from treecrf.trees.growing._nodes cimport (
-    LeafRule, Node, Side, Surrogate, SurrogateSearch, describe, leaf_rule, set_difference,
-    start_child, start_root, take_best_leaf,
+    Node, Side, Surrogate, SurrogateSearch, TreeFields, set_difference, start_child, start_root,
+    take_best_leaf,
 )
 from treecrf.trees.growing._sets cimport WHOLE
 from treecrf.trees.growing._splits cimport SplitSearch
@@ -67,7 +67,7 @@ cdef class ListGrower:
     # nodes are not divided into parts.
     cdef public const int32_t[::1] n_idle
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_depth, max_parts
-    cdef LeafRule leaves
+    cdef TreeFields fields
     cdef Features features
     cdef Py_ssize_t n_lags                  # number of previous labels of an example
     cdef bint with_counts, with_fractions   # whether lists have them
@@ -114,7 +114,7 @@ cdef class ListGrower:
         self.n_symbols = n_labels + 1
         self.max_leaves = growth.max_leaf_nodes
         self.max_depth = growth.depth_limit
-        self.leaves = leaf_rule(growth)
+        self.fields = TreeFields(tests, growth, n_labels)
         self.features = features
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
@@ -136,7 +136,7 @@ cdef class ListGrower:
 
     def set_learning_rate(self, double rate):
         """Set the factor of the leaf values."""
-        self.leaves.learning_rate = rate
+        self.fields.leaves.learning_rate = rate
 
     def __dealloc__(self):
         if self.examples != NULL and self.sums != NULL:
@@ -246,8 +246,8 @@ cdef class ListGrower:
                 self._finish(n_parts)
 
     def describe(self):
-        """Return the tree; see `treecrf.trees.growing._nodes.describe`."""
-        tree = describe(self.nodes, self.n_nodes, &self.leaves)
+        """Return the tree; see `treecrf.trees.growing._nodes.TreeFields`."""
+        tree = self.fields.describe(self.nodes, self.n_nodes)
         self._free_nodes()
         return tree
 

@@ -70,13 +70,20 @@ cdef struct LeafRule:
     double penalty, max_value, learning_rate
 
 
+cdef class TreeFields:
+    cdef const int32_t[::1] columns, offsets, values        # of window tests
+    cdef Py_ssize_t n_symbols
+    cdef LeafRule leaves
+
+    cdef void _set_test(self, int64_t test, int32_t[:, ::1] out, Py_ssize_t i) noexcept
+    cdef dict describe(self, const Node *nodes, Py_ssize_t n)
+
+
 cdef void start_root(Node *node, uint64_t seed) noexcept nogil
 cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogil
-cdef LeafRule leaf_rule(growth)
 cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil
 cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
                             Py_ssize_t *n_open) noexcept nogil
-cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule)
 
 
 cdef inline void set_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:

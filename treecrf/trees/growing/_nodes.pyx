@@ -15,6 +15,15 @@ from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._sets cimport round_value
 from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
+# Fields of nodes, and of their surrogates, one node after another.
+INTEGERS = ("column", "offset", "value", "true_child", "false_child", "n_surrogates")
+NUMBERS = ("leaf", "gain", "weight", "share")
+SURROGATES = ("surrogate_column", "surrogate_offset", "surrogate_value")
+
+cdef enum:
+    LABEL = -2      # column of a previous label, as in `treecrf.trees.scoring.scorer`
+
+
 cdef class SurrogateSearch:
     """Search for surrogates, and their application."""
 
@@ -152,10 +161,6 @@ cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogi
         node.upper = parent.middle
 
 
-cdef LeafRule leaf_rule(growth):
-    return LeafRule(growth.l2_regularization, growth.max_leaf_value, growth.learning_rate)
-
-
 cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil:
     cdef double value = bounded_value(node, node.total, rule.penalty + node.weight)
     value = min(max(value, -rule.max_value), rule.max_value)
@@ -180,38 +185,54 @@ cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
     return leaf
 
 
-cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule):
-    """Return the arrays of a tree.
+cdef class TreeFields:
+    """What the fields of grown trees mean: the tests, and the rule for leaves."""
 
-    ``test`` is -1 for a leaf; the tests of previous labels follow the window tests. ``share`` is
-    the fraction that passes the test, of the examples that have its value, each with the weight of
-    its position. ``surrogate_test`` and ``reversed`` have ``n_surrogates`` entries for each node,
-    one node after another: failing a reversed test means passing the node's test.
-    """
-    cdef Py_ssize_t i, s
-    cdef const Node *node
-    surrogates, is_reversed = [], []
-    test, true_child, false_child, n_surrogates = np.empty((4, n), dtype=np.int32)
-    leaf, gain, weight, share = (np.empty(n) for _ in range(4))
-    cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
-    cdef int32_t[::1] sizes = n_surrogates
-    cdef double[::1] values = leaf, gains = gain, weights = weight, shares = share
-    for i in range(n):
-        node = &nodes[i]
-        inner = node.true_child >= 0
-        tests[i] = <int32_t> node.test if inner else -1
-        trues[i] = node.true_child
-        falses[i] = node.false_child
-        values[i] = 0.0 if inner else leaf_value(node, rule)
-        gains[i] = node.gain if inner else 0.0
-        weights[i] = node.weight
-        shares[i] = node.share if inner else 0.0
-        sizes[i] = <int32_t> node.surrogates.n
-        for s in range(node.surrogates.n):
-            surrogates.append(node.surrogates.ranked[s].test)
-            is_reversed.append(node.surrogates.ranked[s].is_reversed)
-    return {"test": test, "true_child": true_child, "false_child": false_child,
-            "leaf": leaf, "gain": gain, "weight": weight, "share": share,
-            "n_surrogates": n_surrogates,
-            "surrogate_test": np.array(surrogates, dtype=np.int32),
-            "reversed": np.array(is_reversed, dtype=bool)}
+    def __init__(self, tests, growth, Py_ssize_t n_labels):
+        self.columns, self.offsets, self.values = tests.columns, tests.offsets, tests.values
+        self.n_symbols = n_labels + 1
+        self.leaves = LeafRule(
+            growth.l2_regularization, growth.max_leaf_value, growth.learning_rate)
+
+    cdef inline void _set_test(self, int64_t test, int32_t[:, ::1] out, Py_ssize_t i) noexcept:
+        """Set the column, the offset and the value of a test."""
+        cdef int64_t of_label = test - self.columns.shape[0]
+        if of_label >= 0:
+            out[0, i] = LABEL
+            out[1, i] = <int32_t> (1 + of_label // self.n_symbols)
+            out[2, i] = <int32_t> (of_label % self.n_symbols)
+        else:
+            out[0, i], out[1, i] = self.columns[test], self.offsets[test]
+            out[2, i] = self.values[test]
+
+    cdef dict describe(self, const Node *nodes, Py_ssize_t n):
+        """Return the arrays of a tree, see `treecrf.trees.forest.Forest`.
+
+        ``share`` counts examples with the weights of their positions.
+        """
+        cdef Py_ssize_t i, s, n_surrogates = 0
+        cdef const Node *node
+        for i in range(n):
+            n_surrogates += nodes[i].surrogates.n
+        cdef int32_t[:, ::1] integers = np.zeros((len(INTEGERS), n), dtype=np.int32)
+        cdef double[:, ::1] numbers = np.zeros((len(NUMBERS), n))
+        cdef int32_t[:, ::1] surrogates = np.empty((len(SURROGATES), n_surrogates), dtype=np.int32)
+        cdef uint8_t[::1] is_reversed = np.empty(n_surrogates, dtype=np.uint8)
+        n_surrogates = 0
+        for i in range(n):
+            node = &nodes[i]
+            integers[3, i], integers[4, i] = node.true_child, node.false_child
+            numbers[2, i] = node.weight
+            if node.true_child < 0:
+                numbers[0, i] = leaf_value(node, &self.leaves)
+                continue
+            self._set_test(node.test, integers, i)
+            integers[5, i] = <int32_t> node.surrogates.n
+            numbers[1, i], numbers[3, i] = node.gain, node.share
+            for s in range(node.surrogates.n):
+                self._set_test(node.surrogates.ranked[s].test, surrogates, n_surrogates)
+                is_reversed[n_surrogates] = node.surrogates.ranked[s].is_reversed
+                n_surrogates += 1
+        return dict(zip(
+            INTEGERS + NUMBERS + SURROGATES + ("reversed",),
+            (*integers.base, *numbers.base, *surrogates.base, is_reversed.base.view(bool))))
