@@ -45,9 +45,9 @@ def test_each_length_of_a_block_rest():
 def test_iterations_add_up():
     trained = Trained("letters", 0, n_iter=5)
     np.testing.assert_array_equal(trained.scores(iterations=(0, 5)), trained.scores())
-    each = trained.forest.scores_of_trees(trained.encoder, trained.encoded, Threads(1), (1, 4))
+    each = trained.forest.scores_of_trees(trained.encoder, trained.encoded, Threads(1), 1)
     np.testing.assert_array_equal(each[1], trained.scores(iterations=(2, 3)))
-    np.testing.assert_array_equal(each.sum(axis=0), trained.scores(iterations=(1, 4)))
+    np.testing.assert_array_equal(each.sum(axis=0), trained.scores(iterations=(1, 5)))
     assert not trained.scores(iterations=(2, 2)).any()
     scores = trained.scores(iterations=(0, 2))
     assert trained.scores(iterations=(2, 4), start=scores) is scores

@@ -243,10 +243,15 @@ class Scored(Protocol):
 
     def value(self, forest: Forest) -> float:
         """Compute the score under the forest."""
+        raise NotImplementedError
+
+    def values(self, grown: Iterable[Forest]) -> list[float]:
+        """Compute the score after each new iteration of a forest that grows."""
+        return [self.value(forest) for forest in grown]
 
 
 @dataclass
-class LabelScore:
+class LabelScore(Scored):
     """Validation sequences that are scored by predictions: labels or their probabilities."""
 
     objective: Scored  # value of the objective on the same sequences

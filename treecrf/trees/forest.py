@@ -168,13 +168,17 @@ class Forest:
         encoder: Encoder,
         encoded: EncodedSequences,
         threads: Threads,
-        iterations: tuple[int, int],
+        first: int,
         given: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Compute the values of each tree, in arrays like `zeros` for each of some iterations."""
-        scorer = Scorer(self.packed(encoder, *iterations), encoder, self.order, given is not None)
+        """Compute the scores of each iteration from ``first`` on, in arrays like `zeros`."""
+        if self.transitions is not None:
+            each = ((i, i + 1) for i in range(first, self.n_iter))
+            return np.array([self.scores(encoder, encoded, threads, i, given=given) for i in each])
+        packed = self.packed(encoder, first, self.n_iter)
+        scorer = Scorer(packed, encoder, self.order, given is not None)
         shape = self.zeros(encoded, given).shape
-        scores = np.zeros((iterations[1] - iterations[0], *shape))
+        scores = np.zeros((self.n_iter - first, *shape))
         # To this evaluator, each tree is a class of its own.
         of_trees, depth = scores.reshape(-1, *shape[1:]), self.depth_of(encoded, given)
         Scoring(encoded, depth, given, of_trees, threads).run(scorer.sets)

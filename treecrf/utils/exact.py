@@ -114,9 +114,9 @@ class ExactSum:
 
     @classmethod
     def of(cls, values: np.ndarray) -> ExactSum:
-        """Sum a float64 array."""
+        """Sum the values of an array."""
         total, other = 0, 0.0
-        for block in _blocks(values):
+        for block in _blocks(values.astype(np.float64, copy=False)):
             high, low, n_large = sum_block(block, MAX_EXACT)
             total += (high << LOW_BITS) + low
             if n_large:

@@ -22,15 +22,6 @@ def mix(seed: int | np.ndarray, *parts: int | np.ndarray) -> np.ndarray:
     The arguments are the first integers of all sequences, the second integers, and so on. Their
     shapes broadcast, and the result is a uint64 array.
     """
-    if {int}.issuperset(map(type, (seed, *parts))):
-        # A single sequence, which takes NumPy much longer.
-        state = 0
-        for part in (seed, *parts):
-            state = ((state ^ part) + _STEP) % _MODULUS
-            state = (state ^ state >> _SHIFTS[0]) * _FACTORS[0] % _MODULUS
-            state = (state ^ state >> _SHIFTS[1]) * _FACTORS[1] % _MODULUS
-            state ^= state >> _SHIFTS[2]
-        return np.array(state, dtype=np.uint64)
     state = _scrambled(_as_uint64(seed))
     for part in parts:
         state = _scrambled(state ^ _as_uint64(part))

@@ -20,6 +20,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.iterations import Scored
 from treecrf.trees._tree_scores import TreeScores
 from treecrf.trees.context_scores import ScoreCache, tree_scores
 from treecrf.trees.forest import Forest
@@ -158,7 +159,7 @@ class BeamBooster(Booster):
 
 
 @dataclass
-class BeamScores:
+class BeamScores(Scored):
     """Cached scores of sequences in the beam."""
 
     encoder: Encoder

@@ -25,6 +25,7 @@ from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.iterations import (
     MEANS,
     OBJECTIVES,
+    Scored,
     metric_of,
     no_known_labels,
 )
@@ -203,7 +204,7 @@ class SampledBooster:
         return self.shards.iterate(step(max(n_iter - 1, 0)), step)
 
 
-class ShardsValidation:
+class ShardsValidation(Scored):
     """Validation data of all parts, scored in the exchanges of a booster."""
 
     def __init__(self, booster: SampledBooster, metric: Callable[[IterationResult], float] | None):

@@ -6,6 +6,7 @@ the scores of labels at positions, and the scores of labels after labels.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import BeamScores
+from treecrf.learners.iterations import Scored
 from treecrf.learners.linear.crf import LinearCRF, score_parts
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.scorer import Router
@@ -37,7 +39,7 @@ class SampleRequest:
     last_chosen: int | None
 
 
-class TableScores:
+class TableScores(Scored):
     """Scores in a table of all contexts, or of the given one at each position."""
 
     def __init__(
@@ -77,18 +79,17 @@ class TableScores:
         self.add_trees(forest)
         return self.objective.value(self.scores)
 
-    def values(self, forest: Forest) -> list[float]:
-        """Compute the objective after each new iteration, which takes less time at once."""
-        iterations, values = (self.n_iter, forest.n_iter), []
-        if self.n_iter == forest.n_iter:
-            return values
-        of_trees = forest.scores_of_trees(
-            self.encoder, self.encoded, self.threads, iterations, self.objective.given
-        )
-        for of_iteration in of_trees:
-            self.scores += of_iteration
-            values.append(self.objective.value(self.scores))
-        self.n_iter = forest.n_iter
+    def values(self, grown: Iterable[Forest]) -> list[float]:
+        """Compute the objective after each new iteration; all trees are evaluated at once."""
+        values = []
+        for forest in list(grown)[-1:]:
+            of_iterations = forest.scores_of_trees(
+                self.encoder, self.encoded, self.threads, self.n_iter, self.objective.given
+            )
+            for of_iteration in of_iterations:
+                self.scores += of_iteration
+                values.append(self.objective.value(self.scores))
+            self.n_iter = forest.n_iter
         return values
 
     def sample(
@@ -113,7 +114,7 @@ class TableScores:
         return Lattice(self.scores, self.encoded.offsets, order, self.threads)
 
 
-class PartsScores:
+class PartsScores(Scored):
     """Factored scores, without a table of all contexts; for the log-likelihood."""
 
     def __init__(

@@ -12,11 +12,11 @@ from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
-from treecrf.learners.boosted.scores import TableScores
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.iterations import Stopping
 from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress
 from treecrf.utils.partitions import identity
 from treecrf.utils.threads import Background, Threads
@@ -48,12 +48,9 @@ COMPARED_STRIDE = 4
 SEED = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Choice:
-    """What to train: the start, the number of iterations, and the scores that favored them.
-
-    It changes if others are ``later``, which another thread may still compare.
-    """
+    """What to train: the start, the number of iterations, and the scores that favored them."""
 
     init: Any  # value of the parameter ``init``
     n_iter: int
@@ -61,15 +58,22 @@ class Choice:
     # iterations was not chosen, or chosen on a sample.
     scores: list[float]
     is_guess: bool = False  # whether another start may still be chosen
-    later: Background | None = None
+
+
+class LatestChoice:
+    """The latest choice, which others of another thread may replace."""
+
+    def __init__(self, choice: Choice, later: Background | None = None):
+        self.choice, self._later = choice, later
 
     def is_beyond(self, n_iter: int) -> bool:
         """Return whether iterations follow this number, from the same start."""
-        init = self.init
-        while self.later is not None and (n_iter >= self.n_iter or self.later.is_ready):
-            more = next(self.later, None)
-            vars(self).update(vars(more or self) | {"later": more and self.later})
-        return self.init is init and n_iter < self.n_iter
+        init, later = self.choice.init, self._later
+        while later is not None and (n_iter >= self.choice.n_iter or later.is_ready):
+            more = next(later, None)
+            self.choice, later = more or self.choice, more and later
+        self._later = later
+        return self.choice.init is init and n_iter < self.choice.n_iter
 
 
 def default_choice(spec: BoostingSpec) -> Choice:
@@ -158,15 +162,14 @@ class FoldRun:
 
     def scores(self, n_iter: int) -> list[float]:
         """Return the scores of the held-out sequences before and after each of the iterations."""
-        booster, held_out, forest = self._booster, self._held_out, self._booster.forest
-        is_table = isinstance(held_out, TableScores) and forest.transitions is None
-        while forest.n_iter < n_iter:
-            booster.step()
-            if not is_table:
-                self._scores.append(held_out.value(forest))
-        if is_table:
-            self._scores += held_out.values(forest)
+        self._scores += self._held_out.values(self._grown(n_iter))
         return self._scores[: n_iter + 1]
+
+    def _grown(self, n_iter: int) -> Iterator[Forest]:
+        """Yield the forest after each new iteration."""
+        while self._booster.forest.n_iter < n_iter:
+            self._booster.step()
+            yield self._booster.forest
 
 
 @dataclass

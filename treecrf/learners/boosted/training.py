@@ -22,7 +22,7 @@ from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import in_one_part, joined
 from treecrf.learners.boosted.loop import boost
 from treecrf.learners.boosted.selection import (
-    Choice,
+    LatestChoice,
     choices,
     choose,
     default_choice,
@@ -63,19 +63,19 @@ def train(
     n_threads = Threads(spec.n_jobs).n_threads
     are_open = len(spec.starts) > 1 or data.held_out is None
     if not (spec.early_stopping and not spec.warm_start and are_open):
-        return _trained(spec, data, default_choice(spec), callbacks, model)
+        return _trained(spec, data, LatestChoice(default_choice(spec)), callbacks, model)
     # Callbacks and progress show the final number of iterations.
     if n_threads == 1 or not data.in_memory or callbacks or spec.verbose:
-        return _trained(spec, data, choose(spec, data), callbacks, model)
+        return _trained(spec, data, LatestChoice(choose(spec, data)), callbacks, model)
     with Background(choices(spec, data)) as later:
         halved = replace(spec, n_jobs=n_threads // 2)
-        return _trained(halved, data, replace(next(later), later=later))
+        return _trained(halved, data, LatestChoice(next(later), later))
 
 
 def _trained(
     spec: BoostingSpec,
     data: TrainingInput,
-    choice: Choice,
+    latest: LatestChoice,
     callbacks: tuple[Callback, ...] = (),
     model: Callable[[Trained], Any] | None = None,
 ) -> Trained:
@@ -83,8 +83,8 @@ def _trained(
     linear = trained = None
     with Threads(spec.n_jobs) as threads:
         while trained is None:
-            init, read = choice.init, data
-            if choice.is_guess:
+            init, read = latest.choice.init, data
+            if latest.choice.is_guess:
                 # Another start is another share of the same model.
                 linear = fit_linear(spec, data, init)
                 # The engine may release its partitions.
@@ -95,10 +95,10 @@ def _trained(
                 read = replace(data, training=training, held_out=held_out)
             start = None if data.earlier else start_of(spec, data, init, linear)
             engine = make_engine(spec, read, start, threads)
-            found = _boosted(spec, engine, data, choice, callbacks, model)
-            while choice.is_guess:  # early stopping may end training before another start is chosen
-                choice.is_beyond(choice.n_iter)
-            trained = found if choice.init is init else None
+            found = _boosted(spec, engine, data, latest, callbacks, model)
+            while latest.choice.is_guess:  # early stopping may end training before that is over
+                latest.is_beyond(latest.choice.n_iter)
+            trained = found if latest.choice.init is init else None
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
     return trained
@@ -118,13 +118,13 @@ def _boosted(
     spec: BoostingSpec,
     engine: Engine,
     data: TrainingInput,
-    choice: Choice,
+    latest: LatestChoice,
     callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Run the iterations of an engine; with early stopping, return the best one."""
     trained, booster, validation = engine.trained, engine.booster, engine.validation
-    forest, init, n_iter = trained.forest, choice.init, choice.n_iter
+    forest, init, n_iter = trained.forest, latest.choice.init, latest.choice.n_iter
     shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
     evaluations = Evaluations(engine.sets, validation, spec.scoring) if engine.sets else None
     with shown as progress:
@@ -152,7 +152,8 @@ def _boosted(
 
         if callbacks:
             start_callbacks(callbacks, info(forest.n_iter))
-        history = boost(booster, choice.is_beyond, validation, spec.stopping, report, history)
+        history = boost(booster, latest.is_beyond, validation, spec.stopping, report, history)
+    choice = latest.choice
     is_last = len(history.train) > spec.max_iter and choice.init is init
     if spec.early_stopping not in (False, "auto") and is_last and history.is_at_best():
         warn(
