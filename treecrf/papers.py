@@ -32,7 +32,11 @@ def _settings(*parts: Settings, **parameters: Any) -> Settings:
 
 
 # Steps of length 1 along the gradient, fitted to all examples ([2] section 3, [3] section 3.3).
-_STEPS = _settings(second_order=False, learning_rate=1.0, sampling=None, early_stopping=False)
+# Missing values are weighted as in C4.5 ([3] section 4.2).
+_STEPS = _settings(
+    second_order=False, learning_rate=1.0, sampling=None, early_stopping=False,
+    missing="weighting-only",
+)  # fmt: skip
 # Without shrinkage, the number of leaves regularizes the trees.
 _ORIGINAL = _settings(_STEPS, l2_regularization=0.0)
 

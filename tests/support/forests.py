@@ -110,6 +110,7 @@ PLAIN_GROWTH = {
     "l2_regularization": 1.0,
     "learning_rate": 0.3,
     "min_gain": 0.0,
+    "min_missing_gain": 0.0,
     "max_features": 1.0,
     "subsample": 1.0,
     "max_leaf_value": np.inf,

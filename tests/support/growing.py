@@ -47,6 +47,7 @@ class Setting:
     coarse: bool = False  # few distinct targets make many ties
     unit: float = 2.0**-32  # of targets and curvature
     missing: str = "weighting"
+    min_missing_gain: float = 0.0
     monotonic: bool = False  # random signs of the columns
     interactions: str | None = None  # "sets", at random, or "pairwise"
 
@@ -63,6 +64,7 @@ class Setting:
             learning_rate=self.learning_rate,
             depth_limit=-1 if self.max_depth is None else self.max_depth,
             min_gain=self.min_gain,
+            min_missing_gain=self.min_missing_gain,
             min_examples=self.min_examples,
             max_features=self.max_features,
             max_leaf_value=self.max_leaf_value,
@@ -76,7 +78,7 @@ class Positions:
     def __init__(self, sequences, rng, setting):
         self.setting = setting
         packed = pack(sequences)
-        self.encoder = Encoder(setting.window).fit(packed)
+        self.encoder = Encoder(setting.window, missing=setting.missing).fit(packed)
         plan, self.encoded = bundle(self.encoder.plan, self.encoder.encode(packed))
         self.table = table = number_tests(self.encoder, plan)
         self.bins = np.flatnonzero(table.columns >= -1)  # bins that judge a test
@@ -90,11 +92,19 @@ class Positions:
             window_test_missing(dense(sequences), meanings),
             setting.missing,
             groups=np.unique(np.stack(tests[:2]), axis=1, return_inverse=True)[1].ravel(),
-            is_open=tests[0] >= 0,
+            is_open=(tests[0] >= 0) & (tests[2] >= 0),
+            of_missing=(tests[0] >= 0) & (tests[2] < 0),
+            min_gain=setting.min_missing_gain,
         )
         self.depth = self.encoded.depth_of(setting.order)
         self.shape = (len(self.depth), setting.n_labels**setting.order)
         self.kinds, self.columns = [kind for kind, *_ in meanings], tests[0]
+        self.features = np.searchsorted(table.feature_starts, self.bins, "right") - 1
+        of_lists = table.list_bins[0]
+        for i in np.flatnonzero((tests[2] == -1) & (self.bins >= of_lists)):
+            # The bin of missing values is elsewhere than the others of the same feature.
+            of_column = np.flatnonzero(table.feature_columns == tests[0][i])
+            self.features[i] = of_column[tests[1][i] + table.left]
         self.constraints = self._constraints(rng)
         self.n_chosen = max(1, math.ceil(setting.max_features * table.n_features))
 
@@ -119,6 +129,7 @@ class Positions:
             return None
         signs = self.constraints.signs[0][np.maximum(self.columns, 0)] * (self.columns >= 0)
         signs = np.where([kind == "at most" for kind in self.kinds], -signs, signs)
+        signs = np.where([kind == "missing" for kind in self.kinds], 0, signs)
         return np.append(signs, np.zeros(self.setting.order * (self.setting.n_labels + 1), int))
 
     def interacts(self):
@@ -201,7 +212,7 @@ class Positions:
                 return False
             if test >= len(self.bins):
                 return True
-            feature = np.searchsorted(self.table.feature_starts, self.bins[test], "right") - 1
+            feature = self.features[test]
             if chosen is not None and not chosen[feature]:
                 return False
             if self.setting.max_features == 1:
@@ -302,6 +313,7 @@ class Planes:
             missing_values,
             missing=np.vstack([window_missing, np.zeros((n_labels, len(self.rows)), dtype=bool)]),
             is_open=np.append(missing_values.is_open, np.zeros(n_labels, dtype=bool)),
+            of_missing=np.append(missing_values.of_missing, np.zeros(n_labels, dtype=bool)),
         )
 
     def check(self, rng):

@@ -49,7 +49,7 @@ def window_test_missing(
 
 def _is_missing(sequence, t: int, test: tuple) -> bool:
     kind, column, offset, _ = test
-    if kind == "boundary" or not 0 <= t + offset < len(sequence):
+    if kind in ("boundary", "missing") or not 0 <= t + offset < len(sequence):
         return False
     x = _value(sequence, t + offset, column)
     return bool(x != x)
@@ -66,6 +66,8 @@ def _window_test(sequence, t: int, kind: str, column: int, offset: int, value) -
     if not inside:
         return False
     x = _value(sequence, t + offset, column)
+    if kind == "missing":
+        return bool(x != x)
     if kind == "category":
         return bool(x == value)
     if kind == "number":
@@ -80,13 +82,17 @@ def _window_test(sequence, t: int, kind: str, column: int, offset: int, value) -
 def meaning_of_tests(encoder, columns, offsets, values) -> list[tuple[str, int, int, object]]:
     """Return window tests for `window_test_truth` from their encoding.
 
-    Column -1 is the boundary; a value is the index of a category or of a threshold. Columns in
+    Column -1 is the boundary; a value is the index of a category or of a threshold, or -1 for
+    whether a value is missing. Columns in
     lists (storage 2) have "at most" tests for negative thresholds, because rows list no zeros.
     """
     meanings: list[tuple[str, int, int, object]] = []
     for column, offset, value in zip(columns, offsets, values, strict=True):
         if column == -1:
             meanings.append(("boundary", 0, int(offset), None))
+            continue
+        if value == -1:
+            meanings.append(("missing", int(column), int(offset), None))
             continue
         learned = encoder.columns[column]
         kind, operand = learned.kind, None
@@ -136,13 +142,16 @@ class MissingValues:
 
     ``missing`` is (n_window_tests, N): whether the value that a test needs is missing. ``groups``
     numbers the pairs of column and offset of the tests; ``is_open`` marks tests that may have
-    missing values at all. ``method`` is "weighting" or "surrogate".
+    missing values at all, and ``of_missing`` those of whether a value is missing, whose gain must
+    exceed ``min_gain``. ``method`` is "weighting" or "surrogate".
     """
 
     missing: np.ndarray
     method: str = "weighting"
     groups: np.ndarray | None = None
     is_open: np.ndarray | None = None
+    of_missing: np.ndarray | None = None
+    min_gain: float = 0.0
 
 
 # Weights of examples are multiples of this.
@@ -313,7 +322,7 @@ class _Grower:
         found: dict[int, tuple[float, int, bool]] = {}
         truth, missing = self.examples.truth, self.examples.missing
         for other, group in enumerate(self.missing_values.groups):
-            if group == self.missing_values.groups[test]:
+            if group == self.missing_values.groups[test] or self.missing_values.of_missing[other]:
                 continue
             both = self.examples.count * parts * ~missing[test] * ~missing[other]
             same = (both * (truth[test] == truth[other])).sum()
@@ -354,6 +363,9 @@ class _Grower:
         scores, gains = self.scores(parts, self.bounds[node])
         by_gain = self.missing_values.missing.any() or self.signs is not None
         ranks = gains if by_gain else scores
+        if self.missing_values.of_missing is not None:
+            marks = np.flatnonzero(self.missing_values.of_missing)
+            ranks[marks[gains[marks] <= self.missing_values.min_gain]] = -math.inf
         if self.interacts is not None:
             above = self.above[node]
             ranks[[not self.interacts(above, test) for test in range(len(ranks))]] = -math.inf

@@ -43,6 +43,7 @@ def look_up(columns, plan, const int32_t[::1] tested, const int32_t[::1] values)
     cdef const uint8_t[::1] is_number = columns.is_number.view(np.uint8)
     cdef const uint8_t[::1] is_category = columns.is_category.view(np.uint8)
     cdef const int64_t[::1] n_tests = columns.n_tests
+    cdef const int32_t[::1] missing_codes = plan.missing_codes, missing_ids = plan.missing_ids
     cdef int32_t[:, ::1] found = np.zeros((4, tested.shape[0]), dtype=np.int32)
     cdef Py_ssize_t i
     cdef int32_t c, id_, low, high
@@ -50,7 +51,13 @@ def look_up(columns, plan, const int32_t[::1] tested, const int32_t[::1] values)
         c = tested[i]
         if c < 0:  # the code of boundaries is 0
             continue
-        if storage[c] == IN_CODES:
+        if values[i] < 0:  # whether a value is missing
+            if storage[c] == IN_CODES:
+                found[0, i], found[1, i], found[2, i] = CODE_EQUAL, slots[c], missing_codes[c]
+            else:
+                found[0, i], found[2, i] = LISTED, missing_ids[c]
+                found[3, i] = missing_ids[c] + 1
+        elif storage[c] == IN_CODES:
             found[0, i] = CODE_EQUAL if is_category[c] or first_codes[c] else CODE_ABOVE
             found[1, i], found[2, i] = slots[c], first_codes[c] + values[i]
         elif storage[c] == IN_BITS:

@@ -140,7 +140,7 @@ def learn_columns(
 
     The second array is the fraction of the positions at which a list would hold each column, which
     is only meaningful for columns with a single test; the last one marks columns with missing
-    values.
+    values, but not those without any value.
     """
     schema = described.schema
     kinds, categories = schema.kinds, schema.categories
@@ -151,7 +151,7 @@ def learn_columns(
         return Columns(kinds, sizes, np.zeros(0), categories), np.ones(1), none_missing
     if described.is_boolean:
         counted = partitions.map(_count_listed, np.zeros(len(kinds)))
-        fractions = np.sum([counts for counts, _ in counted], axis=0) / described.n_positions
+        fractions = np.sum(counted, axis=0)[0] / described.n_positions
         # Constant booleans become numbers without thresholds.
         kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
         return Columns(kinds, sizes, np.zeros(0), {}), fractions, none_missing
@@ -165,36 +165,34 @@ def learn_columns(
     for j, values in categories.items():
         sizes[j] = len(values)
     columns = Columns(kinds, sizes, thresholds, categories)
-    counts, missing = zip(*partitions.map(_count_listed, columns.only_thresholds), strict=True)
-    fractions = np.sum(counts, axis=0) / described.n_positions
-    return columns, fractions, np.any(missing, axis=0)
+    counted = partitions.map(_count_listed, columns.only_thresholds)
+    counts, n_missing = np.sum(counted, axis=0)
+    has_missing = (n_missing > 0) & (n_missing < described.n_positions)
+    return columns, counts / described.n_positions, has_missing
 
 
 def columns_with_missing(sequences: Sequences) -> np.ndarray:
     """Mark the columns that have missing values."""
-    found = np.zeros(sequences.n_features, dtype=bool)
-    for _, _, piece in sequences.pieces():
-        _mark_missing(piece, found)
-    return found
+    return sum(_count_missing(piece) for _, _, piece in sequences.pieces()) > 0
 
 
-def _mark_missing(piece: Any, found: np.ndarray) -> None:
+def _count_missing(piece: Any) -> np.ndarray:
+    """Count the missing values of each column."""
     if piece.dtype.kind != "f":
-        return
+        return np.zeros(piece.shape[1])
     if sparse.issparse(piece):
-        found[piece.indices[np.isnan(piece.data)]] = True
-    else:
-        found |= np.isnan(piece).any(axis=0)
+        return np.bincount(piece.indices[np.isnan(piece.data)], minlength=piece.shape[1])
+    return np.isnan(piece).sum(axis=0)
 
 
-def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count the values above their column's threshold, or with a negative one; find missing ones.
+def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
+    """Count the values above their column's threshold, or with a negative one, and missing values.
 
     Zeros of sparse columns do not count as values.
     """
-    counts, missing = np.zeros(sequences.n_features), np.zeros(sequences.n_features, dtype=bool)
+    counts, missing = np.zeros((2, sequences.n_features))
     for _, _, piece in sequences.pieces():
-        _mark_missing(piece, missing)
+        missing += _count_missing(piece)
         if sparse.issparse(piece):
             coo = piece.tocoo()
             limits = thresholds[coo.col]
@@ -204,7 +202,7 @@ def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> tuple[np.ndar
             counts += piece.sum(axis=0)
         else:
             counts += ((piece > thresholds) | (thresholds < 0)).sum(axis=0)
-    return counts, missing
+    return np.stack([counts, missing])
 
 
 # Thresholds

@@ -34,7 +34,7 @@ from treecrf.utils.partitions import LocalPartitions, Partitions, view
 from treecrf.utils.threads import Threads
 
 # How missing values are handled: by the trees, or by imputation.
-METHODS = ("weighting", "surrogate", *FILLED)
+METHODS = ("weighting", "weighting-only", "surrogate", *FILLED)
 
 # Encoding at least this number of positions may take megabytes in passing.
 MANY_POSITIONS = 1 << 16
@@ -85,6 +85,7 @@ class Encoder:
             is_sparse=described.form == "sparse",
             of_symbols=schema.form == "symbols" and imputation is None,
             has_window=any(window),
+            tests_missing=self.tests_missing,
         )
         return self.restore(window, schema.form, schema.names, learned[0], plan, imputation)
 
@@ -123,6 +124,11 @@ class Encoder:
     def reach(self) -> tuple[int, int] | None:
         """Number of positions to each side that tests depend on; None if it is not limited."""
         return self.window
+
+    @property
+    def tests_missing(self) -> bool:
+        """Whether trees test that a value is missing, of columns that lack some in training."""
+        return self.missing != "weighting-only"
 
     # Columns and features of the input
 

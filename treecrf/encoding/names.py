@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
-from treecrf.encoding.plan import BOUNDARY, LISTS
+from treecrf.encoding.plan import BOUNDARY, LISTS, MISSING
 from treecrf.inputs.sequences import InputSchema
 
 Test = tuple[int, int, int]
@@ -23,9 +23,10 @@ def conjunction(
     that fail, or ``0.5 < size[0] <= 2`` for an interval. The brackets hold the offset from the
     current position. ``backward`` reverses offsets, for sequences that were read from their end.
     """
-    by_place: dict[tuple[int, int], list[tuple[Test, bool]]] = {}
+    by_place: dict[tuple[int, int, bool], list[tuple[Test, bool]]] = {}
     for test, holds in sorted(tests):
-        by_place.setdefault(test[:2], []).append((test, holds))
+        column, offset, value = test
+        by_place.setdefault((column, offset, value == MISSING), []).append((test, holds))
     names = (_names_of_place(encoder, some, backward) for some in by_place.values())
     return " and ".join(chain.from_iterable(names)) or "anything"
 
@@ -61,7 +62,9 @@ def name_of_test(
     if kind == DERIVED:
         return f"future{index}{at} > {learned.values[value]:.6g}"
     name = feature_name(encoder, index)
-    what = f"{name}{at} is missing" if kind == INDICATOR_COLUMN else f"{name}{at}"
+    what = f"{name}{at}"
+    if kind == INDICATOR_COLUMN or value == MISSING:
+        return f"{what} is missing"
     if learned.kind == "category":
         return f"{what} is {learned.values[value].item()!r}"
     if learned.kind == "number":
@@ -79,7 +82,8 @@ def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np
     """Mark the tests on numbers that hold below their thresholds: in lists, values below 0."""
     real, plan = np.maximum(columns, 0), encoder.plan
     in_lists = (plan.storage[real] == LISTS) & encoder.columns.is_number[real]
-    return (np.asarray(columns) != BOUNDARY) & in_lists & (values < plan.zeros[real])
+    is_below = (np.asarray(values) != MISSING) & (values < plan.zeros[real])
+    return (np.asarray(columns) != BOUNDARY) & in_lists & is_below
 
 
 def feature_name(schema: InputSchema | Encoder, j: int) -> str:

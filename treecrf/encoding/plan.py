@@ -41,6 +41,8 @@ CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
 CODE_EQUAL, CODE_ABOVE, BIT, LISTED = 0, 1, 2, 3
 # The column of boundary tests.
 BOUNDARY = -1
+# The value of tests of whether a value is missing.
+MISSING = -1
 
 # A column that is true at a smaller fraction of the positions is cheaper in lists than in bits.
 MIN_BIT_FRACTION = 1 / 8
@@ -110,7 +112,7 @@ class Plan:
         """Define how tests are evaluated on a row: int32 arrays of kinds, slots, lows and highs.
 
         ``tested`` holds the column of each test, or `BOUNDARY`; ``values`` the index of its
-        category or threshold in this column.
+        category or threshold in this column, or `MISSING`.
         """
         tested, values = (np.ascontiguousarray(a, dtype=np.int32) for a in (tested, values))
         return tuple(look_up(columns, self, tested, values))
@@ -162,9 +164,10 @@ def make_plan(
     is_sparse: bool,
     of_symbols: bool,
     has_window: bool,
+    tests_missing: bool,
 ) -> Plan:
     """Choose the storage of columns."""
-    used = columns.n_tests > 0
+    used = (columns.n_tests > 0) | (has_missing & tests_missing)
     # One more code is for unseen symbols.
     fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - of_symbols)
     in_codes = used & fits_codes

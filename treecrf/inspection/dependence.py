@@ -15,6 +15,7 @@ from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import runs_of_tables
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names, points_down
+from treecrf.encoding.plan import MISSING
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, Sequences
 from treecrf.inputs.values import as_list
@@ -251,6 +252,7 @@ def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> 
         learned = encoder.columns[column]
         if learned.kind == "number" and not is_indicator:
             at_offset = (columns == column) & (True if offset is None else offsets == offset)
+            at_offset &= tests != MISSING
             thresholds.append(learned.values[np.unique(tests[at_offset])])
     return np.unique(np.concatenate(thresholds))
 
@@ -324,8 +326,11 @@ def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcom
         for column, is_indicator in own:
             i = np.flatnonzero((columns == column) & (offsets == offset))
             learned, here = encoder.columns[column], tests[i].astype(np.intp)
+            is_missing = here == MISSING
+            result[i[is_missing]] = 0  # no value is missing
+            i, here = i[~is_missing], here[~is_missing]
             if is_indicator:
-                result[i] = 0  # no value is missing
+                result[i] = 0
             elif learned.kind == "boolean":
                 result[i] = bool(value)
             elif learned.kind == "category":

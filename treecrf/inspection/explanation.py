@@ -120,9 +120,10 @@ def contributions(
     children, weighted by their relative covers: the fractions of the training examples that went
     there [2]_. The base value is the value of the empty coalition.
 
-    - With ``missing="weighting"``, positions without a value are treated in the same way, hence the
-      contribution of a missing value to the trees is exactly 0. The model rounds fractions to
-      multiples of 2**-16, so that scores may differ from the sum of contributions by about 1e-5.
+    - With ``missing="weighting"``, positions without a value are treated in the same way, hence a
+      missing value contributes only through tests of whether it is missing, and to trees without
+      such tests exactly 0. The model rounds fractions to multiples of 2**-16, so that scores may
+      differ from the sum of contributions by about 1e-5.
     - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
       and this feature gets the contribution. With ``"impute"`` or ``"indicator"``, it is the
       contribution of the imputed value or of the indicator.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.contexts import check_label_codes, previous_labels
+from treecrf.encoding.plan import MISSING
 from treecrf.inspection.fitted import (
     CheckedData,
     FittedTrees,
@@ -263,10 +264,11 @@ def _leaves_and_fractions(tree: dict) -> tuple[list[int], list[float]]:
 def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
     """Describe how missing values of a test are routed, for both children."""
     column, encoder = int(tree["column"][i]), grown.encoder
-    if column < 0 or not encoder.plan.has_missing[column]:
+    never = column < 0 or int(tree["value"][i]) == MISSING
+    if never or not encoder.plan.has_missing[column]:
         return "", ""
     share = float(tree["share"][i])
-    if encoder.missing == "weighting":
+    if encoder.missing != "surrogate":
         return f"missing: {share:.0%}", f"missing: {1 - share:.0%}"
     # The surrogate tests in the form in which they pass.
     first, n = int(tree["n_surrogates"][:i].sum()), int(tree["n_surrogates"][i])

@@ -46,14 +46,15 @@ cdef struct Work:
 
 def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
                const int32_t[::1] false_child, const int32_t[::1] players,
-               const double[::1] shares, int32_t[::1] parents, int32_t[::1] ancestors,
-               double[::1] covers, double[::1] reaches, int32_t[::1] n_players):
+               const double[::1] shares, const uint8_t[::1] of_missing, int32_t[::1] parents,
+               int32_t[::1] ancestors, double[::1] covers, double[::1] lacking,
+               double[::1] reaches, int32_t[::1] n_players):
     """Follow the tests of each player down the trees, from the root's on.
 
     Writes for each node its parent, and 0 for the root; if it is an inner node, the node below the
     nearest test of the same player as an ancestor, and 0 if there is none; the product of the
-    relative covers below the tests of the player that the parent tests; the product of all relative
-    covers on the path, and its number of players.
+    relative covers below the tests of the player that the parent tests, and that without the tests
+    ``of_missing`` values; the product of all relative covers on the path, and its number of players.
     """
     cdef Py_ssize_t tree, start, n, child
     cdef int32_t above
@@ -63,7 +64,7 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
         for tree in range(starts.shape[0] - 1):
             start = starts[tree]
             parents[start] = ancestors[start] = n_players[start] = 0
-            covers[start] = reaches[start] = 1.0
+            covers[start] = lacking[start] = reaches[start] = 1.0
             for n in range(start, starts[tree + 1]):
                 if true_child[n] < 0:
                     continue
@@ -77,6 +78,7 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
                     parents[child] = <int32_t> (n - start)
                     ancestors[child] = 0
                     covers[child] = covers[start + above] * share
+                    lacking[child] = lacking[start + above] * (1.0 if of_missing[n] else share)
                     reaches[child] = reaches[n] * share
                     n_players[child] = n_players[n] + (above == 0)
 
@@ -91,6 +93,7 @@ cdef class Explainer:
     cdef const int32_t[:, ::1] inner
     cdef const double[::1] weights
     cdef const double[:, ::1] ratios, slopes
+    cdef const uint8_t[::1] of_missing
     cdef bint follows_surrogates
     cdef Py_ssize_t n_labels, n_columns, max_inner, max_nodes, max_slots
 
@@ -103,6 +106,7 @@ cdef class Explainer:
         self.inner, self.inner_starts = tables.inner, tables.inner_starts
         self.slot_starts, self.weights = tables.slot_starts, tables.weights
         self.ratios, self.slopes = tables.ratios, tables.slopes
+        self.of_missing = tables.of_missing
         self.n_labels = packed.n_labels
         self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
         self.max_nodes, self.max_inner, self.max_slots = (
@@ -161,6 +165,8 @@ cdef class Explainer:
             lacking = self.answers.missing_of(block, self.test[node]) if has_missing else NULL
             work.passed[k] = block.columns[self.test[node] * block.stride]
             work.absent[k] = 0 if lacking == NULL else lacking[0]
+            if self.of_missing[node] and not self.follows_surrogates:
+                work.absent[k] = work.passed[k]
             if work.absent[k] and self.follows_surrogates:
                 self.surrogates.follow(self.answers, block, node, &work.absent[k],
                                        &work.passed[k], &failed)

@@ -12,7 +12,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import Test, points_down
-from treecrf.encoding.plan import BOUNDARY
+from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.trees.forest import LABEL, TEST, Forest
 
 # Maximum number of leaves whose paths are in memory at the same time.
@@ -103,6 +103,7 @@ def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals
     """Keep the strictest of the thresholds of a number that pass, and of those that fail."""
     column = literals.column
     is_ordered = (column != BOUNDARY) & ~encoder.columns.is_category[np.maximum(column, 0)]
+    is_ordered &= literals.value != MISSING
     below = points_down(encoder, column, literals.value)
     weakness = np.where(literals.holds ^ below, -literals.value, literals.value) * is_ordered
     value = np.where(is_ordered, 0, literals.value)
@@ -114,7 +115,10 @@ def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals
 
 
 def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
-    """Drop negative tests that a positive one implies: of a category, or of a number's sign."""
+    """Drop negative tests that a positive one implies.
+
+    It may be one of a category, or of a number's sign. A value that passes a test is not missing.
+    """
     is_end, real = literals.column == BOUNDARY, np.maximum(literals.column, 0)
     below = points_down(encoder, literals.column, literals.value)
     is_category = encoder.columns.is_category[real]
@@ -123,8 +127,10 @@ def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
     left, right = encoder.window
     n_offsets, n_columns = left + right + 1, len(encoder.columns) + 1
     sites = (literals.leaf * n_columns + literals.column + 1) * n_offsets + literals.offset + left
+    is_missing = literals.value == MISSING
+    passes = literals.holds & ~is_end & ~is_missing
     keys = 2 * sites + side
-    known = np.isin(keys, keys[literals.holds & ~is_end])
+    known = np.where(is_missing, np.isin(sites, sites[passes]), np.isin(keys, keys[passes]))
     return literals.take(is_end | literals.holds | ~known)
 
 

@@ -92,7 +92,7 @@ class Nodes:
         where = self.plan.lookups(self.encoder.columns, columns, values)
         for name, array in zip(("kind", "slot", "low", "high"), where, strict=True):
             nodes[name][chosen] = array
-        nodes["missing"][chosen] = missing_values(self.plan, columns)
+        nodes["missing"][chosen] = missing_values(self.plan, columns, values)
 
 
 def tree_scores(forest: Forest, encoder: Encoder, encoded: EncodedSequences) -> TreeScores:

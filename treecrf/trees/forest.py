@@ -10,7 +10,7 @@ import numpy as np
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BOUNDARY, NOWHERE
+from treecrf.encoding.plan import BOUNDARY, MISSING, NOWHERE
 from treecrf.trees.scoring.scorer import LABEL, PackedTrees, Router, Scorer, Scoring
 from treecrf.utils.exact import MAX_EXACT
 from treecrf.utils.model_file import require
@@ -304,6 +304,8 @@ def _check_window_tests(
     left, right = encoder.window
     require(((offset >= -left) & (offset <= right)).all(), "tests")
     n_tests = np.where(encoder.plan.storage == NOWHERE, 0, encoder.columns.n_tests)
-    n_values = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
-    require(((value >= 0) & (value < n_values)).all(), "tests")
+    real = np.maximum(column, 0)
+    n_values = np.where(column >= 0, n_tests[real], 1)
+    least = np.where((column >= 0) & encoder.plan.has_missing[real], MISSING, 0)
+    require(((value >= least) & (value < n_values)).all(), "tests")
     require((offset[column == BOUNDARY] != 0).all(), "tests")

@@ -7,7 +7,9 @@
  *
  * The product of a tree node has a factor for each feature on its path: z + (1 - z) t if all tests of
  * the feature lead to the node, and z (1 - t) if one of them does not, where z is the product of the
- * covers of the children on the path, relative to their parents.
+ * covers of the children on the path, relative to their parents. A value that is missing counts as
+ * absent, except for tests of whether it is missing. If these lead to the node, the factor is
+ * z (1 - t) + c t, where c is the product of the covers below the other tests of the feature.
  */
 #ifndef TREECRF_SHAPLEY_H
 #define TREECRF_SHAPLEY_H
@@ -16,9 +18,10 @@
 
 #include "utils/vector_math.h"
 
-/* How the tests of a feature lead to a child: all of them do; the one above the child is the first
- * that does not; an earlier one does not, or the value is missing. */
-enum { LEADS, LEAVES, GONE, N_OUTCOMES };
+/* How the tests of a feature lead to a child: all of them do; the value is missing, and its tests
+ * lead to both children, or all of whether it is missing do; the one above the child is the first
+ * that does not, with or without a value; an earlier one does not. */
+enum { LEADS, LACKS, LEAVES, LACKS_LEAVES, GONE, N_OUTCOMES };
 
 /* An inner node. Its ancestor is the node below the nearest test of the same feature, or the root. */
 struct inner_node {
@@ -46,10 +49,11 @@ TREECRF_TEMPLATE void explain_one(const struct tested_tree *tree, const uint64_t
     for (ptrdiff_t k = 0; k < tree->n_inner; k++) {
         struct inner_node n = tree->inner[k];
         int passes = passed[k] >> bit & 1;
-        int gone = (outcomes[n.ancestor] | (absent[k] >> bit & 1)) != LEADS;
+        int lacks = absent[k] >> bit & 1;
+        int gone = outcomes[n.ancestor] >= LEAVES;
         /* Without branches, which would be mispredicted. */
-        int of_true = GONE * gone | (LEAVES & ~(passes | gone));
-        int of_false = GONE * gone | (LEAVES & passes & ~gone);
+        int of_true = gone ? GONE : lacks + LEAVES * !(passes | lacks);
+        int of_false = gone ? GONE : lacks + LEAVES * passes;
         const double *here = products + n.node * width;
         const double *r = tree->ratios + (n.true_child * N_OUTCOMES + of_true) * width;
         const double *s = tree->ratios + (n.false_child * N_OUTCOMES + of_false) * width;
@@ -89,7 +93,7 @@ TREECRF_TEMPLATE void explain_one(const struct tested_tree *tree, const uint64_t
 
 /* Add the contributions of each player at up to 64 positions; those of position b are at
  * out + b * stride. Bit b of word k of `passed` and `absent` is the outcome of the test of inner
- * node k. */
+ * node k, and whether its value is missing; if so, only a test of this passes. */
 TREECRF_WIDEST static void explain_positions(const struct tested_tree *tree, const uint64_t *passed,
                                              const uint64_t *absent, int n_positions,
                                              const double *weights, ptrdiff_t width,

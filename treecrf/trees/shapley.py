@@ -23,7 +23,7 @@ import numpy as np
 
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import DERIVED, Encoder
-from treecrf.encoding.plan import BOUNDARY
+from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import runs
 from treecrf.trees._shapley import Explainer, link_tests
 from treecrf.trees.forest import LABEL, Forest
@@ -37,7 +37,9 @@ MAX_NODES = 50_000
 # Minimum number of positions of a part for a thread.
 PART = 1 << 6
 
-LEADS, LEAVES, GONE = range(3)
+# See ``shapley.h``.
+LEADS, LACKS, LEAVES, LACKS_LEAVES, GONE = range(5)
+TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,12 @@ class Links:
     packed: dict[str, np.ndarray]  # the arrays of `Forest.pack`
     players: np.ndarray  # player of the test of each node; 0 in leaves
     shares: np.ndarray  # relative cover of the true child of each node
+    of_missing: np.ndarray  # uint8; marks the tests of whether a value is missing
     parents: np.ndarray
     ancestors: np.ndarray
     n_players: np.ndarray
     covers: np.ndarray
+    lacking: np.ndarray
     reaches: np.ndarray
 
 
@@ -103,7 +107,7 @@ def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
     """Return the cover of each node's true child relative to the node: its share.
 
     Shares also divide positions without a value, so that a missing value is the same as an absent
-    player. Models saved by early versions have no shares of label tests; weights replace them.
+    player, except to tests of whether it is missing. Models saved by early versions have no shares of label tests; weights replace them.
     """
     children = [packed[name].astype(np.int64) for name in ("true_child", "false_child")]
     first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"]))
@@ -128,6 +132,7 @@ class PathTables:
     players: np.ndarray  # of each tree, one tree after another
     slot_starts: np.ndarray  # first slot of each tree
     shares: np.ndarray
+    of_missing: np.ndarray
 
     @classmethod
     def of(cls, links: Links, width: int) -> PathTables:
@@ -151,6 +156,7 @@ class PathTables:
             players=(slots % n_players).astype(np.int32),
             slot_starts=slot_starts.astype(np.int64),
             shares=links.shares,
+            of_missing=links.of_missing,
         )
 
 
@@ -159,19 +165,27 @@ def _ratios_and_slopes(links: Links, points: np.ndarray) -> tuple[np.ndarray, np
     packed, n = links.packed, len(links.players)
     first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"])).astype(np.int64)
     parents = first + links.parents
-    above = links.covers[first + links.ancestors[parents]][:, None]
-    here = links.covers[:, None]
+    ancestors = first + links.ancestors[parents]
+    above, lacked = links.covers[ancestors][:, None], links.lacking[ancestors][:, None]
+    here, lacks = links.covers[:, None], links.lacking[:, None]
     is_true = packed["true_child"][parents] == np.arange(n) - first
     share = np.where(is_true, links.shares[parents], 1.0 - links.shares[parents])[:, None]
     leads, led = here + (1.0 - here) * points, above + (1.0 - above) * points
-    ratios, slopes = np.zeros((2, n, 3, len(points)))
+    without = np.maximum(here * (1.0 - points) + lacks * points, TINY)
+    before = np.maximum(above * (1.0 - points) + lacked * points, TINY)
+    is_plain = (here == lacks) & (above == lacked)
+    ratios, slopes = np.zeros((2, n, 5, len(points)))
     ratios[:, LEADS] = leads / led
+    ratios[:, LACKS] = np.where(is_plain, share, without / before)
     ratios[:, LEAVES] = here * (1.0 - points) / led
+    ratios[:, LACKS_LEAVES] = here * (1.0 - points) / before
     ratios[:, GONE] = share
     is_leaf = packed["true_child"] < 0
     ratios *= np.where(is_leaf, packed["leaf"], 1.0)[:, None, None]
     slopes[:, LEADS] = (1.0 - here) / leads - (1.0 - above) / led
+    slopes[:, LACKS] = (lacks - here) / without - (lacked - above) / before
     slopes[:, LEAVES] = -1.0 / (1.0 - points) - (1.0 - above) / led
+    slopes[:, LACKS_LEAVES] = -1.0 / (1.0 - points) - (lacked - above) / before
     return ratios.reshape(-1, len(points)), slopes.reshape(-1, len(points))
 
 
@@ -264,11 +278,17 @@ class ForestExplainer:
         players = np.zeros(len(inner), dtype=np.int32)
         players[inner] = self.players.index_of(*self._pairs_of(packed)[:, inner])
         shares = relative_covers(packed)
+        of_missing = (packed["column"] >= 0) & (packed["value"] == MISSING)
+        of_missing = of_missing.astype(np.uint8)
         parents, ancestors, n_players = np.zeros((3, len(inner)), dtype=np.int32)
-        covers, reaches = np.zeros((2, len(inner)))
+        covers, lacking, reaches = np.zeros((3, len(inner)))
         children = (packed[name].astype(np.int32) for name in ("true_child", "false_child"))
         starts = packed["starts"].astype(np.int32)
         link_tests(
-            starts, *children, players, shares, parents, ancestors, covers, reaches, n_players
-        )
-        return Links(packed, players, shares, parents, ancestors, n_players, covers, reaches)
+            starts, *children, players, shares, of_missing, parents, ancestors, covers, lacking,
+            reaches, n_players,
+        )  # fmt: skip
+        return Links(
+            packed, players, shares, of_missing, parents, ancestors, n_players, covers, lacking,
+            reaches,
+        )  # fmt: skip

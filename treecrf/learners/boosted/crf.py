@@ -115,12 +115,14 @@ class TreeCRF(BoostedSequenceClassifier):
         Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
         if they would hold fewer than 16 training positions on average. Values that recur at least
         four times on average have a bin each, up to ``max_bins``.
-    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+    missing : {"weighting", "weighting-only", "surrogate", "impute", "indicator"}, \
+            default="weighting"
         How missing values are handled. ``"weighting"`` sends the position to both children of a
         test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
-        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
-        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
-        missing; only with it can trees use that a value is missing.
+        it. With both, trees may also test whether a value is missing; with ``"weighting-only"``,
+        they do not. ``"impute"`` fills in the mean of numeric features and the most common value of
+        all others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
         Monotonic constraints: 1 for features whose higher values may only raise the score of the
         second of two labels in ``classes_``, -1 for features whose higher values may only lower it,

@@ -20,7 +20,7 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
-from treecrf.encoding.plan import BOUNDARY
+from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.trees.conjunctions import WeightedConjunctions, bits_of, conjunctions_of
 from treecrf.trees.forest import Forest
@@ -241,7 +241,7 @@ class FlatTables:
             plain = {"future": index}
         else:
             plain = {"feature": index if encoder.names is None else encoder.names[index]}
-        is_missing = kind == INDICATOR_COLUMN
+        is_missing = kind == INDICATOR_COLUMN or value == MISSING
         plain |= ({"missing": True} if is_missing else {}) | {"offset": offset, "holds": holds}
         if learned.kind == "boolean" or is_missing:
             return plain

@@ -32,7 +32,7 @@ cdef class SurrogateSearch:
     cdef Features features
     cdef const int64_t[::1] run_starts, run_ends, run_missing
     cdef const uint8_t[::1] run_kinds
-    cdef const int32_t[::1] columns, offsets
+    cdef const int32_t[::1] columns, offsets, values
     cdef double[:, ::1] running             # scratch: examples of each side that pass each test
     cdef uint64_t[::1] answers, missing, remaining          # scratch: sets of rows
 

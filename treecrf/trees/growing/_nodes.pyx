@@ -33,7 +33,7 @@ cdef class SurrogateSearch:
         self.run_ends = tests.run_ends
         self.run_missing = tests.run_missing
         self.run_kinds = tests.run_kinds
-        self.columns = tests.columns
+        self.columns, self.values = tests.columns, tests.values
         self.offsets = tests.offsets
         self.running = np.zeros((2, tests.n_bins + 1))
         self.answers, self.missing = np.zeros((2, features.n_words), dtype=np.uint64)
@@ -41,7 +41,7 @@ cdef class SurrogateSearch:
 
     cdef bint is_open(self, int64_t test) noexcept nogil:
         """Return whether the value of a window test may be missing, in training or prediction."""
-        return self.columns[test] >= 0
+        return self.columns[test] >= 0 and self.values[test] >= 0
 
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
                    Ranking *ranking) noexcept nogil:
@@ -53,6 +53,8 @@ cdef class SurrogateSearch:
         ranking.n = 0
         for r in range(self.run_starts.shape[0]):
             start, end = self.run_starts[r], self.run_ends[r]
+            if self.columns[start] >= 0 and self.values[start] < 0:  # whether a value is missing
+                continue
             n_passed = n_answering(passed, self.run_missing[r])
             n_failed = n_answering(failed, self.run_missing[r])
             count_passing(passed, start, end, self.run_kinds[r], &self.running[0, 0])

@@ -17,7 +17,8 @@ cdef struct Run:
 
 @cython.final
 cdef class SplitSearch:
-    cdef const int64_t[::1] run_starts, run_ends, run_missing
+    cdef const int64_t[::1] run_starts, run_ends, run_missing, run_features
+    cdef const double[::1] run_limits       # what the gains must exceed
     cdef const uint8_t[::1] run_kinds
     cdef const int64_t[::1] feature_starts
     cdef Py_ssize_t n_features, n_chosen
@@ -29,12 +30,13 @@ cdef class SplitSearch:
     cdef bint chooses                       # or by constraints
     # Constraints. Both are None, or 0, without them.
     cdef const int8_t[:, ::1] signs         # of each column, in the trees of each label
-    cdef const int32_t[::1] columns         # of each test
+    cdef const int32_t[::1] columns, values # of each test
     cdef Py_ssize_t label                   # of the tree
     cdef bint has_interactions
     cdef const uint8_t[:, ::1] groups       # input features that may be in one branch
     cdef Py_ssize_t max_in_branch           # maximum number of them there; 0 for no limit
     cdef const int32_t[::1] sources         # input feature of each feature; -1 for none
+    cdef const int32_t[::1] inputs          # input feature of each column
     # Working memory.
     cdef Py_ssize_t room
     cdef Run *runs                          # those of the node

@@ -1,7 +1,9 @@
 """The best split of a node, from its histogram and its sums over contexts.
 
 A test is scored on the examples whose value is not missing. With missing values, tests compete by
-gain instead of score, because each has its own examples.
+gain instead of score, because each has its own examples. Whether a value is missing is a test of
+all examples, but only if its gain is significant: where values are missing at random, such tests
+are noise with large and balanced sides, which the penalty hardly shrinks.
 
 A test of a feature with a monotonic constraint is valid only if it keeps the order of the
 children's values. Their leaves are then bounded by the mean of both values, as in LightGBM's basic
@@ -19,6 +21,8 @@ from libc.math cimport INFINITY, ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
+
+from treecrf.encoding.plan import MISSING
 
 from treecrf.trees.growing._features cimport Bins
 from treecrf.trees.growing._nodes cimport Node, bounded_value
@@ -61,9 +65,14 @@ cdef class SplitSearch:
                                    [EACH for _ in label_run]).astype(np.uint8)
         self.run_missing = np.append(tests.run_missing[order],
                                      [-1 for _ in label_run]).astype(np.int64)
+        self.run_features = np.append(tests.run_features[order],
+                                      [-1 for _ in label_run]).astype(np.int64)
         self.runs = <Run *> malloc((len(self.run_starts) + 1) * sizeof(Run))
         if self.runs == NULL:
             raise MemoryError(f"no memory for {len(self.run_starts)} runs of tests")
+        of_missing = np.append(tests.values[tests.run_starts[order]] == MISSING,
+                               [False for _ in label_run])
+        self.run_limits = np.where(of_missing, growth.min_missing_gain, -1.0)
         self.with_missing = np.max(self.run_missing, initial=-1) >= 0
         self.feature_starts = tests.feature_starts
         self.n_features = tests.n_features
@@ -78,13 +87,14 @@ cdef class SplitSearch:
         self.min_examples = growth.min_examples
         self.with_counts = with_counts
         constraints = growth.constraints
-        self.signs, self.columns = None, tests.columns
+        self.signs, self.columns, self.values = None, tests.columns, tests.values
         self.groups, self.max_in_branch, self.label = None, 0, 0
         if constraints is not None:
             self.signs, self.groups = constraints.signs, constraints.groups
             self.max_in_branch = constraints.max_in_branch
             self.has_interactions = self.groups is not None or self.max_in_branch > 0
             self.sources = constraints.sources_of(tests)
+            self.inputs = constraints.features
             self.on_path, self.allowed = np.zeros((2, constraints.n_features + 1), dtype=np.uint8)
         self.by_gain = self.with_missing or self.signs is not None
         self.draws = self.n_chosen < self.n_features
@@ -114,7 +124,7 @@ cdef class SplitSearch:
         cdef Py_ssize_t i, r, n = 0, first = 0, last = 0
         cdef int64_t end
         cdef Run *run
-        cdef double best = -1.0, floor = -INFINITY
+        cdef double best = -1.0, floor = -INFINITY, found, limit
         node.test = node.run = -1
         node.sign = 0
         if not self._make_room(histogram.n + 2) or node.examples < 2 * self.min_examples:
@@ -127,10 +137,8 @@ cdef class SplitSearch:
             else:
                 first = next_bin(histogram, first, self.run_starts[r])
                 last = next_bin(histogram, first, end)
-            # All bins of a run of thresholds belong to one feature.
             if last > first and (
-                    self.run_starts[r] >= end_of_shared or self.run_kinds[r] == EACH
-                    or self.chosen[feature_of(self.feature_starts, self.run_starts[r])]):
+                    self.run_features[r] < 0 or self.chosen[self.run_features[r]]):
                 run = &self.runs[n]
                 run.r, run.first, run.n = r, first, last - first
                 self._set_sums(node, histogram, run)
@@ -140,7 +148,10 @@ cdef class SplitSearch:
         for i in range(n):
             run = &self.runs[i]
             if run.most > best and run.most >= floor:
-                best = self._score_run(node, histogram, run, end_of_shared, best)
+                limit = max(best, self.run_limits[run.r])
+                found = self._score_run(node, histogram, run, end_of_shared, limit)
+                if found > limit:
+                    best = found
         return best
 
     cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
@@ -237,7 +248,7 @@ cdef class SplitSearch:
         """Return whether children are in the order that a constraint requires, and set it."""
         cdef int sign = 0
         cdef double above, below
-        if test < self.columns.shape[0] and self.columns[test] >= 0:
+        if test < self.columns.shape[0] and self.columns[test] >= 0 and self.values[test] >= 0:
             sign = self.signs[self.label, self.columns[test]]
         if self.run_kinds[run.r] == PREFIX:  # lower values pass
             sign = -sign
@@ -337,8 +348,8 @@ cdef class SplitSearch:
             node = node.parent
             test = node.test
             f = -1
-            if test < self.columns.shape[0]:
-                f = self.sources[feature_of(self.feature_starts, test)]
+            if test < self.columns.shape[0] and self.columns[test] >= 0:
+                f = self.inputs[self.columns[test]]
             if f >= 0 and not self.on_path[f]:
                 self.on_path[f] = 1
                 n += 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BITS, BOUNDARY, CODES, LISTS, Plan
+from treecrf.encoding.plan import BITS, BOUNDARY, CODES, LISTS, MISSING, Plan
 
 # How the tests of a run of bins follow from the bins; `_tests.pxd` has the same numbers.
 EACH, SUFFIX, PREFIX = 0, 1, 2
@@ -42,8 +42,11 @@ class TestTable:
     run_ends: np.ndarray
     run_kinds: np.ndarray
     run_missing: np.ndarray  # bin of rows that lack the run's value; -1 if there are none
+    run_features: np.ndarray  # -1 for runs of several features, or of none
     feature_starts: np.ndarray
-    # A column, an offset and a value define a test.
+    feature_columns: np.ndarray
+    # A column, an offset and a value define a test. A value that is missing is one as well, and in
+    # lists its bin is outside of its feature's.
     columns: np.ndarray
     offsets: np.ndarray
     values: np.ndarray
@@ -123,12 +126,12 @@ class Units:
     pairs: np.ndarray  # int32; pair of each unit of codes, -1 for a single code
 
 
-def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
-    """Return the code of a missing value in each column, or its listed id; -1 if it has none."""
-    real, outside = np.maximum(columns, 0), columns == BOUNDARY
+def missing_values(plan: Plan, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the code of a value that is missing to each test, or its listed id; -1 for none."""
+    real, never = np.maximum(columns, 0), (columns == BOUNDARY) | (values == MISSING)
     in_codes = plan.storage[real] == CODES
-    values = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
-    return np.where(outside, -1, values).astype(np.int32)
+    found = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
+    return np.where(never, -1, found).astype(np.int32)
 
 
 def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -155,15 +158,16 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     n_bytes, n_ids = -(-plan.n_bits // 8), plan.n_ids + plan.n_missing_ids
     # The codes or ids that stand for the missing values of training data.
     every = np.arange(len(plan.storage))
-    missing_of = np.where(plan.has_missing, missing_values(plan, every), -1)
+    missing_of = np.where(plan.has_missing, missing_values(plan, every, every), -1)
     tests_of = partial(_tests_of, encoder, plan, missing_of)
     stored = []  # the columns of each storage, by slot
     for storage in (CODES, BITS, LISTS):
         columns = np.flatnonzero(plan.storage == storage)
         stored.append(columns[np.lexsort((plan.first_codes[columns], plan.slots[columns]))])
-    # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values).
+    # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values, first bin
+    # of the feature, or -1).
     parts: list[tuple[int, np.ndarray, np.ndarray]] = []
-    feature_starts: list[np.ndarray] = []
+    features: list[np.ndarray] = []  # first bins and columns
     code_bins, bit_bins, list_bins = [], [], []
     n_bins = 0
 
@@ -176,16 +180,19 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
             columns = columns[~is_derived]
         starts = n_bins + np.cumsum(n_codes) - n_codes
         if offset != 0:
-            test, run = [starts[0], BOUNDARY, 0], [starts[0], starts[0] + 1, EACH, -1]
+            test, run = [starts[0], BOUNDARY, 0], [starts[0], starts[0] + 1, EACH, -1, -1]
             parts.append((offset, np.array([test]).T, np.array([run]).T))
         slots, first_codes = plan.slots[columns], plan.first_codes[columns]
         firsts = starts[slots] + first_codes
         parts.append(
             (offset, *tests_of(columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots]))
         )
-        # Of the columns that share a code, the first feature begins with the code's bins.
-        later = firsts[1:][slots[1:] == slots[:-1]]
-        feature_starts.append(np.sort(np.append(starts[n_codes > 0], later)))
+        # Of the columns that share a code, the first feature begins with the code's bins. The code
+        # of boundaries may have no column.
+        begins = np.where(np.diff(slots, prepend=-1) > 0, starts[slots], firsts)
+        if len(n_codes) and n_codes[0] and 0 not in slots:
+            begins, columns = np.append(starts[0], begins), np.append(BOUNDARY, columns)
+        features.append(np.stack([begins, columns]))
         code_bins.append(starts)
         n_bins += int(n_codes.sum())
     first_list = n_bins + 8 * n_bytes * len(offsets)
@@ -193,7 +200,7 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         if len(stored[1]):
             firsts = n_bins + np.arange(len(stored[1]))
             parts.append((offset, *tests_of(stored[1], firsts, EACH, first_list + n_ids * j)))
-            feature_starts.append(firsts)
+            features.append(np.stack([firsts, stored[1]]))
         bit_bins.append(n_bins + 8 * np.arange(n_bytes))
         n_bins += 8 * n_bytes
     is_each = (plan.has_one_id | encoder.columns.is_category)[stored[2]]
@@ -203,14 +210,15 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
             parts.append(
                 (offset, *tests_of(stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins))
             )
-            feature_starts.append(firsts)
+            features.append(np.stack([firsts, stored[2]]))
         list_bins.append(n_bins)
         n_bins += n_ids
 
     of_parts = [np.full(part.shape[1], offset) for offset, part, _ in parts]
     tests = np.insert(np.hstack([part for _, part, _ in parts]), 2, np.hstack(of_parts), axis=0)
-    run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack([runs for *_, runs in parts]))
-    firsts = np.concatenate(feature_starts)
+    runs = _merged(np.hstack([runs for *_, runs in parts]))
+    run_starts, run_ends, run_kinds, run_missing, begins = runs
+    firsts, feature_columns = np.hstack(features)
     return TestTable(
         n_bins=n_bins,
         n_features=len(firsts),
@@ -224,7 +232,9 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         run_ends=run_ends,
         run_kinds=run_kinds.astype(np.uint8),
         run_missing=run_missing,
+        run_features=np.searchsorted(firsts, begins, side="right") - 1,
         feature_starts=np.append(firsts, n_bins),
+        feature_columns=feature_columns,
         **_by_bin(encoder, plan, missing_of, tests, n_bins),
     )
 
@@ -241,7 +251,7 @@ def _tests_of(
     """Return the tests of columns at one offset: bin, column and value of each, and their runs.
 
     There is one test for each bin from the column's first bin on. The codes or ids of missing
-    values have bins from ``start`` on.
+    values have bins from ``start`` on; each may be a test as well.
     """
     n_tests = encoder.columns.n_tests[columns]
     values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
@@ -249,10 +259,19 @@ def _tests_of(
     # The tests of a number in a list point away from 0.
     zeros = firsts + plan.zeros[columns]
     missing = np.where(missing_of[columns] >= 0, start + missing_of[columns], -1)
-    below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing])
-    above = np.stack([zeros, firsts + n_tests, np.broadcast_to(kinds, firsts.shape), missing])
-    both = np.stack([below, above], axis=2).reshape(4, -1)
-    return tests, both[:, both[0] < both[1]]
+    kinds = np.broadcast_to(kinds, firsts.shape)
+    begins = np.where(kinds == EACH, -1, firsts)
+    below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing, firsts])
+    above = np.stack([zeros, firsts + n_tests, kinds, missing, begins])
+    both = np.stack([below, above], axis=2).reshape(5, -1)
+    both = both[:, both[0] < both[1]]
+    if not encoder.tests_missing:
+        return tests, both
+    lacking = np.flatnonzero(missing >= 0)
+    bins, never = missing[lacking], np.full(len(lacking), -1)
+    ofs = np.stack([bins, columns[lacking], np.full_like(bins, MISSING)])
+    runs = np.stack([bins, bins + 1, np.full_like(bins, EACH), never, firsts[lacking]])
+    return np.hstack([tests, ofs]), np.hstack([both, runs])
 
 
 def _by_bin(
@@ -269,7 +288,7 @@ def _by_bin(
         "slots": slots,
         "lows": lows,
         "highs": highs,
-        "missing": np.where(columns >= 0, missing_of[columns], -1),
+        "missing": np.where((columns >= 0) & (values != MISSING), missing_of[columns], -1),
     }
     for name, of_tests in by_bin.items():
         by_bin[name] = np.full(n_bins, BOUNDARY - 1, dtype=np.int32)
@@ -279,8 +298,8 @@ def _by_bin(
 
 def _merged(runs: np.ndarray) -> np.ndarray:
     """Join adjacent runs in which every bin is a separate test and no value is missing."""
-    starts, ends, kinds, missing = runs
-    simple = (kinds == EACH) & (missing < 0)
+    starts, ends, kinds, missing, begins = runs
+    simple = (kinds == EACH) & (missing < 0) & (begins < 0)
     joined = simple[1:] & simple[:-1] & (starts[1:] == ends[:-1])
     first, last = np.append(True, ~joined)[: len(kinds)], np.append(~joined, True)[: len(kinds)]
-    return np.stack([starts[first], ends[last], kinds[first], missing[first]])
+    return np.stack([starts[first], ends[last], kinds[first], missing[first], begins[first]])

@@ -33,7 +33,7 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import LISTED
+from treecrf.encoding.plan import LISTED, MISSING
 from treecrf.trees.growing.window_tests import missing_values
 from treecrf.trees.scoring._answers import find_distinct, mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
@@ -89,6 +89,8 @@ class DistinctTests:
             return np.empty((0, 0), dtype=np.int32)
         table = np.full((sum(self.window) + 1, self.n_ids), -1, dtype=np.int32)
         of_one_id = np.flatnonzero((self.kinds == LISTED) & (self.highs == self.lows + 1))
+        # Of equal tests, the first one counts.
+        of_one_id = of_one_id[::-1]
         table[self.offsets[of_one_id] + self.window[0], self.lows[of_one_id]] = of_one_id
         return table
 
@@ -104,10 +106,23 @@ def find_distinct_tests(
     plan, n_nodes = encoder.plan, nodes.shape[1]
     kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
     parts = np.stack([offsets, kinds, slots, lows, highs, columns])
-    order, missing = np.lexsort(parts[::-1]), missing_values(plan, columns)
+    order, missing = np.lexsort(parts[::-1]), missing_values(plan, columns, values)
     found, indices, n_plain = find_distinct(parts, order, missing, n_nodes)
+    if (values == MISSING).any():
+        _share_ids(found)
     tests = DistinctTests(*found, n_plain=n_plain, window=encoder.window, n_ids=plan.n_all_ids)
     return tests, indices[:n_nodes], indices[n_nodes:]
+
+
+def _share_ids(tests: np.ndarray) -> None:
+    """Let missing-value tests of listed ids be those of nodes and surrogates, where these exist."""
+    offsets, kinds, _, lows, highs, missing = tests
+    listed = np.flatnonzero((kinds == LISTED) & (highs == lows + 1))
+    ids = np.stack([offsets, lows])[:, listed]
+    _, first, inverse = np.unique(ids, axis=1, return_index=True, return_inverse=True)
+    same = np.arange(len(kinds) + 1)
+    same[listed] = listed[first[inverse.reshape(-1)]]
+    missing[:] = np.where(missing >= 0, same[missing], -1)
 
 
 @dataclass(frozen=True)
