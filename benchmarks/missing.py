@@ -3,7 +3,8 @@
 Entire residues or letters are removed from training and test data, at four rates, in five versions
 of each. Every method is trained on each damaged training set and evaluated on each damaged test
 set, with marginal decoding. As in the dissertation, a logistic regression of the correct labels on
-the methods and the training sets shows whether a method differs from weighting.
+the methods and the training sets shows whether a method differs from weighting. As there, trees
+with weighting do not test whether a value is missing.
 
 The number of iterations is chosen for each damaged training set and method, by the likelihood of a
 held-out third. The other settings are those of ``settings.json``.
@@ -27,7 +28,7 @@ from settings import chosen, make_model
 
 from treecrf import TreeCRF
 
-METHODS = ("weighting", "surrogate", "impute", "indicator")
+METHODS = ("weighting-only", "surrogate", "impute", "indicator")
 RATES = (0.05, 0.1, 0.2, 0.4)
 N_VERSIONS = 5
 MAX_ITER = 250

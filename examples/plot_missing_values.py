@@ -2,7 +2,7 @@
 Which method for missing values?
 ================================
 
-The parameter ``missing`` decides what trees do with missing values: ``"weighting"``,
+The parameter ``missing`` decides what trees do with missing values, such as ``"weighting"``,
 ``"surrogate"``, ``"impute"`` or ``"indicator"``. Which one suits your data? Take data that are
 complete, damage them in the way in which real values get lost, and compare the methods. This is the
 design of chapter 4 of Hao's dissertation (2009), here with sensors instead of letters. Replace the
@@ -94,7 +94,7 @@ print(pd.DataFrame.from_dict(rows, orient="index", columns=METHODS))
 # A logistic regression of right labels on the damage and the method shows what matters. Each row
 # adds terms to the model; if they had no effect, the fall of the deviance would follow chi-square.
 # The method matters if its row has a small p-value, and no method is best for all damage if the
-# last row has one: here, weighting is as good as the others unless large values are missing.
+# last row has one: here, neither is small, and no method is significantly better than weighting.
 
 cells = pd.DataFrame(counts, columns=["mechanism", "rate", "method", "right"])
 n = len(truth)

@@ -61,7 +61,7 @@ def drop_out(frames, share, seed):
 
 
 # %%
-# The following comparison includes TreeCRF with its four methods for missing values
+# The following comparison includes TreeCRF with four methods for missing values
 # (:doc:`/guide/missing_values`) and two models that also support missing values but label each
 # minute on its own: one sees that minute only, the other the same window as TreeCRF. All but the
 # first have the number of iterations that cross-validation chose above.

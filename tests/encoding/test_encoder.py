@@ -348,7 +348,7 @@ def test_columns_without_values_have_no_test():
     for form in (np.asarray, sparse.csr_array):
         encoder = fitted([form(table)])
         assert encoder.columns.n_tests.tolist() == [0, 1, 0]
-        assert encoder.plan.has_missing.tolist() == [False] * 3
+        assert encoder.plan.has_missing.tolist() == [False, False, True]
         assert fitted([form(table[:, :1])]).columns.n_tests.tolist() == [0]
 
 

@@ -139,12 +139,12 @@ def learn_columns(
     """Learn categories, thresholds, density and missing values of all columns.
 
     The second array is the fraction of the positions at which a list would hold each column, which
-    is only meaningful for columns with a single test; the last one marks columns with missing
-    values, but not those without any value.
+    is only meaningful for columns with a single test; the last one is the fraction of the positions
+    at which the value is missing.
     """
     schema = described.schema
     kinds, categories = schema.kinds, schema.categories
-    none_missing = np.zeros(len(kinds), dtype=bool)
+    none_missing = np.zeros(len(kinds))
     sizes = np.zeros(len(kinds), dtype=np.int64)
     if described.form == "symbols":
         sizes[0] = len(categories[0])
@@ -166,20 +166,22 @@ def learn_columns(
         sizes[j] = len(values)
     columns = Columns(kinds, sizes, thresholds, categories)
     counted = partitions.map(_count_listed, columns.only_thresholds)
-    counts, n_missing = np.sum(counted, axis=0)
-    has_missing = (n_missing > 0) & (n_missing < described.n_positions)
-    return columns, counts / described.n_positions, has_missing
+    fractions, missing = np.sum(counted, axis=0) / described.n_positions
+    return columns, fractions, missing
 
 
 def columns_with_missing(sequences: Sequences) -> np.ndarray:
     """Mark the columns that have missing values."""
-    return sum(_count_missing(piece) for _, _, piece in sequences.pieces()) > 0
+    counts = np.zeros(sequences.n_features)
+    for _, _, piece in sequences.pieces():
+        counts += _count_missing(piece)
+    return counts > 0
 
 
-def _count_missing(piece: Any) -> np.ndarray:
+def _count_missing(piece: Any) -> np.ndarray | int:
     """Count the missing values of each column."""
     if piece.dtype.kind != "f":
-        return np.zeros(piece.shape[1])
+        return 0
     if sparse.issparse(piece):
         return np.bincount(piece.indices[np.isnan(piece.data)], minlength=piece.shape[1])
     return np.isnan(piece).sum(axis=0)

@@ -63,6 +63,8 @@ class Encoder:
         self.max_window = max_window  # positions to the left and to the right that tests may use
         self.max_bins = max_bins
         self.missing = missing
+        # Whether trees test that a value is missing, of columns that lack some in training.
+        self.tests_missing = missing != "weighting-only"
 
     def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
         """Learn categories and thresholds, and choose the storage of each column."""
@@ -124,11 +126,6 @@ class Encoder:
     def reach(self) -> tuple[int, int] | None:
         """Number of positions to each side that tests depend on; None if it is not limited."""
         return self.window
-
-    @property
-    def tests_missing(self) -> bool:
-        """Whether trees test that a value is missing, of columns that lack some in training."""
-        return self.missing != "weighting-only"
 
     # Columns and features of the input
 

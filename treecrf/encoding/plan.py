@@ -159,7 +159,7 @@ class Plan:
 def make_plan(
     columns: Columns,
     fractions: np.ndarray,  # see `treecrf.encoding.columns.learn_columns`
-    has_missing: np.ndarray,
+    missing: np.ndarray,  # likewise
     *,
     is_sparse: bool,
     of_symbols: bool,
@@ -167,7 +167,8 @@ def make_plan(
     tests_missing: bool,
 ) -> Plan:
     """Choose the storage of columns."""
-    used = (columns.n_tests > 0) | (has_missing & tests_missing)
+    has_missing = missing > 0
+    used = ((columns.n_tests > 0) | (has_missing & tests_missing)) & (missing < 1)
     # One more code is for unseen symbols.
     fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - of_symbols)
     in_codes = used & fits_codes

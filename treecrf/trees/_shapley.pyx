@@ -54,7 +54,8 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
     Writes for each node its parent, and 0 for the root; if it is an inner node, the node below the
     nearest test of the same player as an ancestor, and 0 if there is none; the product of the
     relative covers below the tests of the player that the parent tests, and that without the tests
-    ``of_missing`` values; the product of all relative covers on the path, and its number of players.
+    ``of_missing`` values; the product of all relative covers on the path, and its number of
+    players.
     """
     cdef Py_ssize_t tree, start, n, child
     cdef int32_t above

@@ -107,7 +107,8 @@ def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
     """Return the cover of each node's true child relative to the node: its share.
 
     Shares also divide positions without a value, so that a missing value is the same as an absent
-    player, except to tests of whether it is missing. Models saved by early versions have no shares of label tests; weights replace them.
+    player, except to tests of whether it is missing. Models saved by early versions have no shares
+    of label tests; weights replace them.
     """
     children = [packed[name].astype(np.int64) for name in ("true_child", "false_child")]
     first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"]))

@@ -30,7 +30,7 @@ cdef class SplitSearch:
     cdef bint chooses                       # or by constraints
     # Constraints. Both are None, or 0, without them.
     cdef const int8_t[:, ::1] signs         # of each column, in the trees of each label
-    cdef const int32_t[::1] columns, values # of each test
+    cdef const int32_t[::1] columns, values    # of each test
     cdef Py_ssize_t label                   # of the tree
     cdef bint has_interactions
     cdef const uint8_t[:, ::1] groups       # input features that may be in one branch

@@ -85,7 +85,9 @@ class TestTable:
         codes = np.sort(np.append(pairs.firsts, pairs.unpaired))
         numbers = np.where(np.isin(codes, pairs.firsts), np.searchsorted(pairs.firsts, codes), -1)
         features = self.feature_starts[:-1]
-        missing = np.unique(self.run_missing[self.run_missing >= of_lists])
+        # A column may have no other test than that a value is missing.
+        missing = np.union1d(self.run_missing, np.flatnonzero(self.values == MISSING))
+        missing = missing[missing >= of_lists]
         listed = np.unique(np.append(features[features >= of_lists], missing))
         features_of = np.repeat(np.arange(len(features)), np.diff(self.feature_starts))
         features_of[missing] = len(features)
@@ -164,8 +166,8 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     for storage in (CODES, BITS, LISTS):
         columns = np.flatnonzero(plan.storage == storage)
         stored.append(columns[np.lexsort((plan.first_codes[columns], plan.slots[columns]))])
-    # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values, first bin
-    # of the feature, or -1).
+    # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values, first
+    # bin of the feature or -1).
     parts: list[tuple[int, np.ndarray, np.ndarray]] = []
     features: list[np.ndarray] = []  # first bins and columns
     code_bins, bit_bins, list_bins = [], [], []
