@@ -3,8 +3,8 @@
 Entire residues or letters are removed from training and test data, at four rates, in five versions
 of each. Every method is trained on each damaged training set and evaluated on each damaged test
 set, with marginal decoding. As in the dissertation, a logistic regression of the correct labels on
-the methods and the training sets shows whether a method differs from weighting. As there, trees
-with weighting do not test whether a value is missing.
+the methods and the training sets shows whether a method differs from that of the dissertation:
+weighting, and trees that do not test whether a value is missing.
 
 The number of iterations is chosen for each damaged training set and method, by the likelihood of a
 held-out third. The other settings are those of ``settings.json``.
@@ -28,7 +28,7 @@ from settings import chosen, make_model
 
 from treecrf import TreeCRF
 
-METHODS = ("weighting-only", "surrogate", "impute", "indicator")
+METHODS = ("weighting-only", "weighting", "surrogate", "impute", "indicator")
 RATES = (0.05, 0.1, 0.2, 0.4)
 N_VERSIONS = 5
 MAX_ITER = 250
@@ -41,19 +41,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--rate", nargs="+", type=float, default=RATES)
+    parser.add_argument("--method", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--learner", choices=("first", "second"), default="first")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--show", action="store_true", help="only show earlier results")
     parser.add_argument("--cost", action="store_true", help="only measure the time of an iteration")
     arguments = parser.parse_args()
     if arguments.cost:
-        rows = [cost(name, arguments.learner) for name in arguments.data]
-        print(markdown(("20 % missing / none missing", *METHODS), rows))
+        rows = [cost(name, arguments.learner, arguments.method) for name in arguments.data]
+        print(markdown(("20 % missing / none missing", *arguments.method), rows))
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if not arguments.show:
         for name, rate in product(arguments.data, arguments.rate):
-            results[f"{name} {rate}"] = run(name, rate, arguments.learner, arguments.jobs)
+            counts = run(name, rate, arguments.learner, arguments.method, arguments.jobs)
+            results[f"{name} {rate}"] = results.get(f"{name} {rate}", {}) | counts
             write(results)
     for name in arguments.data:
         print(f"\n## {name}\n\n{table(name, results)}")
@@ -67,13 +69,15 @@ def write(results: dict) -> None:
     RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def run(name: str, rate: float, learner: str, n_jobs: int) -> dict[str, list[list[int]]]:
+def run(
+    name: str, rate: float, learner: str, methods: list[str], n_jobs: int
+) -> dict[str, list[list[int]]]:
     """Count the correct labels by method, training set and test set; add the total number."""
     task, settings = load(name), chosen(name, learner)
     work = [delayed(right_of_each)(task, settings, rate, method, version)
-            for method, version in product(METHODS, range(N_VERSIONS))]  # fmt: skip
-    counts = np.array(Parallel(n_jobs=n_jobs)(work)).reshape(len(METHODS), N_VERSIONS, N_VERSIONS)
-    return dict(zip(METHODS, counts.tolist(), strict=True)) | {"of": len("".join(task.test.labels))}
+            for method, version in product(methods, range(N_VERSIONS))]  # fmt: skip
+    counts = np.array(Parallel(n_jobs=n_jobs)(work)).reshape(len(methods), N_VERSIONS, N_VERSIONS)
+    return dict(zip(methods, counts.tolist(), strict=True)) | {"of": len("".join(task.test.labels))}
 
 
 def right_of_each(
@@ -107,7 +111,7 @@ def best_iteration(model: TreeCRF, X: list, y: list) -> int:
 
 
 def table(name: str, results: dict) -> str:
-    """Accuracy of every method, and the difference of its log odds from those of weighting."""
+    """Accuracy of every method, and the difference of its log odds from those of the first."""
     rows = []
     for rate in RATES:
         counts = results.get(f"{name} {rate}")
@@ -118,7 +122,7 @@ def table(name: str, results: dict) -> str:
     return markdown(("missing", *METHODS, *(f"log odds of {m}" for m in others)), rows)
 
 
-def cost(name: str, learner: str) -> list[str]:
+def cost(name: str, learner: str, methods: list[str]) -> list[str]:
     """CPU time of an iteration with 20 % missing, relative to one without missing values."""
     task, settings = load(name), chosen(name, learner)
     X, y, _, _ = task.arrays()
@@ -132,7 +136,7 @@ def cost(name: str, learner: str) -> list[str]:
         return long - short
 
     ratios = []
-    for method in METHODS:
+    for method in methods:
         pairs = [(iterations(with_gaps, method), iterations(X, method)) for _ in range(N_REPEATS)]
         ratios.append(Spread(tuple(ours / whole for ours, whole in pairs)).show())
     return [name, *ratios]
@@ -143,7 +147,7 @@ def percent(counts: dict, method: str) -> float:
 
 
 def differences(counts: dict) -> Iterator[str]:
-    """Log odds of the other methods relative to weighting, with a star if p < 0.05."""
+    """Log odds of the other methods relative to the first, with a star if p < 0.05."""
     right = np.array([np.sum(counts[method], axis=1) for method in METHODS]).ravel()
     wrong = N_VERSIONS * counts["of"] - right
     of_method, of_training = np.divmod(np.arange(len(right)), N_VERSIONS)
@@ -160,7 +164,7 @@ def draw(results: dict) -> None:
 
     figure, axes = plt.subplots(1, len(NAMES), figsize=(10, 3.2), layout="constrained")
     for ax, name in zip(axes, NAMES, strict=True):
-        for method, marker in zip(METHODS, "os^v", strict=True):
+        for method, marker in zip(METHODS, "oDs^v", strict=True):
             accuracies = [percent(results[f"{name} {rate}"], method) for rate in RATES]
             ax.plot([100 * rate for rate in RATES], accuracies, marker=marker, label=method)
         ax.set(title=name, xlabel="missing letters, %")

@@ -60,7 +60,7 @@ class Clusters:
         if self.client is None:
             self.start()
         try:
-            self.client.wait_for_workers(self.N_WORKERS, timeout=8)
+            self.client.wait_for_workers(self.N_WORKERS, timeout=4)
         except TimeoutError:
             # A process that dies while it starts is not started again.
             self.stop()

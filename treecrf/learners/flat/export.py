@@ -64,6 +64,7 @@ class FlatForest:
             has_weight = of_leaf[leaves] >= 0
             entries = positions[has_weight], of_leaf[leaves[has_weight]]
             sums = sparse.csr_array((values[has_weight], entries), shape=(len(rows), n))
+            sums.sum_duplicates()  # SciPy 1.13 leaves them
             sums.data /= n_leaves[sums.indices]
             return sums
 
