@@ -212,6 +212,15 @@ def test_the_line_search_finds_the_lowest_loss():
 # Pieces
 
 
+@pytest.mark.parametrize("bound", ["union", "sequence"])
+def test_equal_bounds_choose_the_first_feature(bound, letters):
+    """With two labels, a weight of the one and minus this weight of the other are the same step."""
+    X = letters[0]
+    y = ["".join("v" if letter in "ab" else "w" for letter in "c" + word[:-1]) for word in X]
+    boosting = SequenceBoostingClassifier(window=1, max_iter=60, bound=bound).fit(X, y)
+    assert {feature.label for feature in boosting.get_chosen_features()} == {"v"}
+
+
 def test_pieces_are_even_and_follow_the_true_label(letters):
     X, y = letters
     rounds, _ = rounds_of(SequenceBoostingClassifier(piece_length=3), X, y)

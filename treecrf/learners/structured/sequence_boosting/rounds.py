@@ -30,6 +30,8 @@ RUN_POSITIONS = 1 << 14
 
 # Exponents are at most this, so that bounds are finite.
 MAX_EXPONENT = 700.0
+# Bounds whose relative difference is smaller are equal but for rounding.
+TIE = 1e-12
 
 # Rounding errors of incrementally updated sums are relative to the loss at the start of the sums.
 # The sums are recomputed when the logarithm of the loss has fallen by this much, and after this
@@ -364,7 +366,7 @@ class UnionBound:
         self._sums.transitions[:] += loss.pair_changes[chosen].sum(axis=0)
 
     def choose(self) -> FeatureStep:
-        """Return the feature with the smallest bound; ties go to the first."""
+        """Return the feature with the smallest bound."""
         low, high, means = self.lows.vector, self.highs.vector, self._sums.vector.copy()
         means *= np.exp(self.loss.level - self.loss.log_value)
         # A feature can occur more or less often in another label sequence than in the true one; the
@@ -378,7 +380,7 @@ class UnionBound:
             weights * np.exp(np.minimum(self._steps * ends, MAX_EXPONENT))
             for weights, ends in ((under, low), (over, high))
         )
-        best = int(np.argmin(self._bounds))
+        best = _first_smallest(self._bounds)
         return FeatureStep(best, float(self._steps[best]), float(self._bounds[best]))
 
 
@@ -421,7 +423,7 @@ class SequenceBound:
         self._residuals[is_chosen] = self._values[is_chosen] @ self.loss.residuals
 
     def choose(self) -> FeatureStep:
-        """Return the feature with the smallest bound; ties go to the first."""
+        """Return the feature with the smallest bound."""
         layout = self._steps.layout
         threads = self.loss.data.threads
         by_piece = self.loss.scales, self.loss.fractions
@@ -437,8 +439,13 @@ class SequenceBound:
             by_piece, self.max_step, 0, layout.n_labels + 1, self._steps.transitions,
             self._bounds.transitions,
         )  # fmt: skip
-        best = int(np.argmin(self._bounds.vector))
+        best = _first_smallest(self._bounds.vector)
         return FeatureStep(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
+
+
+def _first_smallest(bounds: np.ndarray) -> int:
+    """Return the index of the smallest bound; ties go to the first."""
+    return int(np.argmax(bounds <= bounds.min() * (1.0 + TIE)))
 
 
 # Chooser of the feature with the smallest bound, with the expectations of all features.
