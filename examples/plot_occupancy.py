@@ -92,9 +92,9 @@ ax.set(xlabel="time that each sensor is silent (%)", ylabel="accuracy (%)")
 _ = ax.legend()
 
 # %%
-# The previous labels do not help here: the windows, which do not use them, are as good as TreeCRF,
-# and better if much is missing. The light of a minute almost determines its label. Always compare
-# with such a model (:doc:`/guide/models`). In :doc:`plot_first_look` and
+# If much is missing, weighting and surrogates are better than filled values. The previous labels do
+# not help here: the windows, which do not use them, are about as good as TreeCRF. The light of a
+# minute almost determines its label. Always compare with such a model (:doc:`/guide/models`). In :doc:`plot_first_look` and
 # :doc:`plot_syntax_highlighting`, it is far behind.
 
 # %%
