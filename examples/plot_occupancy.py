@@ -94,8 +94,8 @@ _ = ax.legend()
 # %%
 # If much is missing, weighting and surrogates are better than filled values. The previous labels do
 # not help here: the windows, which do not use them, are about as good as TreeCRF. The light of a
-# minute almost determines its label. Always compare with such a model (:doc:`/guide/models`). In :doc:`plot_first_look` and
-# :doc:`plot_syntax_highlighting`, it is far behind.
+# minute almost determines its label. Always compare with such a model (:doc:`/guide/models`). In
+# :doc:`plot_first_look` and :doc:`plot_syntax_highlighting`, it is far behind.
 
 # %%
 # A day of the second test sequence
