@@ -347,8 +347,8 @@ def strongest_rules(
     Returns
     -------
     list of Rule
-        Rules by decreasing absolute value. A missing value satisfies neither a test nor its
-        negation.
+        Rules by decreasing absolute value. A missing value satisfies neither a test of the value
+        nor its negation.
 
     Raises
     ------

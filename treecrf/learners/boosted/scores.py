@@ -82,14 +82,14 @@ class TableScores(Scored):
     def values(self, grown: Iterable[Forest]) -> list[float]:
         """Compute the objective after each new iteration; all trees are evaluated at once."""
         values = []
-        for forest in list(grown)[-1:]:
-            of_iterations = forest.scores_of_trees(
+        if forests := list(grown):
+            of_iterations = forests[-1].scores_of_trees(
                 self.encoder, self.encoded, self.threads, self.n_iter, self.objective.given
             )
             for of_iteration in of_iterations:
                 self.scores += of_iteration
                 values.append(self.objective.value(self.scores))
-            self.n_iter = forest.n_iter
+            self.n_iter = forests[-1].n_iter
         return values
 
     def sample(

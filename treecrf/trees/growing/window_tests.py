@@ -128,7 +128,7 @@ class Units:
     pairs: np.ndarray  # int32; pair of each unit of codes, -1 for a single code
 
 
-def missing_values(plan: Plan, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+def missing_values(plan: Plan, columns: np.ndarray, values: np.ndarray | int) -> np.ndarray:
     """Return the code of a value that is missing to each test, or its listed id; -1 for none."""
     real, never = np.maximum(columns, 0), (columns == BOUNDARY) | (values == MISSING)
     in_codes = plan.storage[real] == CODES
@@ -159,8 +159,8 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     offsets = range(-left, right + 1)
     n_bytes, n_ids = -(-plan.n_bits // 8), plan.n_ids + plan.n_missing_ids
     # The codes or ids that stand for the missing values of training data.
-    every = np.arange(len(plan.storage))
-    missing_of = np.where(plan.has_missing, missing_values(plan, every, every), -1)
+    found = missing_values(plan, np.arange(len(plan.storage)), 0)
+    missing_of = np.where(plan.has_missing, found, -1)
     tests_of = partial(_tests_of, encoder, plan, missing_of)
     stored = []  # the columns of each storage, by slot
     for storage in (CODES, BITS, LISTS):
@@ -271,9 +271,9 @@ def _tests_of(
         return tests, both
     lacking = np.flatnonzero(missing >= 0)
     bins, never = missing[lacking], np.full(len(lacking), -1)
-    ofs = np.stack([bins, columns[lacking], np.full_like(bins, MISSING)])
+    of_missing = np.stack([bins, columns[lacking], np.full_like(bins, MISSING)])
     runs = np.stack([bins, bins + 1, np.full_like(bins, EACH), never, firsts[lacking]])
-    return np.hstack([tests, ofs]), np.hstack([both, runs])
+    return np.hstack([tests, of_missing]), np.hstack([both, runs])
 
 
 def _by_bin(
