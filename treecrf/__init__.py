@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     from treecrf.learners.per_sequence import PerSequence as PerSequence
     from treecrf.learners.registry import load as load
     from treecrf.learners.stream import Stream as Stream
-    from treecrf.learners.structured.max_margin.classifier import StructuredSVM as StructuredSVM
-    from treecrf.learners.structured.perceptron import StructuredPerceptron as StructuredPerceptron
-    from treecrf.learners.structured.sequence_boosting.classifier import (
+    from treecrf.learners.structured.boosting import (
         ChosenFeature as ChosenFeature,
     )
-    from treecrf.learners.structured.sequence_boosting.classifier import (
+    from treecrf.learners.structured.boosting import (
         SequenceBoostingClassifier as SequenceBoostingClassifier,
     )
+    from treecrf.learners.structured.perceptron import StructuredPerceptron as StructuredPerceptron
+    from treecrf.learners.structured.svm import StructuredSVM as StructuredSVM
     from treecrf.utils.model_file import ModelFileError as ModelFileError
 
 _SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "papers", "plotting")
 # The modules of all other names. They are imported when a name is first used, so that the command
 # line starts at once.
 _HOMES = {
-    "ChosenFeature": "treecrf.learners.structured.sequence_boosting.classifier",
+    "ChosenFeature": "treecrf.learners.structured.boosting",
     "FlatModel": "treecrf.learners.flat.model",
     "FutureFeature": "treecrf.learners.future.features",
     "FutureFeatureMEMM": "treecrf.learners.future.memm",
@@ -70,11 +70,11 @@ _HOMES = {
     "PerSequence": "treecrf.learners.per_sequence",
     "Pruned": "treecrf.learners.flat.export",
     "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.window",
-    "SequenceBoostingClassifier": "treecrf.learners.structured.sequence_boosting.classifier",
+    "SequenceBoostingClassifier": "treecrf.learners.structured.boosting",
     "SlidingWindowClassifier": "treecrf.learners.boosted.window",
     "Stream": "treecrf.learners.stream",
     "StructuredPerceptron": "treecrf.learners.structured.perceptron",
-    "StructuredSVM": "treecrf.learners.structured.max_margin.classifier",
+    "StructuredSVM": "treecrf.learners.structured.svm",
     "TreeCRF": "treecrf.learners.boosted.crf",
     "TreeMEMM": "treecrf.learners.boosted.memm",
     "average": "treecrf.learners.boosted.average",

@@ -85,7 +85,7 @@ def test_fits_on_data_frames_store_the_names(learner, folder, succeed):
 def test_names_of_a_model_file_are_checked(letters, tmp_path, monkeypatch):
     model = treecrf.TreeCRF(max_iter=1).fit(*letters)
     for values in ("y", {"other": "y"}, {"label": 1}):
-        monkeypatch.setattr("treecrf.learners.saved_model.asdict", lambda _, values=values: values)
+        monkeypatch.setattr("treecrf.utils.model_file.asdict", lambda _, values=values: values)
         with pytest.raises(ValueError, match="column names"):
             model.save(tmp_path / "m")
 

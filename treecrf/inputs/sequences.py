@@ -452,24 +452,6 @@ def _recoded(tables: dict[int, np.ndarray], piece: Any) -> Any:
     return sparse.csr_array(table)
 
 
-def join_sequences(first: Sequences, second: Sequences) -> Sequences:
-    """Concatenate two lists of sequences, with the categories of the first."""
-    second = second.for_model(first.schema)
-    items = _items(first) + _items(second)
-    if first.form == "sparse":
-        items = [sparse.csr_array(item) for item in items]
-    elif first.form == "dense":
-        items = [item.toarray() if sparse.issparse(item) else item for item in items]
-    lengths = [np.diff(part.offsets) for part in (first, second)]
-    description = _description(first, first.categories)
-    description |= {
-        "offsets": offsets_of(np.concatenate(lengths)),
-        "dtype": np.result_type(first.dtype, second.dtype),
-        "init_scores": None,
-    }
-    return ListedSequences(**description, items=items)
-
-
 def cut(sequences: Sequences, offsets: np.ndarray) -> Sequences:
     """Cut sequences into shorter ones; their offsets include the offsets of the sequences."""
     bounds = np.searchsorted(offsets, sequences.offsets).tolist()

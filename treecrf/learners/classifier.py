@@ -14,9 +14,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.inputs.dataset import NO_NAMES, RawData
 from treecrf.inputs.labels import SCHEME_NAMES
-from treecrf.learners import saved_model
 from treecrf.learners.predictor import FittedChain, Predictor, accuracy_of, of_each
 from treecrf.learners.stream import Stream
+from treecrf.utils import model_file
 from treecrf.utils.typing import (
     FloatArray,
     GroupsLike,
@@ -579,7 +579,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If the file cannot be written.
         """
         check_is_fitted(self, "classes_")
-        saved_model.save(self, path)
+        model_file.save(self, path)
 
     @abstractmethod
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from treecrf.chains.objectives import ChainLabels, MeanSums
 from treecrf.inputs.offsets import split_sequences
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
-from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
+from treecrf.utils.messages import Progress
 
 Callback = Callable[["IterationInfo"], Any]
 
@@ -227,6 +227,60 @@ def call_all(callbacks: tuple[Callback, ...], info: IterationInfo) -> bool:
     return any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
 
 
+# Convergence is judged over this many iterations, because a single one may gain little.
+PERIOD = 10
+
+
+@dataclass
+class Run:
+    """A training run of weights: scores of its iterations, progress, callbacks, early stopping."""
+
+    estimator: str  # name of the class
+    max_iter: int
+    rng: np.random.Generator  # seeded by ``random_state``
+    callbacks: tuple[Callback, ...]
+    stopping: Stopping | None
+    progress: Progress
+    model: Callable[[Any, dict], Any]  # makes a fitted estimator of weights and results
+    history: History = field(default_factory=History)
+    losses: list[float] = field(default_factory=list)
+    best: Any = None  # weights to keep so far; the latest without early stopping
+
+    def start(self) -> None:
+        """Call the callbacks before the first iteration."""
+        start_callbacks(self.callbacks, self._info(0, History(), self._refuse_model))
+
+    def record(self, weights: Any, score: float | None) -> None:
+        """Keep weights, which training must not change, if their validation score is the best."""
+        if score is not None:
+            self.history.validation.append(score)
+        if self.stopping is None or self.history.is_at_best():
+            self.best = weights
+
+    def stops_after(
+        self, n_iter: int, shown: dict[str, float], state: Callable[[], tuple[Any, dict]]
+    ) -> bool:
+        """Show an iteration and call the callbacks; return whether training stops.
+
+        ``state`` returns the present weights, which training must not change, and results.
+        """
+        self.progress.update(n_iter, shown)
+        info = self._info(n_iter, self.history, lambda: self.model(*state()))
+        return call_all(self.callbacks, info) or self.history.is_over(self.stopping)
+
+    def has_converged(self, tol: float) -> bool:
+        """Return whether the latest iterations together have hardly lowered the loss."""
+        if len(self.losses) <= PERIOD:
+            return False
+        return self.losses[-1 - PERIOD] - self.losses[-1] < tol * max(1.0, abs(self.losses[-1]))
+
+    def _info(self, n_iter: int, history: History, model: Callable[[], Any]) -> IterationInfo:
+        return IterationInfo(self.estimator, n_iter, self.max_iter, history, model)
+
+    def _refuse_model(self) -> None:
+        raise ValueError(f"{self.estimator} has no model before its first iteration")
+
+
 # Scores of models on validation sequences, after each iteration
 
 # Values of the parameter ``scoring`` that stand for values of objectives.
@@ -236,33 +290,6 @@ NEG_LOG_LOSS = "neg_log_loss"
 MEANS = ("accuracy", NEG_LOG_LOSS)
 SCORINGS = {*OBJECTIVES, *MEANS, *SCORERS}
 Labels = list[np.ndarray]
-
-
-class Scored(Protocol):
-    """Sequences that are scored after each iteration."""
-
-    def value(self, forest: Forest) -> float:
-        """Compute the score under the forest."""
-        raise NotImplementedError
-
-    def values(self, grown: Iterable[Forest]) -> list[float]:
-        """Compute the score after each new iteration of a forest that grows."""
-        return [self.value(forest) for forest in grown]
-
-
-@dataclass
-class LabelScore(Scored):
-    """Validation sequences that are scored by predictions: labels or their probabilities."""
-
-    objective: Scored  # value of the objective on the same sequences
-    metric: Callable[[np.ndarray], float]  # of codes, or of probabilities
-    predict: Callable[[Forest], np.ndarray]  # after an update of ``objective``
-    latest: float = np.nan  # latest value of the objective
-
-    def value(self, forest: Forest) -> float:
-        """Compute the metric under the forest."""
-        self.latest = self.objective.value(forest)
-        return self.metric(self.predict(forest))
 
 
 def scoring_of(parameter: Any) -> Any:
@@ -350,38 +377,3 @@ def name_of(scoring: Any) -> str:
     if isinstance(scoring, MetricScorer):
         return scoring.name
     return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
-
-
-class Evaluations:
-    """Scores of several sets of sequences; None in the list stands for the validation data.
-
-    ``scoring`` is a result of `scoring_of`.
-    """
-
-    def __init__(self, sets: list[Scored | None], validation: Scored | None, scoring: Any):
-        self.sets = {f"valid_{i}": scored for i, scored in enumerate(sets)}
-        self.validation = validation
-        self.objective = "log_likelihood" if scoring == "log_likelihood" else "objective"
-        self.metric = None if scoring in OBJECTIVES else name_of(scoring)
-
-    def start(self, history: History, earlier: dict, forest: Forest) -> None:
-        """Add the scores of the start, after the scores of an earlier fit; NaN if it has none."""
-        metrics = [self.objective, *([self.metric] if self.metric else [])]
-        unknown = np.full(forest.n_iter + 1, np.nan)
-        for name in self.sets:
-            before = earlier.get(name, {})
-            history.evals[name] = {
-                metric: before.get(metric, unknown)[:-1].tolist() for metric in metrics
-            }
-        self.add_to(history, forest)
-
-    def add_to(self, history: History, forest: Forest) -> None:
-        """Append the present scores to the history, which has the validation score."""
-        for name, own in self.sets.items():
-            scored = own or self.validation
-            value = history.validation[-1] if own is None else own.value(forest)
-            scores = history.evals[name]
-            if self.metric:
-                scores[self.metric].append(value)
-                value = scored.latest
-            scores[self.objective].append(value)

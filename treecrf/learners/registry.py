@@ -15,10 +15,9 @@ from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.hmm import HMMClassifier
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.saved_model import restored
-from treecrf.learners.structured.max_margin.classifier import StructuredSVM
+from treecrf.learners.structured.boosting import SequenceBoostingClassifier
 from treecrf.learners.structured.perceptron import StructuredPerceptron
-from treecrf.learners.structured.sequence_boosting.classifier import SequenceBoostingClassifier
+from treecrf.learners.structured.svm import StructuredSVM
 from treecrf.utils import model_file
 
 # The estimators that can be trained, by their names on the command line.
@@ -75,4 +74,4 @@ def load(path: str | PathLike[str]) -> SequenceClassifier:
         if name not in CLASSES:
             unknown = model_file.shortened(repr(name))
             raise model_file.ModelFileError(f"{path}: a model of unknown class {unknown}")
-        return restored(CLASSES[name], values, arrays)
+        return model_file.restored(CLASSES[name], values, arrays)

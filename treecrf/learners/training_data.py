@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
@@ -21,7 +20,7 @@ from treecrf.inputs.forms import are_tables, is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
-from treecrf.inputs.sequences import Sequences, cut, join_sequences
+from treecrf.inputs.sequences import Sequences, cut
 from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
 from treecrf.learners.iterations import Callback
 from treecrf.utils.exact import ExactSum
@@ -86,28 +85,6 @@ class LabeledSequences:
         training = self.take(np.flatnonzero(~held_out))
         sequences = training.sequences.with_used_categories()
         return replace(training, sequences=sequences), self.take(np.flatnonzero(held_out))
-
-    def joined(self, other: LabeledSequences) -> LabeledSequences:
-        """Append other sequences; without masks, all labels are allowed in them, and known."""
-
-        def join(name: str, default: Callable) -> np.ndarray | None:
-            arrays = [getattr(part, name) for part in (self, other)]
-            given = next((array for array in arrays if array is not None), None)
-            if given is None:
-                return None
-            both = zip((self, other), arrays, strict=True)
-            return np.concatenate(
-                [default(part.codes, given) if array is None else array for part, array in both]
-            )
-
-        return LabeledSequences(
-            join_sequences(self.sequences, other.sequences),
-            np.concatenate([self.codes, other.codes]),
-            join("allowed", lambda codes, like: np.ones((len(codes), like.shape[1]), dtype=bool)),
-            join("candidates", lambda codes, like: np.eye(like.shape[1], dtype=bool)[codes]),
-            join("weights", lambda codes, _: np.ones(len(codes))),
-            join("previous", lambda codes, _: codes),
-        )
 
     def reversed(self) -> LabeledSequences:
         """Return the same sequences, each in reverse order."""

@@ -22,6 +22,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
@@ -55,6 +56,32 @@ MAX_REPEATED = 40
 
 class ModelFileError(ValueError):
     """The file is not a saved model, is damaged, or has a newer format."""
+
+
+def save(model: Any, path: str | PathLike) -> None:
+    """Save a fitted estimator; see `treecrf.learners.classifier.SequenceClassifier.save`."""
+    kind = type(model)
+    if not kind.__module__.startswith("treecrf."):
+        raise TypeError(
+            f"the model is a {kind.__module__}.{kind.__name__}; expected a class of treecrf, "
+            "because load supports no other; pickle does"
+        )
+    values, arrays = model._state()
+    parameters, columns = plain_parameters(model.get_params(deep=False)), asdict(model._columns)
+    values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
+    if model._n_unlabeled:
+        values["n_unlabeled"] = model._n_unlabeled
+    arrays = {"classes": model.classes_} | arrays
+    write(path, values, arrays, lambda *contents: restored(kind, *contents))
+
+
+def restored(kind: type, values: dict, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the estimator with the contents of a file; raises errors as its `_restore`."""
+    model = kind(**restored_parameters(values["parameters"]))._restore(values, arrays)
+    model._columns = kind._columns.of_values(values.get("columns", {}))
+    model._n_unlabeled = values.get("n_unlabeled", 0)
+    check_counts(model._n_unlabeled)
+    return model
 
 
 def write(

@@ -21,7 +21,7 @@ from treecrf import StructuredSVM
 from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.scores import AttributeMatrix
-from treecrf.learners.structured.max_margin.frank_wolfe import Inputs, Kernel, gamma_of
+from treecrf.learners.structured.frank_wolfe import Inputs, Kernel, gamma_of
 
 # One word occurs twice, with different labels.
 WORDS = ["abc", "b", "ca", "bb", "abc", "bca"]

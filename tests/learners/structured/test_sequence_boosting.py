@@ -11,7 +11,7 @@ from support.label_sequences import enumerated, named_weights, parsed
 from support.training import training_of
 
 from treecrf import SequenceBoostingClassifier
-from treecrf.learners.structured.sequence_boosting.rounds import Rounds
+from treecrf.learners.structured.rounds import Rounds
 
 WORDS = ["abc", "b", "ca", "bbab", "abc", "aa"]
 TAGS = ["xyx", "y", "zx", "yxxz", "yyx", "xx"]

@@ -6,6 +6,7 @@ There are two kinds of boosters. `Booster` fits trees to all examples, which are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -16,7 +17,7 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import encoded_hashes, keys_of, lists_ids
 from treecrf.learners.boosted.labeled import EncodedPart, Hashes
-from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.loop import Booster, Scored
 from treecrf.learners.boosted.sampled_booster import (
     LocalShards,
     SampledBooster,
@@ -25,13 +26,7 @@ from treecrf.learners.boosted.sampled_booster import (
 from treecrf.learners.boosted.scores import starting_parts, table_of_parts
 from treecrf.learners.boosted.shard import predictions_for, total, totals_of
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
-from treecrf.learners.iterations import (
-    OBJECTIVES,
-    History,
-    LabelScore,
-    Scored,
-    metric_of,
-)
+from treecrf.learners.iterations import OBJECTIVES, History, metric_of
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import (
     LabeledSequences,
@@ -45,6 +40,21 @@ from treecrf.trees.growing.growth import read_constraints
 from treecrf.utils.partitions import Partitions, PartitionsView, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
+
+
+@dataclass
+class LabelScore(Scored):
+    """Validation sequences that are scored by predictions: labels or their probabilities."""
+
+    objective: Scored  # value of the objective on the same sequences
+    metric: Callable[[np.ndarray], float]  # of codes, or of probabilities
+    predict: Callable[[Forest], np.ndarray]  # after an update of ``objective``
+    latest: float = np.nan  # latest value of the objective
+
+    def value(self, forest: Forest) -> float:
+        """Compute the metric under the forest."""
+        self.latest = self.objective.value(forest)
+        return self.metric(self.predict(forest))
 
 
 @dataclass(frozen=True)

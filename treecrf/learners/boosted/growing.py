@@ -25,13 +25,19 @@ from treecrf.learners.boosted.shard import (
     total,
 )
 from treecrf.learners.boosted.spec import BoostingSetup
-from treecrf.learners.boosted.transitions import grow_transitions
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
+from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import TestTable, number_tests
-from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2, round_to, unit_for
+from treecrf.utils.exact import FRACTION_SUM_BITS, LEAF_UNIT, MAX_UNITS_LOG2, round_to, unit_for
 from treecrf.utils.threads import Threads
+
+# Maximum learning rate of constant transitions. Each of them changes the scores of most sequences
+# many times, and long steps overshoot.
+MAX_TRANSITION_RATE = 0.2
+# Bounds the scores of constant transitions in first order, far above useful values.
+MAX_TRANSITION = 64.0
 
 
 class TreeScheduler:
@@ -348,3 +354,43 @@ def _joined(parts: list[ListedPositions]) -> ListedPositions:
         np.concatenate([part.depth for part in parts]),
         np.concatenate([part.given for part in parts], axis=1) if has_given else None,
     )
+
+
+# Constant transitions
+
+
+def grow_transitions(
+    forest: Forest,
+    growth: Growth,
+    lists: list[ExampleList],  # for each label
+    depths: np.ndarray,  # number of labels before each position that define its context
+    of_contexts: np.ndarray | None,  # sums of `ContextWeights`; None if there is a curvature
+) -> None:
+    """Add a Newton step of constant transitions to the forest, from the examples of its trees.
+
+    Without a curvature, a step is divided by the weight of the positions at which the context of
+    the transition is the true one. The values of the examples must be rounded such that sums are
+    exact, as `ListGrowers.grow` rounds them. Then the order of the examples does not matter.
+    """
+    shape = forest.order + 1, forest.n_labels**forest.order
+    bound = min(growth.max_leaf_value, MAX_TRANSITION)
+    rate = min(growth.learning_rate, MAX_TRANSITION_RATE)
+    true_weights = None
+    if of_contexts is not None:
+        true_weights = of_contexts[:, :-1].copy()
+        for depth, weight in enumerate(of_contexts[:, -1]):  # of contexts that are not known
+            n_contexts = forest.n_labels**depth
+            true_weights[depth, :n_contexts] += weight / n_contexts
+    added = []
+    for examples in lists:
+        groups = depths[examples.positions].astype(np.int64) * shape[1] + examples.contexts
+        totals = np.bincount(groups, examples.residuals, np.prod(shape))
+        if true_weights is None:
+            weights = np.bincount(groups, examples.curvatures, np.prod(shape))
+        else:
+            weights = true_weights.ravel()
+        weights = weights + growth.l2_regularization
+        steps = np.divide(totals, weights, out=np.zeros_like(totals), where=weights > 0)
+        units = np.rint(np.clip(steps, -bound, bound) * (rate / LEAF_UNIT))
+        added.append(units.astype(np.int32).reshape(shape))
+    forest.transitions.append(np.stack(added, axis=1))

@@ -288,9 +288,32 @@ def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequ
     return LabeledSequences(sequences, *(joined_arrays(parts, name) for name in names))
 
 
+def joined_in_memory(
+    training: LabeledSequences, other: LabeledSequences, n_labels: int
+) -> LabeledSequences:
+    """Append validation sequences to training sequences, with the categories of the latter.
+
+    Without masks, all labels are allowed, and known; without weights, these are 1.
+    """
+    sequences = other.sequences.for_model(training.sequences.schema)
+    parts = [training, replace(other, sequences=sequences)]
+    for name, default in (
+        ("allowed", lambda codes: np.ones((len(codes), n_labels), dtype=bool)),
+        ("candidates", lambda codes: np.eye(n_labels, dtype=bool)[codes]),
+        ("weights", lambda codes: np.ones(len(codes))),
+    ):
+        present = [getattr(part, name) is not None for part in parts]
+        if any(present) and not all(present):
+            i = present.index(False)
+            parts[i] = replace(parts[i], **{name: default(parts[i].codes)})
+    return joined(parts, Description.of(training.sequences))
+
+
 def _joined_sequences(parts: list[Sequences], described: Description) -> Sequences:
     tables = [part.rows(0, part.n_sequences) for part in parts]
     is_sparse = described.form == "sparse"
+    if described.form == "dense":
+        tables = [table.toarray() if sparse.issparse(table) else table for table in tables]
     table = sparse.vstack(tables, format="csr") if is_sparse else np.concatenate(tables)
     schema = described.schema
     is_plain = described.is_boolean or not (schema.kinds != NUMBER).any()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan, bundle
 from treecrf.encoding.sequence_keys import sequence_keys
-from treecrf.learners.iterations import History, Scored, Stopping
+from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.training_data import sums_of_labels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -34,6 +34,18 @@ from treecrf.utils.exact import (
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
+
+
+class Scored(Protocol):
+    """Sequences that are scored after each iteration."""
+
+    def value(self, forest: Forest) -> float:
+        """Compute the score under the forest."""
+        raise NotImplementedError
+
+    def values(self, grown: Iterable[Forest]) -> list[float]:
+        """Compute the score after each new iteration of a forest that grows."""
+        return [self.value(forest) for forest in grown]
 
 
 class Booster:

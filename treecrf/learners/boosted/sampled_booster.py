@@ -18,17 +18,11 @@ from treecrf.chains.sampling import (
     probable_decrease,
 )
 from treecrf.learners.boosted.growing import SampledGrowth
-from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
+from treecrf.learners.boosted.loop import Scored, subsample_hashes, subsample_size
 from treecrf.learners.boosted.scores import SampleRequest
 from treecrf.learners.boosted.shard import IterationRequest, IterationResult, Shard, Stale
 from treecrf.learners.boosted.spec import BoostingSetup
-from treecrf.learners.iterations import (
-    MEANS,
-    OBJECTIVES,
-    Scored,
-    metric_of,
-    no_known_labels,
-)
+from treecrf.learners.iterations import MEANS, OBJECTIVES, metric_of, no_known_labels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum

@@ -20,7 +20,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import BeamScores
-from treecrf.learners.iterations import Scored
+from treecrf.learners.boosted.loop import Scored
 from treecrf.learners.linear.crf import LinearCRF, score_parts
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.scorer import Router

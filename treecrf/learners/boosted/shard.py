@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains._samples import EXAMPLE, Sample
-from treecrf.chains.objectives import LocalObjective, MeanSums
+from treecrf.chains.contexts import true_contexts
+from treecrf.chains.objectives import ChainLabels, LocalObjective, MeanSums
+from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.encoding.encoded import gathered
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import weights_in
 from treecrf.learners.boosted.scores import SampleRequest, Scores
 from treecrf.learners.boosted.spec import BoostingSetup, Trained
-from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
@@ -37,6 +38,8 @@ from treecrf.utils.threads import Threads
 # Parts with fewer positions are joined, up to a number of positions.
 SMALL_PART = 1 << 15
 LARGE_PART = 1 << 17
+# Position weights are rounded to multiples of this unit, so that their sums are exact.
+WEIGHT_UNIT = 2.0**-10
 
 
 def totals_of(part: EncodedPart | None) -> tuple[ExactSum | None, float | None]:
@@ -387,6 +390,30 @@ class ShardPart:
         # Rows are stored twice, by rows and by columns.
         scores = 4 * self.setup.n_labels * encoded.n_positions
         return 2 * rows + scores + sum(array.nbytes for array in arrays)
+
+
+class ContextWeights:
+    """Weights of the positions by their true contexts."""
+
+    def __init__(self, data: ChainLabels):
+        offsets, n_labels, order = data.offsets, data.n_labels, data.order
+        self.shape = order + 1, n_labels**order + 1
+        depths, contexts = true_contexts(offsets, data.codes, n_labels, order)
+        if data.candidates is not None:
+            contexts[unknown_contexts(data.candidates, offsets, order)] = n_labels**order
+        self.groups = depths * self.shape[1] + contexts
+
+    def sums(self, weights: np.ndarray | None) -> np.ndarray:
+        """Sum the weights of the positions, all 1 if None; float64 (order + 1, n_contexts + 1).
+
+        Rows are numbers of previous labels, at most ``order``, and columns are contexts; the last
+        column is for positions whose context is unknown. The sums of parts of the data are exact
+        and can be added.
+        """
+        if weights is not None:
+            weights = np.rint(weights / WEIGHT_UNIT) * WEIGHT_UNIT
+        sums = np.bincount(self.groups, weights, np.prod(self.shape))
+        return sums.astype(np.float64).reshape(self.shape)
 
 
 def predictions_for(

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import in_one_part, joined
-from treecrf.learners.boosted.loop import boost
+from treecrf.learners.boosted.loop import Scored, boost
 from treecrf.learners.boosted.selection import (
     LatestChoice,
     choices,
@@ -31,14 +31,16 @@ from treecrf.learners.boosted.selection import (
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.iterations import (
+    OBJECTIVES,
     Callback,
-    Evaluations,
     History,
     IterationInfo,
     call_all,
+    name_of,
     start_callbacks,
 )
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress, warn
 from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.threads import Background, Threads, check_memory
@@ -165,6 +167,41 @@ def _boosted(
     history = replace(history, validation=chosen or history.validation)
     n_kept = min(choice.n_iter, history.kept(spec.stopping))
     return replace(trained, history=history).until(n_kept)
+
+
+class Evaluations:
+    """Scores of several sets of sequences; None in the list stands for the validation data.
+
+    ``scoring`` is a result of `scoring_of`.
+    """
+
+    def __init__(self, sets: list[Scored | None], validation: Scored | None, scoring: Any):
+        self.sets = {f"valid_{i}": scored for i, scored in enumerate(sets)}
+        self.validation = validation
+        self.objective = "log_likelihood" if scoring == "log_likelihood" else "objective"
+        self.metric = None if scoring in OBJECTIVES else name_of(scoring)
+
+    def start(self, history: History, earlier: dict, forest: Forest) -> None:
+        """Add the scores of the start, after the scores of an earlier fit; NaN if it has none."""
+        metrics = [self.objective, *([self.metric] if self.metric else [])]
+        unknown = np.full(forest.n_iter + 1, np.nan)
+        for name in self.sets:
+            before = earlier.get(name, {})
+            history.evals[name] = {
+                metric: before.get(metric, unknown)[:-1].tolist() for metric in metrics
+            }
+        self.add_to(history, forest)
+
+    def add_to(self, history: History, forest: Forest) -> None:
+        """Append the present scores to the history, which has the validation score."""
+        for name, own in self.sets.items():
+            scored = own or self.validation
+            value = history.validation[-1] if own is None else own.value(forest)
+            scores = history.evals[name]
+            if self.metric:
+                scores[self.metric].append(value)
+                value = scored.latest
+            scores[self.objective].append(value)
 
 
 # In one place

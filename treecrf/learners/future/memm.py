@@ -17,6 +17,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.labeled import joined_in_memory
 from treecrf.learners.boosted.loop import report_to
 from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.spec import Trained
@@ -261,7 +262,8 @@ class FutureFeatureMEMM(LocalClassifier):
                 # With the size of bags that the first run chose.
                 sizes = tuple({feature.size: None for feature in state.encoder.features})
                 settings = replace(settings, sizes=sizes or settings.sizes[:1])
-                every = replace(data, training=data.training.joined(data.held_out), held_out=None)
+                joined = joined_in_memory(data.training, data.held_out, len(data.classes))
+                every = replace(data, training=joined, held_out=None)
                 again = AlternatingTraining(spec, every, threads, report, settings)
                 state = again.replay(state.phases)
         trained = Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)

@@ -10,11 +10,11 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import in_one_part
-from treecrf.learners.boosted.loop import Booster, boost
+from treecrf.learners.boosted.loop import Booster, Scored, boost
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
-from treecrf.learners.iterations import History, Scored
+from treecrf.learners.iterations import History
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import UNIT, rounded_leaves

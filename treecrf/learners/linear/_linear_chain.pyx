@@ -35,7 +35,7 @@ cdef extern from "learners/linear/linear_chain.h" nogil:
                             Py_ssize_t n_labels, const double *forward, double weight,
                             double *expected, double *work)
 
-cdef extern from "learners/linear/sgd.h" nogil:
+cdef extern from "learners/linear/linear.h" nogil:
     ctypedef struct sparse_rows "struct sparse_rows":
         const int64_t *starts
         const int32_t *attributes

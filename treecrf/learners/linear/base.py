@@ -17,7 +17,7 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
-from treecrf.learners.iterations import Callback, Stopping
+from treecrf.learners.iterations import Callback, Run, Stopping
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
@@ -27,11 +27,11 @@ from treecrf.learners.linear.scores import (
     LinearScores,
     RowsLattice,
     StateLattice,
+    TrainingData,
     WeightLayout,
     Weights,
     are_weights,
 )
-from treecrf.learners.linear.training import Run, TrainingData
 from treecrf.learners.predictor import FittedChain
 from treecrf.learners.training_data import (
     FitArguments,

@@ -22,11 +22,11 @@ from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import rows_of_positions, widest
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, metric_of, scoring_of
+from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, Run, metric_of, scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, Weights
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, TrainingData, Weights
 from treecrf.learners.linear.solvers import (
     Likelihood,
     Loss,
@@ -34,9 +34,10 @@ from treecrf.learners.linear.solvers import (
     StateLikelihood,
     StochasticSolver,
     descend,
+    observed_weights,
     run_epochs,
+    scale_of,
 )
-from treecrf.learners.linear.training import Run, TrainingData, observed_weights, scale_of
 from treecrf.learners.predictor import best_codes
 from treecrf.learners.training_data import TrainingInput, hold_out
 from treecrf.utils import model_file

@@ -1,8 +1,11 @@
-"""Weights and scores of linear models: sums of attributes times weights, and their transpose."""
+"""Weights and scores of linear models, and data to train them on.
+
+Scores are sums of attributes times weights; the gradient is their transpose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -10,7 +13,9 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
+from treecrf.chains.objectives import WeightedMean
 from treecrf.encoding.encoded import RowLayout, rows_of_positions
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
@@ -124,6 +129,9 @@ class Weights:
 # Sequences and attributes are processed in parts of about this many positions or values. The size
 # does not depend on the number of threads, and so neither do sums over the parts.
 PART_POSITIONS = 4096
+
+# Kernels take this many positions at a time; between two calls, training can be interrupted.
+BURST_POSITIONS = 1 << 16
 
 # Number of entries from which threads divide the attributes among themselves.
 N_SAMPLES = 4096
@@ -310,6 +318,50 @@ class LinearScores:
             self.threads.map(add, pairwise([0, *cuts, table.n_attributes]))
         out.transitions[:] = transitions.sum(axis=0)
         return out
+
+
+@dataclass
+class TrainingData(LinearScores):
+    """Training or validation data of a linear learner."""
+
+    codes: np.ndarray
+    classes: np.ndarray
+    constraints: Constraints  # the scores of all other labels must be minus infinity
+    # Of each sequence: the mean over its positions of sample weight times weight of the label.
+    weights: np.ndarray
+    sample_weights: np.ndarray | None = None  # of each position, for reported scores
+    candidates: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.offsets = self.table.offsets
+        self.mean = WeightedMean(self.sample_weights, self.offsets)
+
+    @property
+    def masks(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The allowed labels, and the candidates, as bytes for kernels."""
+        masks = self.constraints.allowed, self.candidates
+        allowed, candidates = (
+            None if mask is None else np.ascontiguousarray(mask).view(np.uint8) for mask in masks
+        )
+        return allowed, candidates
+
+    def repeated_weights(self) -> np.ndarray | None:
+        """Return the weight in training of the sequence of each position; None for ones."""
+        if (self.weights == 1).all():
+            return None
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+    def lattice(self, weights: Weights) -> Lattice:
+        """Return the lattice of all sequences under the constraints."""
+        scores = self.scores(weights)
+        self.constraints.forbid(scores, self.offsets)
+        return Lattice(scores, self.offsets, 1, self.threads)
+
+    def bursts(self, order: np.ndarray) -> Iterator[np.ndarray]:
+        """Cut an order of sequences into parts that kernels process without interruption."""
+        lengths = np.append(0, np.cumsum(np.diff(self.offsets)[order]))
+        for first, last in runs(lengths, BURST_POSITIONS):
+            yield order[first:last]
 
 
 def scores_of_rows(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from treecrf.chains.objectives import LogLikelihood, Objective
+from treecrf.learners.iterations import Run
 from treecrf.learners.linear._linear import add_scaled, dot
 from treecrf.learners.linear._linear_chain import LinearSteps, StateChains
-from treecrf.learners.linear.scores import Weights
-from treecrf.learners.linear.training import Run, TrainingData, scale_of
+from treecrf.learners.linear.scores import LinearScores, TrainingData, Weights
 from treecrf.utils.hashing import mix
 
 
@@ -136,6 +137,54 @@ class Loss:
         weights = self._layout.weights()
         weights.vector[self.free] = variables * self.scale
         return weights
+
+
+# Approximate curvature of the loss that an indicator adds at each position where it is 1.
+CURVATURE_OF_A_POSITION = 0.1
+
+
+def scale_of(data: TrainingData, l2: float) -> np.ndarray:
+    """Scale of each weight, such that the loss has similar curvature along all scaled weights.
+
+    It is 1 for indicators. A numeric attribute gets the curvature of an indicator of its non-zero
+    values. Without scaling, solvers need thousands of iterations if attributes differ in scale.
+    """
+    (_, indices, values), n_attributes = data.table.by_row, data.layout.n_attributes
+    scale = data.layout.weights(np.ones(data.layout.size))
+    if values is None:
+        return scale.vector
+    counts = np.bincount(indices, minlength=n_attributes)
+    squares = np.bincount(indices, weights=values**2, minlength=n_attributes)
+    like_indicator = CURVATURE_OF_A_POSITION * counts + 2.0 * l2
+    # Attributes that never occur keep scale 1.
+    curvature = np.where(counts > 0, CURVATURE_OF_A_POSITION * squares + 2.0 * l2, like_indicator)
+    ratio = np.where(like_indicator > 0, like_indicator, 1.0)
+    ratio /= np.where(curvature > 0, curvature, 1.0)
+    scale.attributes[:] = np.sqrt(ratio)[:, np.newaxis, np.newaxis]
+    return scale.vector
+
+
+def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
+    """Return the indices of the weights whose attributes and labels occur together.
+
+    Transitions, and weights that do not start from 0, are among them.
+    """
+    layout, offsets = data.layout, data.offsets
+    possible = data.candidates
+    if possible is None:
+        possible = data.codes[:, np.newaxis] == np.arange(layout.n_labels)
+    if layout.transition_features:
+        both = possible[1:, np.newaxis] & possible[:-1, :, np.newaxis]
+        both[offsets[1:-1] - 1] = False
+        both = np.concatenate([np.zeros_like(both[:1]), both]).reshape(len(possible), -1)
+        possible = np.concatenate([possible, both], axis=1)
+    table, (starts, indices, values) = data.table, data.table.by_row
+    if values is not None:
+        table = replace(table, by_row=(starts, indices, (values != 0).astype(np.float64)))
+    scores = LinearScores(table, layout, data.threads)
+    occur = scores.gradient_of_rows(lambda k, _: table.part_of(possible, k))
+    occur.transitions[:] = 1
+    return np.flatnonzero((occur.vector != 0) | (start.vector != 0))
 
 
 # Number of steps and gradient changes from which the curvature is estimated.

@@ -1,1 +1,1 @@
-"""Linear learners that visit one sequence at a time."""
+"""Linear learners with training of their own: perceptron, maximum margin, sequence boosting."""

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from treecrf.learners.iterations import History
+from treecrf.learners.iterations import History, Run
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.scores import Weights
-from treecrf.learners.linear.training import Run, TrainingData, bursts
+from treecrf.learners.linear.scores import TrainingData, Weights
 from treecrf.learners.structured._sequential import AttributeRows, LabeledChains, Updates
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
@@ -155,7 +154,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
         for n_iter in range(1, self.max_iter + 1):
             order = run.rng.permutation(len(lengths)) if self.shuffle else np.arange(len(lengths))
             n_wrong = np.zeros(len(lengths), dtype=np.int64)
-            for burst in bursts(data.offsets, order):
+            for burst in data.bursts(order):
                 updates.run(burst, data.weights, n_seen, n_wrong)
                 n_seen += len(burst)
             history.train.append(data.mean(lengths - n_wrong))

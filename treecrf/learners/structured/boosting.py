@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from treecrf.learners.iterations import Run
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.scores import Weights
-from treecrf.learners.linear.training import Run, TrainingData
-from treecrf.learners.structured.sequence_boosting.rounds import (
+from treecrf.learners.linear.scores import TrainingData, Weights
+from treecrf.learners.structured.rounds import (
     Chooser,
     FeatureStep,
     Rounds,

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.scores import AttributeMatrix, Weights
-from treecrf.learners.linear.training import TrainingData, bursts
+from treecrf.learners.linear.scores import AttributeMatrix, TrainingData, Weights
 from treecrf.learners.structured._sequential import (
     AttributeRows,
     DualState,
@@ -336,7 +335,7 @@ def solve(
     late = Dual.start(data, problem.width) if average else None
     late_state = None if late is None else problem.state(late)
     for n_iter in range(1, max_iter + 1):
-        for burst in bursts(data.offsets, rng.permutation(len(gaps))):
+        for burst in data.bursts(rng.permutation(len(gaps))):
             state.run(burst, gaps, late_state, n_steps)
             n_steps += len(burst)
         estimate = float(gaps.sum())

@@ -1,1 +1,0 @@
-"""Structured support vector machines."""

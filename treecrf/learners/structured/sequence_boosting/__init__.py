@@ -1,1 +1,0 @@
-"""Boosting of single features by bounds on an exponential loss."""
