@@ -294,6 +294,11 @@ def test_files_of_a_folder_are_in_natural_order(tmp_path):
 def test_files_that_are_not_there(tmp_path):
     for X, match in (
         ("no.parquet", "^no.parquet: there is no such file"),
+        (
+            "s3://b/no.parquet",
+            "^s3://b/no.parquet: there is no such file or folder; a URL is",
+        ),
+        ("~/no.parquet", "^~/no.parquet: there is no such file or folder; expand ~ with os.path"),
         ("*.nothing.csv", "no file matches this pattern"),
     ):
         with pytest.raises(FileNotFoundError, match=match):

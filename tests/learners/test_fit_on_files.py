@@ -173,8 +173,7 @@ def test_sample_weights_are_a_column(folder):
     fitted = TreeCRF(**SETTINGS).fit(
         TABLE.to_batches(), "tag", groups="doc", sample_weight="weight"
     )
-    table, weights = TABLE.drop_columns("weight"), TABLE["weight"].to_numpy()
-    local = TreeCRF(**SETTINGS).fit(table, "tag", groups="doc", sample_weight=weights)
+    local = TreeCRF(**SETTINGS).fit(TABLE, "tag", groups="doc", sample_weight="weight")
     assert_same_model(fitted, local)
 
 

@@ -1,4 +1,4 @@
-"""Docstrings of the estimators: complete, in order, and the same for the same parameter."""
+"""Docstrings of parameters, the same for the same parameter, and checks of changed ones."""
 
 import inspect
 import re
@@ -125,3 +125,14 @@ def test_no_exception_is_left_over():
         for name, _, _ in section_of(kind, title)
     }
     assert OTHER_TEXTS.keys() <= entries
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("decoding", "vit"), ("n_jobs", 0), ("cost_matrix", 3), ("transitions", 2.5)],
+)
+def test_parameters_of_predictions_are_checked_when_they_change(name, value):
+    crf = treecrf.TreeCRF(max_iter=2).fit(["abab", "ba"], ["xyxy", "yx"])
+    crf.predict(["ab"])
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of TreeCRF must be"):
+        crf.set_params(**{name: value}).predict(["ab"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -22,6 +23,7 @@ from support.family import (
     objective_of,
 )
 
+import treecrf
 from treecrf import (
     LinearCRF,
     SequenceBoostingClassifier,
@@ -314,3 +316,64 @@ def test_a_wrapped_estimator_needs_a_weighted_example_of_each_label():
     model.fit(["ab", "ba"], ["xx", "yx"], sample_weight=[[1.0, 0.0], [3.0, 1.0]])
     for proba in model.predict_proba(["ab", "bb"]):
         np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+FRAME = pd.DataFrame(
+    {
+        "doc": [1, 1, 1, 2, 2, 3],
+        "tag": list("abaabb"),
+        "value": [0.1, 0.9, 0.2, 0.3, 0.4, 0.8],
+        "w": [1.0, 2.0, 0.0, 3.0, 1.0, 0.5],
+    }
+)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "list"])
+def test_weights_may_be_a_column_of_data_frames(library, tmp_path):
+    pytest.importorskip("narwhals")
+    frame, names = FRAME, {"sample_weight": "w", "groups": "doc"}
+    values = {"sample_weight": FRAME["w"].to_numpy(), "groups": "doc"}
+    plain = FRAME.drop(columns="w")
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        frame, plain = (polars.DataFrame(each.to_dict("list")) for each in (frame, plain))
+    elif library == "list":
+        frame, plain = ([g for _, g in each.groupby("doc")] for each in (frame, plain))
+        names, values = {"sample_weight": "w"}, {"sample_weight": [g["w"] for g in frame]}
+    crf = TreeCRF(**TREES).fit(frame, "tag", **names)
+    expected = TreeCRF(**TREES).fit(plain, "tag", **values)
+    crf.save(tmp_path / "m.treecrf")
+    loaded = treecrf.load(tmp_path / "m.treecrf")
+    assert loaded._columns == crf._columns
+    for model in crf, loaded:
+        assert model.get_feature_names_out().tolist()[-1] == "value"
+        # The column is left out of predictions, too.
+        assert_equal_arrays(
+            np.vstack(model.predict_proba(frame)), np.vstack(expected.predict_proba(plain))
+        )
+        assert model.score(frame, "tag", **names) == expected.score(plain, "tag", **values)
+    scratched = TreeCRF(**TREES).fit(frame, "tag", scratch=tmp_path, **names)
+    assert_equal_arrays(
+        np.vstack(scratched.predict_proba(frame)), np.vstack(crf.predict_proba(frame))
+    )
+
+
+def test_weights_of_validation_data_may_be_columns():
+    for held_out in (
+        {"X_val": FRAME, "y_val": "tag", "sample_weight_val": "w"},
+        {"eval_set": [(FRAME, "tag", "w")]},
+    ):
+        crf = TreeCRF(**TREES).fit(FRAME, "tag", sample_weight="w", groups="doc", **held_out)
+        assert crf.validation_score_[-1] == crf.train_score_[-1]
+
+
+def test_errors_of_weights_that_name_columns():
+    crf = TreeCRF(**TREES)
+    with pytest.raises(ValueError, match=r"sample_weight='W' is not a column of X; .*'w'"):
+        crf.fit(FRAME, "tag", sample_weight="W", groups="doc")
+    with pytest.raises(ValueError, match="y and sample_weight both name the column 'tag'"):
+        crf.fit(FRAME, "tag", sample_weight="tag", lengths=[3, 2, 1])
+    with pytest.raises(ValueError, match="sample_weight and groups both name the column 'doc'"):
+        crf.fit(FRAME, list("abaabb"), sample_weight="doc", groups="doc")
+    with pytest.raises(TypeError, match="sample_weight is a string; expected a list of weights"):
+        crf.fit(["ab"], ["xy"], sample_weight="w")

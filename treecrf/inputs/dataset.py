@@ -23,6 +23,7 @@ from treecrf.inputs.frames import (
     read_frames,
     rows_of,
     segmentation_of,
+    split_column,
 )
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import Segmentation, position_name
@@ -153,26 +154,27 @@ def _listed(X: Any, schema: InputSchema | None) -> list:
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of the columns of a table that hold the labels and the groups, if they have names.
+    """Names of the columns with the labels, the groups and the weights, if they have names.
 
     The groups may also be several columns, or levels of the index.
     """
 
     label: str | None = None
     group: str | tuple[str, ...] | None = None
+    weight: str | None = None
 
     @property
     def names(self) -> set[str]:
         """All names."""
         groups = [self.group] if isinstance(self.group, str) else self.group or ()
-        return {*groups, *([] if self.label is None else [self.label])}
+        return {*groups, self.label, self.weight} - {None}
 
     @classmethod
     def of_values(cls, values: Any) -> ColumnNames:
         """Restore the names from a saved model; raises ValueError if they are not valid."""
-        require(isinstance(values, dict) and values.keys() <= {"label", "group"}, "column names")
+        require(isinstance(values, dict) and values.keys() <= vars(NO_NAMES).keys(), "column names")
         group = values.get("group")
-        names = cls(values.get("label"), tuple(group) if isinstance(group, list) else group)
+        names = cls(**values | {"group": tuple(group) if isinstance(group, list) else group})
         require(isinstance(names.group, (str, tuple, type(None))), "column names")
         require(all(isinstance(name, str) for name in names.names), "column names")
         return names
@@ -200,38 +202,41 @@ class RawData:
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
     ) -> tuple[Sequences, Labels]:
-        """Check and convert both; see `as_sequences` and `as_labels`."""
-        raw = self.resolved()
-        sequences = as_sequences(raw.X, schema, raw.segmentation, categorical_features)
+        """Check and convert `resolved` data; see `as_sequences` and `as_labels`."""
+        sequences = as_sequences(self.X, schema, self.segmentation, categorical_features)
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
-        if schema is None and not isinstance(raw.X, Sequences):
+        if schema is None and not isinstance(self.X, Sequences):
             warn_of_columns(sequences, categorical_features)
-            warn_of_columns_in_use(raw.X, {"y": raw.y, "groups": raw.segmentation.groups})
-        return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
+            warn_of_columns_in_use(self.X, {"y": self.y, "groups": self.segmentation.groups})
+        return sequences, as_labels(self.y, sequences.offsets, self.segmentation)
 
     def resolved(self) -> RawData:
-        """Return the same data with grouped data frames as lists, and labels instead of a name.
+        """Return the same data with grouped data frames as lists, and values instead of names.
 
-        A string as ``y`` names the column of data frames that holds the labels. ValueError if there
-        is no such column, or it also holds the groups.
+        Strings as ``y`` and ``sample_weight`` name the columns of data frames that hold them.
+        ValueError if there is no such column, or two arguments name the same.
         """
-        if isinstance(self.y, str):
-            for name in self.segmentation.group_columns:
-                require_different_names({"y": self.y, "groups": name})
-        X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
+        arguments = {"y": self.y, "sample_weight": self.sample_weight}
+        names = {argument: name for argument, name in arguments.items() if isinstance(name, str)}
+        for group in (self.segmentation.group_columns or {None}) if names else ():
+            require_different_names(names | {"groups": group})
+        X, y, weight = as_groups(self.X, "X"), as_groups(self.y, "y"), self.sample_weight
         warn_of_index(X, {"y": y, "groups": self.segmentation.groups})
         if isinstance(y, str):
             X, y = label_column(X, y, self.segmentation.is_long)
-        return replace(self, X=X, y=y)
+        if isinstance(weight, str):
+            X, weight = split_column(X, weight, "sample_weight")
+        return replace(self, X=X, y=y, sample_weight=weight)
 
     @property
     def columns(self) -> ColumnNames:
-        """The names of the labels and the groups, if they have names."""
+        """The names of the labels, the groups and the weights, if they have names."""
         label = self.y if isinstance(self.y, str) else getattr(self.y, "name", None)
         names = self.segmentation.names
         group = self.segmentation.column or (names[0] if len(names) == 1 else names or None)
-        return ColumnNames(label if isinstance(label, str) else None, group)
+        weight = self.sample_weight if isinstance(self.sample_weight, str) else None
+        return ColumnNames(label if isinstance(label, str) else None, group, weight)
 
 
 @contextmanager

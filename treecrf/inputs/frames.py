@@ -254,24 +254,32 @@ def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
 
     A string that is not the name of a column may hold one label for each row of a long table.
     """
+    if is_frame(X) and is_long and name not in column_names(X) and len(X) == len(name):
+        return X, name
+    return split_column(X, name, "y")
+
+
+def split_column(X: Any, name: str, argument: str) -> tuple[Any, Any]:
+    """Split data frames, or lists of them, into features and the column that an argument names.
+
+    Other objects have no columns, and are returned with the name.
+    """
     if is_frame(X):
-        are_labels = is_long and name not in column_names(X) and len(X) == len(name)
-        return (X, name) if are_labels else _split(X, name, "X")
+        return _split(X, name, argument, "X")
     if not isinstance(X, (list, tuple)) or not X or not all(map(is_frame, X)):
         return X, name
-    pairs = [_split(frame, name, f"sequence {i}") for i, frame in enumerate(X)]
-    return [frame for frame, _ in pairs], [labels for _, labels in pairs]
+    pairs = [_split(frame, name, argument, f"sequence {i}") for i, frame in enumerate(X)]
+    return [frame for frame, _ in pairs], [values for _, values in pairs]
 
 
-def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:
+def _split(frame: Any, name: str, argument: str, where: str) -> tuple[Any, Any]:
     table = _wrap(frame, where)
     if name not in table.columns:
-        raise ValueError(
-            f"y={name!r} is not a column of {where}{closest_name(name, table.columns)}"
-        )
-    labels = table.get_column(name).to_native()
-    labels = labels if hasattr(labels, "dtype") else labels.to_pylist()
-    return table.drop(name).to_native(), labels
+        hint = closest_name(name, table.columns)
+        raise ValueError(f"{argument}={name!r} is not a column of {where}{hint}")
+    values = table.get_column(name).to_native()
+    values = values if hasattr(values, "dtype") else values.to_pylist()
+    return table.drop(name).to_native(), values
 
 
 def without_columns(X: Any, names: set[str]) -> Any:

@@ -72,7 +72,7 @@ def find_files(X: Any) -> list[str]:
         elif os.path.exists(path):
             files.append(path)
         elif not glob.has_magic(path):
-            raise FileNotFoundError(f"{path}: there is no such file or folder")
+            raise FileNotFoundError(f"{path}: there is no such file or folder{_hint(path)}")
         else:
             matches = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
             if not matches:
@@ -88,6 +88,13 @@ def find_files(X: Any) -> list[str]:
             f"{files[is_parquet.index(False)]} is a text file; expected files of one format"
         )
     return files
+
+
+def _hint(path: str) -> str:
+    """Return what to do about a path that only other programs understand."""
+    if "://" in path:
+        return "; a URL is read by the estimators of treecrf.dask, or as a dataset of pyarrow"
+    return "; expand ~ with os.path.expanduser" if path.startswith("~") else ""
 
 
 def _files_in(folder: str) -> list[str]:

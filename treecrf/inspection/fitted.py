@@ -117,7 +117,7 @@ class CheckedData:
         segmentation = predictor.segmentation(X, lengths, groups, may_be_empty)
         if y is None:
             return cls(model, predictor.sequences(X, segmentation), None, segmentation)
-        sequences, labels = predictor.read_labeled(RawData(X, y, segmentation))
+        sequences, labels = predictor.read_labeled(RawData(X, y, segmentation).resolved())
         return cls(model, sequences, labels.complete(), segmentation)
 
     def sequence(self, i: int) -> CheckedData:

@@ -31,7 +31,13 @@ from treecrf.utils.typing import (
     SequencesLike,
     WeightsLike,
 )
-from treecrf.utils.validation import DocumentationLink, Interval, Needs, StrOptions
+from treecrf.utils.validation import (
+    DocumentationLink,
+    Interval,
+    Needs,
+    StrOptions,
+    check_parameters,
+)
 
 if TYPE_CHECKING:
 
@@ -118,6 +124,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             ):
                 return predictor
         check_is_fitted(self, "classes_")
+        check_parameters(self, PREDICTION_PARAMETERS)
         predictor = Predictor(
             self._chain(),
             type(self).__name__,
@@ -495,8 +502,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             ignored.
         sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
             Weights of the sequences, or one array of shape (n_positions,) with the weights of its
-            positions for each. For a long table, one array with a weight per sequence or per
-            position.
+            positions for each; in other forms, as in `fit`.
         init_score, lengths, groups : optional
             As in `predict`.
 

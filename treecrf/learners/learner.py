@@ -177,7 +177,8 @@ class SequenceLearner(SequenceClassifier):
             Weights of the training sequences, or one array of shape (n_positions,) with the weights
             of its positions for each. A sequence of weight 2 counts as two equal sequences, and one
             of weight 0 is left out. The reported scores are weighted as well. For a long table, one
-            array with a weight per sequence or per position.
+            array with a weight per sequence or per position. For data frames, a string names the
+            column with the weights of positions, which is then not used as a feature.
         init_score : list of array-likes of shape (n_positions, n_classes), optional
             Scores of the labels at each training position, with columns in the order of the sorted
             labels, to which the trees are added. Only for `TreeCRF`. For a long table, one array of
@@ -278,6 +279,7 @@ class SequenceLearner(SequenceClassifier):
         earlier = self._earlier_fit() if self.warm_start else {}
         schema = self._required_schema(earlier)
         with named(raw.place):
+            raw = raw.resolved()
             sequences, labels = raw.read(schema, self.categorical_features)
         if n_unlabeled := labels.n_unlabeled:
             note_unlabeled(self, n_unlabeled, sequences.n_positions)
@@ -293,10 +295,12 @@ class SequenceLearner(SequenceClassifier):
             schema = schema or training.sequences.schema
         for i, given in enumerate(arguments.eval_sets):
             with named(f"eval_set[{i}]"):
+                given = given.resolved()
                 evaluated.append(label(given, *given.read(schema)))
         if arguments.validation is not None:
             with named("validation data"):
-                held_out = label(arguments.validation, *arguments.validation.read(schema))
+                given = arguments.validation.resolved()
+                held_out = label(given, *given.read(schema))
         elif evaluated:
             held_out = evaluated[0]
         elif self.early_stopping not in (False, "auto"):

@@ -268,8 +268,7 @@ class Predictor:
         return with_init_score(sequences, init_score, segmentation, n_labels, error)
 
     def read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
-        """Check sequences and their labels, in the direction of the input."""
-        raw = raw.resolved()
+        """Check `resolved` sequences and labels, in the direction of the input."""
         sequences = self._scored_sequences(raw.X, raw.segmentation, raw.init_score)
         return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
@@ -371,7 +370,7 @@ class Predictor:
 
     def log_likelihoods(self, raw: RawData) -> np.ndarray:
         """Compute the log-probabilities of label sequences, which may be known in part."""
-        (sequences, labels), chain = self.read_labeled(raw), self.chain
+        (sequences, labels), chain = self.read_labeled(raw.resolved()), self.chain
         if not sequences.n_positions:
             return np.zeros(sequences.n_sequences)
         codes, candidates = labels.encoded(chain.classes)
@@ -390,6 +389,7 @@ class Predictor:
 
     def count_correct(self, raw: RawData) -> tuple[float, float, int, int]:
         """Return the weights of correct and known labels, and the numbers of unlabeled and all."""
+        raw = raw.resolved()
         sequences, labels = self.read_labeled(raw)
         sizes = labels.n_unlabeled, sequences.n_positions
         known = slice(None) if labels.are_complete else labels.known

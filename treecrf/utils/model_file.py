@@ -68,6 +68,8 @@ def save(model: Any, path: str | PathLike) -> None:
         )
     values, arrays = model._state()
     parameters, columns = plain_parameters(model.get_params(deep=False)), asdict(model._columns)
+    if model._columns.weight is None:  # most models have none
+        del columns["weight"]
     values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
     if model._n_unlabeled:
         values["n_unlabeled"] = model._n_unlabeled

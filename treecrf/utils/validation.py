@@ -99,6 +99,14 @@ def is_huge(value: Any) -> bool:
     return False
 
 
+def check_parameters(estimator: Any, names: Sequence[str]) -> None:
+    """Raise an error if one of some parameters, which may have been set after `fit`, is invalid."""
+    values = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    _param_validation.validate_parameter_constraints(
+        estimator._parameter_constraints, values, type(estimator).__name__
+    )
+
+
 def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless an argument is a positive integer."""
     if not isinstance(value, Integral) or value < 1:
