@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import Bunch
 
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import runs_of_tables
+from treecrf.encoding.encoded import chained
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
-from treecrf.encoding.names import bracketed, feature_names, points_down
+from treecrf.encoding.names import bracketed, feature_names
 from treecrf.encoding.plan import MISSING
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, Sequences
@@ -30,11 +31,12 @@ from treecrf.inspection.fitted import (
     window_of,
 )
 from treecrf.inspection.scores import MAX_BYTES
+from treecrf.learners.boosted.chains import ForestChain, require_table
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import without_feature
-from treecrf.trees.forest import FIELDS, SURROGATE_FIELDS, TEST, Forest
+from treecrf.trees.forest import TEST
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
@@ -44,11 +46,11 @@ RESPONSES = ("probability", "score")
 # next to thresholds.
 QUANTILES = (0.05, 0.95)
 AT_THRESHOLDS = 0.8
+# Windows of this many positions are made at a time.
+PIECE_POSITIONS = 1 << 13
 
 # A function of sequences that returns scores (n_labels, n_positions, n_contexts).
 Scores = Callable[[Sequences, Threads], np.ndarray]
-# Outcomes of tests, given their columns, offsets and values: 1 and 0, or -1 if unknown.
-Outcomes = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def partial_dependence(
@@ -280,31 +282,31 @@ def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, va
         row = np.zeros((1, schema.n_features))
         row[0, feature] = code
 
-    def everywhere(part: Sequences, threads: Threads) -> np.ndarray:
+    def replaced(part: Sequences) -> Sequences:
         column = np.array([code] * part.n_positions)
         if part.form != "symbols" and part.kinds is not None:
             column = column.astype(np.float64)
-        replaced = ReplacedSequences.of(part, feature, column)
         dtype = np.result_type(part.dtype, column)
-        return chain.scores(replace(replaced, dtype=dtype), threads)
+        return replace(ReplacedSequences.of(part, feature, column), dtype=dtype)
+
+    def everywhere(part: Sequences, threads: Threads) -> np.ndarray:
+        return chain.scores(replaced(part), threads)
 
     if offset is None:
         return everywhere
-    labels = pairs = None
+    changed, labels, pairs = chain, None, None
     if isinstance(model, LinearSequenceClassifier):
-        changed, labels, pairs = without_feature(model, feature, offset, row)
-    else:
-        changed = copy.copy(model)
-        outcomes = _outcomes(model._encoder, feature, offset, value)
-        changed._forest = _resolved(model._forest, outcomes)
-        if model._start is not None:
-            start = model._start
-            changed.init_, labels, pairs = without_feature(start, feature, offset, row)
-
-    changed_chain = changed._predictor().chain
+        rest, labels, pairs = without_feature(model, feature, offset, row)
+        changed = rest._predictor().chain
+    elif model._start is not None:
+        start, labels, pairs = without_feature(model._start, feature, offset, row)
+        changed = replace(chain, start=start)
 
     def at_offset(part: Sequences, threads: Threads) -> np.ndarray:
-        result = changed_chain.scores(part, threads)
+        if isinstance(chain, ForestChain):
+            result = _tree_scores(changed, part, replaced(part), offset, threads)
+        else:
+            result = changed.scores(part, threads)
         inside, is_first = _inside(part.offsets, offset), positions_in_sequences(part.offsets) == 0
         if pairs is not None:
             result[:, inside] += labels[:, None, None]
@@ -317,30 +319,42 @@ def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, va
     return at_offset
 
 
-def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcomes:
-    """Return the outcomes of the tests of a feature at an offset."""
-    own = _columns_of(encoder, feature)
+def _tree_scores(
+    chain: ForestChain, part: Sequences, replaced: Sequences, offset: int, threads: Threads
+) -> np.ndarray:
+    """Compute scores for which each window has the values of ``replaced`` at one offset.
 
-    def outcomes(columns: np.ndarray, offsets: np.ndarray, tests: np.ndarray) -> np.ndarray:
-        result = np.full(len(columns), -1)
-        for column, is_indicator in own:
-            i = np.flatnonzero((columns == column) & (offsets == offset))
-            learned, here = encoder.columns[column], tests[i].astype(np.intp)
-            is_missing = here == MISSING
-            result[i[is_missing]] = 0  # no value is missing
-            i, here = i[~is_missing], here[~is_missing]
-            if is_indicator:
-                result[i] = 0
-            elif learned.kind == "boolean":
-                result[i] = bool(value)
-            elif learned.kind == "category":
-                result[i] = learned.values[here] == value
-            else:
-                down = points_down(encoder, column, here)
-                result[i] = (value > learned.values[here]) != down
-        return result
-
-    return outcomes
+    Each position gets a window of its own. Discovered features keep their values.
+    """
+    encoder, n = chain.encoder, part.n_positions
+    require_table(chain, part)
+    encoded = encoder.encode(part, threads)
+    others = getattr(encoder, "base", encoder).encode(replaced, threads)
+    codes = encoded.codes.copy()
+    codes[:, : others.codes.shape[1]] = others.codes
+    both = chained([encoded, replace(others, codes=codes, has_missing=encoded.has_missing)])
+    values = np.ones(len(both.list_ids), dtype=bool), both.list_ids, both.list_starts
+    lists = sparse.csr_array(values, shape=(len(both.codes), both.n_ids))
+    left, right = encoder.window
+    start, depth = chain.start_table(part, threads), encoded.depth_of(chain.order)
+    scores = []
+    for some in np.array_split(np.arange(n), -(-n // PIECE_POSITIONS)):
+        rows = both.row_of_position[some, None] + np.arange(-left, right + 1)
+        if -left <= offset <= right:  # it may only be in the window of the linear start
+            rows[:, left + offset] += len(codes)
+        ids = lists[rows.ravel()]
+        windows = replace(
+            encoded,
+            row_of_position=(left + rows.shape[1] * np.arange(len(some))).astype(np.int32),
+            codes=both.codes[rows.ravel()],
+            bits=both.bits[rows.ravel()],
+            list_starts=ids.indptr.astype(np.int64),
+            list_ids=ids.indices.astype(np.int32),
+        )
+        given = None if start is None else np.ascontiguousarray(start[:, some])
+        arguments = {"start": given, "depth": depth[some]}
+        scores.append(chain.forest.scores(encoder, windows, threads, **arguments))
+    return np.concatenate(scores, axis=1)
 
 
 def _inside(offsets: np.ndarray, offset: int | None) -> np.ndarray:
@@ -380,62 +394,3 @@ def _means(
     if not n:
         raise ValueError(f"no sequence of X reaches to offset {offset} from any of its positions")
     return totals / n
-
-
-def _resolved(forest: Forest, outcomes: Outcomes) -> Forest:
-    """Return a forest without the tests whose outcomes are known.
-
-    A node with a known outcome is replaced by its child. A surrogate with a known outcome answers
-    wherever those before it have no value, so those after it are dropped.
-    """
-    packed = forest.pack()
-    if not forest.trees:
-        return forest.copy()
-    inner = packed["true_child"] >= 0
-    found = np.full(len(inner), -1)
-    found[inner] = outcomes(*(packed[name][inner] for name in TEST))
-    packed = _bypassed(_with_known_surrogates(packed, outcomes), found)
-    new = Forest.unpack(forest.n_labels, forest.order, packed)
-    new.transitions = forest.transitions
-    return new
-
-
-def _with_known_surrogates(packed: dict[str, np.ndarray], outcomes: Outcomes) -> dict:
-    """Turn the first surrogate with a known outcome into the outcome of the majority."""
-    counts = packed["n_surrogates"].astype(np.int64)
-    known = outcomes(*(packed[f"surrogate_{name}"] for name in TEST))
-    nodes = np.repeat(np.arange(len(counts)), counts)
-    ranks = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    limits, shares = counts.copy(), packed["share"].copy()
-    for s in np.flatnonzero(known >= 0)[::-1]:
-        limits[nodes[s]] = ranks[s]
-        shares[nodes[s]] = float(bool(known[s]) != bool(packed["reversed"][s]))
-    kept = ranks < limits[nodes]
-    fields = {name: packed[name][kept] for name in SURROGATE_FIELDS}
-    return packed | fields | {"n_surrogates": limits, "share": shares}
-
-
-def _bypassed(packed: dict[str, np.ndarray], found: np.ndarray) -> dict[str, np.ndarray]:
-    """Replace nodes by their child where the outcome is known."""
-    starts = packed["starts"].astype(np.int64)
-    first = np.repeat(starts[:-1], np.diff(starts))
-    inner = packed["true_child"] >= 0
-    sides = np.stack([packed["false_child"], packed["true_child"]]) + first
-    target = np.arange(len(first))
-    for node in np.flatnonzero(found >= 0)[::-1]:  # children follow their parents
-        target[node] = target[sides[found[node], node]]
-    sides = np.where(inner, target[np.where(inner, sides, 0)], -1)
-    kept, here = np.zeros(len(first), dtype=bool), target[starts[:-1]]
-    while len(here):
-        kept[here] = True
-        here = sides[:, here[inner[here]]].ravel()
-    index = np.cumsum(kept) - 1
-    new_starts = np.append(0, np.cumsum(np.add.reduceat(kept, starts[:-1], dtype=np.int64)))
-    new_first = np.repeat(new_starts[:-1], np.diff(new_starts))
-    new = {name: packed[name][kept] for name in FIELDS}
-    for name, side in zip(("false_child", "true_child"), sides[:, kept], strict=True):
-        new[name] = np.where(side >= 0, index[side] - new_first, -1).astype(np.int32)
-    of_kept = np.repeat(kept, packed["n_surrogates"])
-    surrogates = {name: packed[name][of_kept] for name in SURROGATE_FIELDS}
-    new["n_surrogates"] = new["n_surrogates"].astype(np.int32)
-    return new | surrogates | {"starts": new_starts.astype(np.int32)}

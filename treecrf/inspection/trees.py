@@ -19,7 +19,7 @@ from treecrf.inspection.fitted import (
     warn_of_linear_start,
 )
 from treecrf.trees.conjunctions import Condition, leaf_values
-from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, TEST, Forest
+from treecrf.trees.forest import LABEL, TEST, Forest, make_tree
 from treecrf.trees.shapley import relative_covers
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
@@ -439,17 +439,10 @@ def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
         else:
             tests += [((LABEL, lag, s), False) for s in symbols if s not in allowed]
     inner, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
-    tree = {name: np.zeros(n) for name in ("leaf", "gain", "weight", "share")}
-    tree |= {name: np.zeros(n, np.int32) for name in (*TEST, "n_surrogates")}
-    tree |= {name: np.full(n, -1, np.int32) for name in ("true_child", "false_child")}
-    tree |= {name: np.zeros(0, np.int32) for name in SURROGATE_FIELDS}
-    tree["leaf"][-1] = 1.0
-    if tests:
-        holds = np.array([holds for _, holds in tests])
-        fields = np.array([test for test, _ in tests]).T
-        for name, field in zip(TEST, fields, strict=True):
-            tree[name][inner] = field
-        tree["true_child"][inner] = np.where(holds, inner + 2, inner + 1)
-        tree["false_child"][inner] = np.where(holds, inner + 1, inner + 2)
-        tree["share"][inner] = ~holds  # a missing value counts as failure
-    return tree
+    holds = np.array([holds for _, holds in tests], dtype=bool)
+    children, fields, share = np.full((2, n), -1), np.zeros((3, n)), np.zeros(n)
+    children[:, inner] = inner + np.where(holds, [[2], [1]], [[1], [2]])
+    fields[:, inner] = np.reshape([test for test, _ in tests], (-1, 3)).T
+    share[inner] = ~holds  # a missing value counts as failure
+    of_tests = dict(zip(TEST, fields, strict=True))
+    return make_tree(children, leaf=np.arange(n) == n - 1, share=share, **of_tests)

@@ -248,6 +248,16 @@ class Forest:
         return latest[3]
 
 
+def make_tree(children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:
+    """Make a tree of a `Forest`, given the true and false children (2, n_nodes); others are 0."""
+    n, floats = children.shape[1], ("leaf", "gain", "weight", "share")
+    tree = {name: np.zeros(n, dtype=float if name in floats else np.int32) for name in FIELDS}
+    for name, values in (fields | {"true_child": children[0], "false_child": children[1]}).items():
+        tree[name][:] = values
+    surrogates = {f"surrogate_{name}": np.zeros(0, dtype=np.int32) for name in TEST}
+    return tree | surrogates | {"reversed": np.zeros(0, dtype=bool)}
+
+
 def check_forest(
     packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
 ) -> None:

@@ -59,21 +59,21 @@ class ForestChain(FittedChain):
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         require_table(self, sequences)
         encoded = self.encoder.encode(sequences, threads)
-        start = self._start_table(sequences, threads)
+        start = self.start_table(sequences, threads)
         return self.forest.scores(self.encoder, encoded, threads, start=start)
 
     def scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
         """Compute the scores of one position, float64 array (n_labels, n_contexts)."""
         encoded = self.encoder.encode(sequences, threads)
         here = slice(position, position + 1)
-        start = self._start_table(sequences, threads)
+        start = self.start_table(sequences, threads)
         start = None if start is None else np.ascontiguousarray(start[:, here])
         depth = encoded.depth_of(self.order)[here]
         encoded = replace(encoded, row_of_position=encoded.row_of_position[here])
         scores = self.forest.scores(self.encoder, encoded, threads, start=start, depth=depth)
         return scores[:, 0]
 
-    def _start_table(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
+    def start_table(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
         """Return the scores that the trees are added to; None stands for scores of 0."""
         parts = starting_parts(self.start, sequences, threads)
         return table_of_parts(*parts, sequences.offsets, self.order)
@@ -84,7 +84,7 @@ class ForestChain(FittedChain):
         """Yield a lattice of the scores after each of these numbers of iterations."""
         require_table(self, sequences)
         encoded = self.encoder.encode(sequences, threads)
-        scores = self._start_table(sequences, threads)
+        scores = self.start_table(sequences, threads)
         for iterations in pairwise([0, *ends]):
             scores = self.forest.scores(self.encoder, encoded, threads, iterations, scores)
             yield self.constrained(scores.copy(), sequences.offsets, constraints, threads)

@@ -16,7 +16,7 @@ from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
 from treecrf.learners.iterations import History
 from treecrf.learners.training_data import TrainingInput
-from treecrf.trees.forest import Forest
+from treecrf.trees.forest import Forest, make_tree
 from treecrf.utils.exact import UNIT, rounded_leaves
 from treecrf.utils.threads import Threads
 
@@ -184,7 +184,7 @@ def _extended(state: State, discovered: list[Discovered], phases: tuple[int, ...
     ``phases`` are the phases of this round so far.
     """
     forest, n_bins = state.forest.copy(), state.encoder.n_bins
-    by_label = [constant_tree() for _ in range(forest.n_labels)]
+    by_label = [make_tree(np.full((2, 1), -1)) for _ in range(forest.n_labels)]
     for column, (feature, values) in enumerate(discovered, len(state.encoder.columns)):
         bins = bins_of(values, n_bins)
         sizes = np.bincount(bins, minlength=n_bins).astype(float)
@@ -200,12 +200,6 @@ def _extended(state: State, discovered: list[Discovered], phases: tuple[int, ...
     features = state.encoder.features + tuple(feature for feature, _ in discovered)
     encoder = FutureEncoder(state.encoder.base, features, n_bins)
     return State(encoder, forest, history, (*state.phases, phases))
-
-
-def constant_tree() -> dict[str, np.ndarray]:
-    """Make a tree with a single leaf of value 0."""
-    return _tree(column=np.zeros(1), value=np.zeros(1), weight=np.zeros(1), leaf=np.zeros(1),
-                 gain=np.zeros(1), share=np.zeros(1), children=np.full((2, 1), -1))  # fmt: skip
 
 
 def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
@@ -229,28 +223,12 @@ def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[s
     inner = children[0] >= 0
     middle = (first + end) // 2
     threshold = (filled[middle - 1] + filled[np.minimum(middle, len(filled) - 1)]) // 2
-    return _tree(
+    return make_tree(
+        children,
         column=np.where(inner, column, 0),
         value=np.where(inner, threshold, 0),
         leaf=np.where(inner, 0.0, rounded_leaves(values[first])),
         gain=np.where(inner, np.maximum(explained[children].sum(axis=0) - explained, 0.0), 0.0),
         weight=weight,
         share=np.where(inner, weight[children[0]] / weight, 0.0),
-        children=children,
     )
-
-
-def _tree(*, children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the fields of a tree in a `Forest`; all tests read the current position."""
-    integers = ("column", "value")
-    empty = np.zeros(0, dtype=np.int32)
-    fields = {name: a.astype(np.int32 if name in integers else float) for name, a in fields.items()}
-    zeros = np.zeros(children.shape[1], dtype=np.int32)
-    surrogates = {f"surrogate_{name}": empty for name in ("column", "offset", "value")}
-    return fields | surrogates | {
-        "offset": zeros,
-        "true_child": children[0].astype(np.int32),
-        "false_child": children[1].astype(np.int32),
-        "n_surrogates": zeros,
-        "reversed": np.zeros(0, dtype=bool),
-    }  # fmt: skip
