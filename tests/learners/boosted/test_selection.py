@@ -28,7 +28,6 @@ from treecrf.learners.boosted.selection import (
     PART,
     WHOLE,
     Candidate,
-    OwnStart,
     folds,
     in_blocks,
 )
@@ -182,7 +181,7 @@ def test_all_sequences_train_the_chosen_number_of_iterations():
 def test_additive_effects_start_from_a_linear_model():
     X, y = sensors()
     crf = auto().fit(X, y)
-    assert crf.init_.l2_regularization == WHOLE.penalty
+    assert crf.init_.l2_regularization == 1.0
 
 
 def test_interactions_need_trees():
@@ -411,7 +410,7 @@ def test_all_of_a_linear_model_is_compared_after_few_iterations(monkeypatch):
 
 def test_starts_that_cannot_win_are_given_up(monkeypatch):
     numbers = iterations_of_runs(monkeypatch)
-    with starting_from(WHOLE, OwnStart(1.0, 0.01)):
+    with starting_from(WHOLE, 0.01):
         auto(learning_rate=0.01, max_iter=100).fit(*sensors())
     n_folds = len(numbers) // 2
     assert set(numbers[:n_folds]) == {numbers[0]}

@@ -362,18 +362,11 @@ START_TOLERANCE = 0.01
 MAX_START_POSITIONS = 1_000_000
 
 
-@dataclass(frozen=True)
-class OwnStart:
-    """A linear model to start from that is not a parameter of the user."""
-
-    penalty: float  # L2, which grows with the data
-    share: float  # factor of the weights
-
-
 # All of a linear model is best where the effects of features add up. In general it is better to
 # start from a part of it, as a first step of boosting with this learning rate: a linear model that
-# lacks interactions relies too much on the previous label, which trees are slow to correct.
-WHOLE, PART = OwnStart(1.0, 1.0), OwnStart(1.0, 0.4)
+# lacks interactions relies too much on the previous label, which trees are slow to correct. The
+# numbers are factors of the weights.
+WHOLE, PART = 1.0, 0.4
 
 
 def require_start(given: LinearCRF, classes: np.ndarray) -> None:
@@ -395,18 +388,18 @@ def start_of(
 ) -> LinearCRF | None:
     """Return the model whose scores the trees start from, fitted to the training data if need be.
 
-    ``init`` is an `OwnStart`, of which ``linear`` may be the model, or a LinearCRF of the user,
+    ``init`` is a share of an own linear model, which may be ``linear``, or a LinearCRF of the user,
     which is used as it is if it is fitted.
     """
     if init is None:
         return None
-    if isinstance(init, OwnStart):
-        return rounded_linear(linear or fit_linear(spec, data, init), init.share)
+    if isinstance(init, float):
+        return rounded_linear(linear or fit_linear(spec, data, init), init)
     require_start(init, data.classes)
     return rounded_linear(init if hasattr(init, "classes_") else fit_linear(spec, data, init))
 
 
-def fit_linear(spec: BoostingSpec, data: TrainingInput, init: OwnStart | LinearCRF) -> LinearCRF:
+def fit_linear(spec: BoostingSpec, data: TrainingInput, init: float | LinearCRF) -> LinearCRF:
     """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
     sample = data.training.at_random(MAX_START_POSITIONS, data.seed)
     return sample.partitions.reduce(_fit_joined, spec, data.without_data(), sample.described, init)
@@ -417,12 +410,12 @@ def _fit_joined(
     spec: BoostingSpec,
     data: TrainingInput,
     described: Description,
-    init: OwnStart | LinearCRF,
+    init: float | LinearCRF,
 ) -> LinearCRF:
     data = replace(data, training=joined(parts, described))
-    if not isinstance(init, OwnStart):
+    if isinstance(init, LinearCRF):
         return fitted_to(init, data, spec.n_jobs)
-    linear = LinearCRF(**spec.linear, l2_regularization=init.penalty, tol=START_TOLERANCE)
+    linear = LinearCRF(**spec.linear, tol=START_TOLERANCE)
     linear._is_start = True
     return fitted_to(linear, data, spec.n_jobs)
 

@@ -332,7 +332,7 @@ class BoostingSpec:
     value_name: str  # name of the objective in the progress display
     kind: ChainKind
     window: tuple[int, int]
-    starts: list  # to choose from, an `OwnStart` or a LinearCRF
+    starts: list  # to choose from: a share of an own linear model, a LinearCRF, or None
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `scoring_of`
     # Predicts validation sequences as `base.predicted_by`; None if ``scoring`` does not need it.
