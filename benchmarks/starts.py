@@ -16,10 +16,10 @@ from panel import TASKS
 from sklearn.model_selection import KFold
 
 from treecrf import TreeCRF
-from treecrf.learners.boosted.selection import OwnStart
 from treecrf.learners.boosted.spec import BoostingSpec
 
-STARTS = (None, OwnStart(1.0, 1.0), *(OwnStart(penalty, 0.4) for penalty in (1.0, 3.0, 10.0)))
+# Pairs of penalty and share.
+STARTS = (None, (1.0, 1.0), *((penalty, 0.4) for penalty in (1.0, 3.0, 10.0)))
 NAMES = ("protein", "nettalk", "hyphen")
 HEADER = ("data", "penalty", "share", "log loss", "accuracy %", "Viterbi, accuracy %", "iterations")
 
@@ -27,10 +27,11 @@ HEADER = ("data", "penalty", "share", "log loss", "accuracy %", "Viterbi, accura
 class FromStart(TreeCRF):
     """A TreeCRF with one of the starts that ``init="auto"`` may compare."""
 
-    start: OwnStart | None = None
+    start: tuple[float, float] | None = None
 
     def _spec(self) -> BoostingSpec:
-        return replace(super()._spec(), starts=[self.start])
+        spec, (penalty, share) = super()._spec(), self.start or (1.0, None)
+        return replace(spec, starts=[share], linear=spec.linear | {"l2_regularization": penalty})
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def rows(name: str) -> Iterator[list[str]]:
             n_iter.append(str(model.n_iter_))
         *sums, n = np.sum(results, axis=0)
         loss, marginal, viterbi = np.array(sums) / n
-        described = ["", ""] if start is None else [f"{start.penalty:g}", f"{start.share:g}"]
+        described = ["", ""] if start is None else [f"{number:g}" for number in start]
         yield [name, *described, f"{loss:.3f}", f"{100 * marginal:.1f}", f"{100 * viterbi:.1f}",
                ", ".join(n_iter)]  # fmt: skip
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from treecrf.inputs.dataset import split as split
     from treecrf.learners.boosted.average import average as average
     from treecrf.learners.boosted.crf import TreeCRF as TreeCRF
-    from treecrf.learners.boosted.memm import TreeMEMM as TreeMEMM
-    from treecrf.learners.boosted.window import (
+    from treecrf.learners.boosted.local import (
         RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
     )
-    from treecrf.learners.boosted.window import SlidingWindowClassifier as SlidingWindowClassifier
+    from treecrf.learners.boosted.local import SlidingWindowClassifier as SlidingWindowClassifier
+    from treecrf.learners.boosted.local import TreeMEMM as TreeMEMM
     from treecrf.learners.flat.export import Pruned as Pruned
     from treecrf.learners.flat.model import FlatModel as FlatModel
     from treecrf.learners.flat.model import flatten as flatten
@@ -69,14 +69,14 @@ _HOMES = {
     "ModelFileError": "treecrf.utils.model_file",
     "PerSequence": "treecrf.learners.per_sequence",
     "Pruned": "treecrf.learners.flat.export",
-    "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.window",
+    "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.local",
     "SequenceBoostingClassifier": "treecrf.learners.structured.boosting",
-    "SlidingWindowClassifier": "treecrf.learners.boosted.window",
+    "SlidingWindowClassifier": "treecrf.learners.boosted.local",
     "Stream": "treecrf.learners.stream",
     "StructuredPerceptron": "treecrf.learners.structured.perceptron",
     "StructuredSVM": "treecrf.learners.structured.svm",
     "TreeCRF": "treecrf.learners.boosted.crf",
-    "TreeMEMM": "treecrf.learners.boosted.memm",
+    "TreeMEMM": "treecrf.learners.boosted.local",
     "average": "treecrf.learners.boosted.average",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",

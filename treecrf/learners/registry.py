@@ -5,10 +5,10 @@ from __future__ import annotations
 from os import PathLike
 
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.window import (
+from treecrf.learners.boosted.local import (
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
+    TreeMEMM,
 )
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -42,7 +43,8 @@ def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
 def documented_as(source: type, without: Sequence[str] = ()) -> Callable[[Class], Class]:
     """Complete the docstring of a class with the parameters and attributes of another one.
 
-    The class itself states only those that differ or are new. It lacks the attributes ``without``.
+    The class itself states only those that differ in more than their defaults, or are new. It lacks
+    the attributes ``without``.
     """
 
     def decorated(kind: Class) -> Class:
@@ -50,11 +52,13 @@ def documented_as(source: type, without: Sequence[str] = ()) -> Callable[[Class]
             kind.__doc__ = None
             return kind
         (head, own), (_, others) = map(_sections, (kind.__doc__, source.__doc__))
+        defaults = {name: p.default for name, p in inspect.signature(kind).parameters.items()}
         for title in ("Parameters", "Attributes"):
-            entries = _entries(others[title]) | _entries(own.pop(title, ""))
+            inherited = _entries(others[title]).items()
+            entries = {n: _with_default(entry, defaults.get(n)) for n, entry in inherited}
+            entries |= _entries(own.pop(title, ""))
             names = [name for name in entries if name not in without]
-            if title == "Parameters":
-                names = list(inspect.signature(kind).parameters)
+            names = list(defaults) if title == "Parameters" else names
             head += f"\n\n{title}\n{'-' * len(title)}\n" + "\n".join(entries[n] for n in names)
         rest = [f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in own.items()]
         kind.__doc__ = "".join([head, *rest]) + "\n"
@@ -72,6 +76,15 @@ def _sections(docstring: str) -> tuple[str, dict[str, str]]:
 def _entries(section: str) -> dict[str, str]:
     """Return the entries of a section by name."""
     return {entry.partition(" : ")[0]: entry for entry in re.split(r"\n(?=\S)", section) if entry}
+
+
+def _with_default(entry: str, value: Any) -> str:
+    """Return the entry of a parameter with another default."""
+    head, equals, rest = entry.partition(", default=")
+    old, *text = rest.split("\n", 1)
+    if equals and literal_eval(old) != value:
+        old = f'"{value}"' if isinstance(value, str) else repr(value)
+    return "\n".join([head + equals + old, *text])
 
 
 class Interval(_param_validation.Interval):

@@ -17,10 +17,10 @@ from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.window import (
+from treecrf.learners.boosted.local import (
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
+    TreeMEMM,
 )
 from treecrf.learners.classifier import PREDICTION_PARAMETERS, SequenceClassifier
 from treecrf.learners.flat.export import NOTHING, FlatExports, FlatForest, FlatTables, Pruned, prune

@@ -18,8 +18,8 @@ from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.labeled import joined_in_memory
+from treecrf.learners.boosted.local import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.loop import report_to
-from treecrf.learners.boosted.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (
@@ -94,19 +94,9 @@ class FutureFeatureMEMM(LocalClassifier):
         (``"shared"``).
     max_iter : int, default=500
         Maximum number of boosting iterations between two discoveries.
-    max_leaf_nodes : int, default=20
-        Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, including tests of previous
         labels. None is no limit. The trees that add a discovered feature are not limited.
-    l2_regularization : float, default=40.0
-        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order``, it is added to the sum of their curvature.
-    learning_rate : float, default=1.0
-        Factor by which the leaf values of each tree are multiplied.
-    second_order : bool, default=False
-        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
-        instead of the number of examples.
     instance_max_iter : int, default=20
         Maximum number of trees per discovered feature.
     instance_max_leaf_nodes : int, default=20
