@@ -248,7 +248,8 @@ class Run:
 
     def start(self) -> None:
         """Call the callbacks before the first iteration."""
-        start_callbacks(self.callbacks, self._info(0, History(), self._refuse_model))
+        if self.callbacks:
+            start_callbacks(self.callbacks, self._info(0, History(), self._refuse_model))
 
     def record(self, weights: Any, score: float | None) -> None:
         """Keep weights, which training must not change, if their validation score is the best."""
@@ -265,8 +266,11 @@ class Run:
         ``state`` returns the present weights, which training must not change, and results.
         """
         self.progress.update(n_iter, shown)
-        info = self._info(n_iter, self.history, lambda: self.model(*state()))
-        return call_all(self.callbacks, info) or self.history.is_over(self.stopping)
+        if self.callbacks:
+            info = self._info(n_iter, self.history, lambda: self.model(*state()))
+            if call_all(self.callbacks, info):
+                return True
+        return self.history.is_over(self.stopping)
 
     def has_converged(self, tol: float) -> bool:
         """Return whether the latest iterations together have hardly lowered the loss."""

@@ -325,21 +325,12 @@ def note_unlabeled(estimator: Any, n_unlabeled: int, n_positions: int) -> None:
 # Weights of labels and of positions, from ``class_weight`` and sample weights
 
 
-def position_weights(
-    class_weight: dict | str | None, classes: np.ndarray, data: LabeledSequences
-) -> np.ndarray:
+def multiplied_weights(of_labels: np.ndarray, data: LabeledSequences) -> np.ndarray:
     """Return the weight of each position in training; float64 array (n_positions,).
 
-    It is the sample weight, multiplied by the weight of the label, see `label_weights`. The latter
-    is 1 where the label is unknown. If all weights are 1, the array takes no memory and cannot be
-    written to.
+    It is the sample weight, multiplied by the weight of the label. The latter is 1 where the label
+    is unknown. If all weights are 1, the array takes no memory and cannot be written to.
     """
-    counts = count_labels(data, len(classes))
-    return multiplied_weights(label_weights(class_weight, classes, counts), data)
-
-
-def multiplied_weights(of_labels: np.ndarray, data: LabeledSequences) -> np.ndarray:
-    """Multiply the sample weights by weights of the labels, see `position_weights`."""
     if (of_labels == 1).all():
         ones = np.broadcast_to(np.ones(1), data.codes.shape)
         return ones if data.weights is None else data.weights
@@ -350,7 +341,7 @@ def multiplied_weights(of_labels: np.ndarray, data: LabeledSequences) -> np.ndar
 
 
 def label_weights(
-    class_weight: dict | str | None, classes: np.ndarray, counts: list[ExactSum]
+    class_weight: dict | str, classes: np.ndarray, counts: list[ExactSum]
 ) -> np.ndarray:
     """Return the weight of each label; float64 array (n_labels,).
 
@@ -358,8 +349,6 @@ def label_weights(
     all labels that do, as in scikit-learn; otherwise they raise ValueError as mistakes. ``counts``
     is from `count_labels`; the counts of several parts of the data can be added.
     """
-    if class_weight is None:
-        return np.ones(len(classes))
     labels = classes.tolist()
     if isinstance(class_weight, dict):
         weights = class_weight

@@ -37,7 +37,9 @@ from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,
     TrainingInput,
-    position_weights,
+    count_labels,
+    label_weights,
+    multiplied_weights,
 )
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
@@ -240,7 +242,11 @@ class LinearSequenceClassifier(SequenceLearner):
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
         table = AttributeMatrix.of(attributes, data.sequences)
-        of_positions = position_weights(self.class_weight, classes, data)
+        of_labels = np.ones(len(classes))
+        if self.class_weight is not None:
+            counts = count_labels(data, len(classes))
+            of_labels = label_weights(self.class_weight, classes, counts)
+        of_positions = multiplied_weights(of_labels, data)
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
         layout = WeightLayout(
             table.n_attributes, table.n_offsets, len(classes), self.transition_features

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
@@ -373,7 +372,6 @@ def rounded_linear(linear: LinearCRF, share: float = 1.0) -> LinearCRF:
 
     It cuts numbers to their ranges in training.
     """
-    check_is_fitted(linear, "classes_")
     copied, weights = copy.copy(linear), linear._weights
     if isinstance(linear._attributes, WindowAttributes):
         copied._attributes = copy.copy(linear._attributes)
