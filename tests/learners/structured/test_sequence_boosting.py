@@ -11,7 +11,7 @@ from support.label_sequences import enumerated, named_weights, parsed
 from support.training import training_of
 
 from treecrf import SequenceBoostingClassifier
-from treecrf.learners.structured.rounds import Rounds
+from treecrf.learners.structured.rounds import BOUNDS, Rounds
 
 WORDS = ["abc", "b", "ca", "bbab", "abc", "aa"]
 TAGS = ["xyx", "y", "zx", "yxxz", "yyx", "xx"]
@@ -21,13 +21,12 @@ VARIANTS = {
     "pairs": {"transition_features": True},
     "weighted": {"class_weight": {"x": 3.0, "y": 0.5}},
 }
-BOUNDS = ("union", "sequence")
 
 
 def rounds_of(model, X, y):
     """The rounds before training, and a trained model that names their features."""
     copied, data, start = training_of(model, X, y)
-    rounds = Rounds(data, start, copied._bound(), model.max_step, model.piece_length)
+    rounds = Rounds(data, start, BOUNDS[copied.bound], model.max_step, model.piece_length)
     return rounds, clone(model).set_params(max_iter=1).fit(X, y)
 
 

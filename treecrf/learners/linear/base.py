@@ -157,7 +157,12 @@ class LinearSequenceClassifier(SequenceLearner):
         """Train and return the fitted attributes."""
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
         check_order(len(classes), self.order, "give fewer labels")
-        attributes = self._fitted_attributes(earlier, training.sequences)
+        if not earlier:
+            attributes = copy.copy(self._source()).fit(training.sequences)
+        else:
+            attributes = earlier["_attributes"]
+            if isinstance(attributes, WindowAttributes):
+                attributes = attributes.widened(training.sequences.longest)
         name, n_unlabeled = type(self).__name__, prepared.n_unlabeled
 
         def fitted(weights: Weights, results: dict) -> dict:
@@ -212,14 +217,6 @@ class LinearSequenceClassifier(SequenceLearner):
             )
         source = self.attributes
         return source._as_attributes() if hasattr(source, "_as_attributes") else source
-
-    def _fitted_attributes(self, earlier: dict, sequences: Sequences) -> Attributes:
-        """Return the attributes of the training sequences, or of an earlier fit."""
-        if not earlier:
-            return copy.copy(self._source()).fit(sequences)
-        attributes = earlier["_attributes"]
-        is_window = isinstance(attributes, WindowAttributes)
-        return attributes.widened(sequences.longest) if is_window else attributes
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         return (earlier["_attributes"] if earlier else self._source()).schema

@@ -253,7 +253,7 @@ class LinearCRF(LinearSequenceClassifier):
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        self._check_solver()
+        check_solver(self)
         validation = None if held_out is None else self._validation_score(held_out)
         if self.solver == "sgd":
             seed = int(run.rng.integers(np.iinfo(np.int64).max))
@@ -276,23 +276,6 @@ class LinearCRF(LinearSequenceClassifier):
                 ConvergenceWarning,
             )
         return weights, results
-
-    def _check_solver(self) -> None:
-        """Raise ValueError for settings that only L-BFGS supports."""
-        if self.solver == "lbfgs":
-            return
-        refused = {
-            "transition_features": self.transition_features,
-            "all_possible_states": not self.all_possible_states,
-            "objective": self.objective != "log",
-            "l1_regularization": self.l1_regularization > 0,
-        }
-        for name, is_set in refused.items():
-            if is_set:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} requires solver='lbfgs'; solver='sgd' does "
-                    "not support it"
-                )
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         if self.scoring is None:  # files have no functions
@@ -328,6 +311,22 @@ class LinearCRF(LinearSequenceClassifier):
             )
         labels = _chain_labels(data, data.repeated_weights())
         return ScoreLikelihood(data, make_objective(name, labels, data.threads))
+
+
+def check_solver(crf: LinearCRF) -> None:
+    """Raise ValueError for settings that only L-BFGS supports."""
+    refused = {
+        "transition_features": crf.transition_features,
+        "all_possible_states": not crf.all_possible_states,
+        "objective": crf.objective != "log",
+        "l1_regularization": crf.l1_regularization > 0,
+    }
+    for name, is_set in refused.items():
+        if is_set and crf.solver != "lbfgs":
+            raise ValueError(
+                f"{name}={getattr(crf, name)!r} requires solver='lbfgs'; solver='sgd' does not "
+                "support it"
+            )
 
 
 def _chain_labels(data: TrainingData, weights: np.ndarray | None) -> ChainLabels:

@@ -13,14 +13,7 @@ from treecrf.learners.iterations import Run
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.scores import TrainingData, Weights
-from treecrf.learners.structured.rounds import (
-    Chooser,
-    FeatureStep,
-    Rounds,
-    SequenceBound,
-    SequenceLosses,
-    UnionBound,
-)
+from treecrf.learners.structured.rounds import BOUNDS, FeatureStep, Rounds, SequenceLosses
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -159,7 +152,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "bound": [StrOptions({"union", "sequence"})],
+        "bound": [StrOptions(set(BOUNDS))],
         "line_search": ["boolean"],
         "max_step": [Interval(numbers.Real, 0, MAX_STEP, closed="right")],
         "piece_length": [Interval(numbers.Integral, 1, None, closed="left"), None],
@@ -196,7 +189,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
-        rounds = Rounds(data, start, self._bound(), self.max_step, self.piece_length)
+        rounds = Rounds(data, start, BOUNDS[self.bound], self.max_step, self.piece_length)
         validation = None if held_out is None else SequenceLosses(held_out, start)
         choices: list[FeatureStep] = []
 
@@ -243,9 +236,6 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         for array, length in ((self.steps_, n), (self.bounds_, n), (self.loss_, n + 1)):
             model_file.check_series(array, length)
         return self
-
-    def _bound(self) -> type[Chooser]:
-        return UnionBound if self.bound == "union" else SequenceBound
 
     def get_chosen_features(self) -> list[ChosenFeature]:
         """Return the features in the order in which they were chosen.

@@ -447,8 +447,8 @@ def _first_smallest(bounds: np.ndarray) -> int:
     return int(np.argmax(bounds <= bounds.min() * (1.0 + TIE)))
 
 
-# Chooser of the feature with the smallest bound, with the expectations of all features.
-Chooser = UnionBound | SequenceBound
+# Choosers of the feature with the smallest bound, by the parameter ``bound``.
+BOUNDS = {"union": UnionBound, "sequence": SequenceBound}
 
 
 class Rounds:
@@ -458,7 +458,7 @@ class Rounds:
         self,
         data: TrainingData,
         start: Weights,
-        bound: type[Chooser],
+        bound: type[UnionBound | SequenceBound],
         max_step: float,
         piece_length: int | None,
     ):
