@@ -6,6 +6,7 @@ import re
 from itertools import pairwise, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.oracles import context_at
 from support.sweeps import sweep
@@ -292,6 +293,9 @@ def test_masks_and_known_labels_are_combined():
         ([0, 1, 5], np.array([5, None, 0], dtype=object)),
         (["a", "b", "c"], np.array(["c", None, "a"], dtype=object)),
         (["a", "b", "c"], [np.str_("c"), None, "a"]),
+        ([0, 1, 5], np.array([5, np.nan, 0])),
+        ([0, 1, 5], np.ma.masked_array([5, 1, 0], mask=[0, 1, 0])),
+        ([0, 1, 5], pd.Series([5, None, 0], dtype="Int64")),
     ],
 )
 def test_forms_of_known_labels(classes, known):

@@ -10,6 +10,7 @@ import numpy as np
 
 from treecrf.inputs.labels import scheme_named
 from treecrf.inputs.offsets import Segmentation, position_name
+from treecrf.inputs.values import find_missing
 
 # The first letter of a tag gives its position in a chunk; O is outside of chunks.
 BEGIN, INSIDE, OUTSIDE = "B", "I", "O"
@@ -314,9 +315,9 @@ def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     labels = list(item)
     if len(labels) != len(mask):
         raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(mask)} positions")
-    indices = {label: k for k, label in enumerate(classes.tolist())}
+    indices, missing = {label: k for k, label in enumerate(classes.tolist())}, find_missing(labels)
     for t, label in enumerate(labels):
-        if label is None:
+        if missing is not None and missing[t]:
             continue
         if not isinstance(label, Hashable) or label not in indices:
             raise ValueError(

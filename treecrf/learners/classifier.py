@@ -178,9 +178,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             None in the list means that all labels are possible in that sequence. Probabilities are
             conditional on the labels being allowed. For a long table, one array of all positions.
         known : list of lists of labels or None, optional
-            Labels that are already known, with None at all other positions. Known labels are kept,
-            and the other labels are predicted given them. For a long table, one list of all
-            positions.
+            Labels that are already known, with None, NaN or a masked value at all other positions.
+            Known labels are kept, and the other labels are predicted given them. For a long table,
+            one list of all positions.
         init_score : list of array-likes of shape (n_positions, n_classes), optional
             Scores of the labels at each position, which are added to those of the model, for a
             `TreeCRF` that was fitted with such scores. For a long table, one array of all
