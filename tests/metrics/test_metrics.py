@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import cross_val_score
 
+import treecrf
 from treecrf import metrics
 from treecrf.chains.constraints import as_transitions
 
@@ -555,3 +556,12 @@ def test_unknown_scorer():
 def test_log_likelihood_without_labels(y):
     with pytest.raises(ValueError, match=r"^y holds no known labels$"):
         metrics.log_likelihood(Lookup(), [], y)
+
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"doc": [1, 1, 1, 2, 2], "x": list("uvuvv"), "tag": list("OBIOB")})
+    y, scorer = frame["tag"].tolist(), metrics.get_scorer(name)
+    crf = treecrf.TreeCRF(max_iter=5).fit(frame, "tag", groups="doc")
+    expected = scorer(crf, frame, y)
+    assert scorer(crf, frame, "tag") == scorer(crf, frame, "OBIOB") == expected
+    parts = [part.drop(columns="doc") for _, part in frame.groupby("doc")]
+    assert scorer(crf, parts, "tag") == expected

@@ -13,7 +13,7 @@ from sklearn.utils import metadata_routing
 from sklearn.utils.metadata_routing import _MetadataRequester
 
 from treecrf.inputs.forms import is_frame
-from treecrf.inputs.frames import column_of
+from treecrf.inputs.frames import column_of, label_column
 from treecrf.inputs.labels import count_labeled
 from treecrf.inputs.offsets import Segmentation
 from treecrf.metrics.scores import (
@@ -50,8 +50,8 @@ class BaseScorer(_MetadataRequester):
             A fitted estimator, or a pipeline or search with one.
         X : list of sequences, or one long table
             In a form that the estimator accepts.
-        y : list of array-like of shape (n_positions,), or one array-like for a long table
-            True labels.
+        y : list of array-like of shape (n_positions,), or one array-like for a long table, or str
+            True labels, or the name of the column of data frames that holds them.
         lengths, groups : optional
             Sequences of a long table, as in ``predict`` of the estimator.
 
@@ -59,6 +59,8 @@ class BaseScorer(_MetadataRequester):
         -------
         float
         """
+        if isinstance(y, str):
+            X, y = label_column(X, y, is_long=True)
         return self.score(estimator, X, y, lengths=lengths, groups=groups)
 
     # scikit-learn derives `set_score_request` from the method `score` of subclasses.
