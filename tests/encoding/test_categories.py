@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from treecrf.encoding.columns import one_hot
-from treecrf.inputs.sequences import Vocabulary
+from treecrf.inputs.sequences import indices_of
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -33,5 +33,5 @@ def test_codes_are_ranks_among_the_symbols(highest, width):
     symbols = np.unique(values[:100])
     rank = {symbol: i for i, symbol in enumerate(symbols.tolist())}
     expected = [rank.get(value, len(symbols)) for value in values.tolist()]
-    assert Vocabulary(symbols).codes(values).tolist() == expected
-    assert Vocabulary(symbols[:0]).codes(values).tolist() == [0] * 300
+    assert indices_of(values, symbols).tolist() == expected
+    assert indices_of(values, symbols[:0]).tolist() == [0] * 300

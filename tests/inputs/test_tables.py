@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.open_files import FOLDER, open_files
 
-from treecrf.cli.files.tables import RowFile
+from treecrf.cli.tables import RowFile
 from treecrf.inputs import table_sources, tables
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import are_tables

@@ -75,20 +75,18 @@ def test_one_part_at_a_time_is_in_memory(partitions):
 
 
 def first_items(array, n):
-    return array[:n].copy() if len(array) > 1 else None
+    return array[:n].copy()
 
 
 def test_views_are_taken_before_parts_come_together(partitions):
     loads = Loads()
     view = PartitionsView(partitions(loads), first_items, 2)
     name, array = view.reduce(joined, "some")
-    assert (name, array.tolist()) == ("some", [0, 1] * 3)
-    nested = PartitionsView(
-        PartitionsView(partitions(loads), identity, chosen=[True, False, True, True]),
-        first_items,
-        PerPartition([1, 2, 3]),
-    )
-    assert nested.reduce(joined, "others")[1].tolist() == [0, 0, 1, 2]
+    assert (name, array.tolist()) == ("some", [0, 1, 0, 1, 0, 0, 1])
+    some = PartitionsView(partitions(loads), identity).only([True, False, True, True])
+    nested = PartitionsView(some, first_items, PerPartition([1, 2, 3]))
+    assert nested.reduce(joined, "others")[1].tolist() == [0, 0, 0, 1, 2]
+    assert nested.only([False, True, True]).map(len) == [1, 3]
     assert loads.n_most == 1
 
 

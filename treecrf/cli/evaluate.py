@@ -9,7 +9,6 @@ import sys
 import numpy as np
 
 from treecrf.cli.files import read_file
-from treecrf.cli.files.data import FileData
 from treecrf.cli.options import (
     add_count,
     add_data,
@@ -24,6 +23,7 @@ from treecrf.cli.options import (
     reading_of,
 )
 from treecrf.cli.predict import predictions
+from treecrf.cli.tables import FileData
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
 from treecrf.metrics import (

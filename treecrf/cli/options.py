@@ -20,7 +20,7 @@ import numpy as np
 
 import treecrf
 from treecrf.cli.files import FORMATS
-from treecrf.cli.files.data import FileData, ModelInput, Reading
+from treecrf.cli.tables import FileData, ModelInput, Reading
 from treecrf.inputs.table_sources import PARQUET, STANDARD, Source
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC

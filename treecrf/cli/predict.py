@@ -13,8 +13,6 @@ import numpy as np
 
 from treecrf.chains.lattice import runs_of_tables
 from treecrf.cli.files import is_blank, read_file
-from treecrf.cli.files.data import FileData
-from treecrf.cli.files.tables import MAX_COLUMNS
 from treecrf.cli.options import (
     REPEATED,
     add_data,
@@ -29,6 +27,7 @@ from treecrf.cli.options import (
     opened_output,
     reading_of,
 )
+from treecrf.cli.tables import MAX_COLUMNS, FileData
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.values import short_list

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from treecrf.cli.files import TABLES, format_of, read_file
-from treecrf.cli.files.data import FileData, ModelInput
 from treecrf.cli.options import (
     REPEATED,
     add_data,
@@ -30,6 +29,7 @@ from treecrf.cli.options import (
     save_model,
     with_settings,
 )
+from treecrf.cli.tables import FileData, ModelInput
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData
 from treecrf.inputs.offsets import Segmentation

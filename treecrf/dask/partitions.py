@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any
 
 from distributed import Future, get_worker
@@ -72,6 +73,16 @@ class DaskPartitions:
         if _shows_progress(args):
             return function(self.map(identity), *args)
         return self.cluster.run(lambda: self.cluster.submit_call(function, self.futures(), *args))
+
+    def only(self, chosen: Sequence[bool]) -> DaskPartitions:
+        """Return the partitions that are marked."""
+        return DaskPartitions(
+            self.cluster,
+            sum(chosen),
+            lambda: list(compress(self.futures(), chosen)),
+            keep=False,
+            origins=[self],
+        )
 
     def chain(self, other: DaskPartitions) -> DaskPartitions:
         """Return these partitions, followed by others."""

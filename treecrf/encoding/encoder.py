@@ -28,7 +28,7 @@ from treecrf.encoding.encoded import (
 )
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
 from treecrf.encoding.plan import CODES, Plan, make_plan
-from treecrf.inputs.sequences import Description, InputSchema, Sequences, Vocabulary
+from treecrf.inputs.sequences import Description, InputSchema, Sequences, indices_of
 from treecrf.utils.model_file import Section, as_section, require
 from treecrf.utils.partitions import LocalPartitions, Partitions, view
 from treecrf.utils.threads import Threads
@@ -220,7 +220,7 @@ class Encoder:
         rows = rows[start:stop]
         if piece.ndim == 1:
             symbols = self.columns[0].values
-            indices = Vocabulary(symbols).codes(piece)
+            indices = indices_of(piece, symbols)
             seen = indices < len(symbols)
             counts, ids = np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32)
             if self.plan.storage[0] != CODES:

@@ -15,7 +15,7 @@ from treecrf.inputs.sequences import (
     Description,
     InputSchema,
     Sequences,
-    Vocabulary,
+    as_category,
 )
 from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.model_file import check_indices, require
@@ -57,7 +57,7 @@ class Imputation:
     def fill(self, piece: Any) -> Any:
         """Return a table without missing values, followed by the indicator columns."""
         if piece.ndim == 1:
-            piece = Vocabulary(self.symbols).column(piece)
+            piece = as_category(piece, self.symbols)
         if piece.dtype.kind != "f" and not len(self.indicator_columns):
             return piece
         if not sparse.issparse(piece):
@@ -135,7 +135,7 @@ def _counts_of(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict[
     """Count the values of each category; index 0 counts absent values."""
     counts = {j: np.zeros(len(values) + 1, dtype=np.int64) for j, values in categories.items()}
     for _, _, piece in sequences.pieces():
-        table = Vocabulary(categories[0]).column(piece) if piece.ndim == 1 else piece
+        table = as_category(piece, categories[0]) if piece.ndim == 1 else piece
         for j, of_column in counts.items():
             column = table[:, [j]]
             values = (column.toarray() if sparse.issparse(column) else column).ravel()

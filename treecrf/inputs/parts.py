@@ -31,7 +31,7 @@ from treecrf.inputs.sequences import (
     Description,
     InputSchema,
     Sequences,
-    Vocabulary,
+    as_category,
     column_name,
 )
 from treecrf.inputs.values import short_repr
@@ -106,7 +106,7 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
         return sequences, raw
     # Other parts have missing symbols, and are tables of one category.
     symbols = schema.categories[0]
-    pieces = [Vocabulary(symbols).column(piece)[:, 0] for _, _, piece in sequences.pieces()]
+    pieces = [as_category(piece, symbols)[:, 0] for _, _, piece in sequences.pieces()]
     column = ColumnValues(CATEGORY, np.concatenate(pieces).astype(np.int32), symbols)
     return table_of([column], sequences.offsets, None, of_symbols=True), raw
 
@@ -167,44 +167,39 @@ def has_attributes(parts: Sequence[PartDescription]) -> bool:
     return len(widths) > 1 or (bool(widths) and is_sparse)
 
 
-def merged(
-    parts: Sequence[PartDescription | None], schema: InputSchema | None = None
-) -> Description:
+def merged(parts: Sequence[PartDescription], schema: InputSchema | None = None) -> Description:
     """Describe all data, with a fixed schema, or with the schemas of all parts merged.
 
     A column whose values are all missing in a part has no kind there, and joins with any other.
     """
-    present = [part for part in parts if part is not None]
-    if not present:
-        raise ValueError("X holds no sequences in any partition")
     # Symbols of which some are missing have the form of a table.
-    forms = ["symbols" if part.schema.form == "symbols" else part.form for part in present]
+    forms = ["symbols" if part.schema.form == "symbols" else part.form for part in parts]
     _refuse_different(
-        zip([part.place for part in present], forms, strict=True),
+        zip([part.place for part in parts], forms, strict=True),
         lambda form, place: f"{place} holds {NAMES_OF_FORMS[form]}",
         "sequences of the same form",
         ValueError,
     )
     if schema is None and forms[0] == "symbols":
-        values = _united("X", [(part.place, part.schema.categories[0]) for part in present])
+        values = _united("X", [(part.place, part.schema.categories[0]) for part in parts])
         if not len(values):
             raise ValueError("all symbols of X are missing")
-        schema = replace(present[0].schema, categories={0: values})
+        schema = replace(parts[0].schema, categories={0: values})
     elif schema is None:
-        schema = _merged_tables(present)
+        schema = _merged_tables(parts)
     return Description(
         schema,
-        min(part.form for part in present),  # the form of a table, if one part has it
-        all(part.is_boolean for part in present),
-        sum(part.n_sequences for part in present),
-        sum(part.n_positions for part in present),
-        max(part.longest for part in present),
+        min(part.form for part in parts),  # the form of a table, if one part has it
+        all(part.is_boolean for part in parts),
+        sum(part.n_sequences for part in parts),
+        sum(part.n_positions for part in parts),
+        max(part.longest for part in parts),
     )
 
 
-def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
+def merged_labels(parts: Sequence[PartDescription]) -> np.ndarray:
     """Return the distinct labels of all parts, sorted; ValueError unless there are two."""
-    known = [(part.place, part.labels) for part in parts if part is not None and len(part.labels)]
+    known = [(part.place, part.labels) for part in parts if len(part.labels)]
     _refuse_different(
         [(place, label_kind(labels)) for place, labels in known],
         lambda kind, place: f"the labels are {KINDS_OF_LABELS[kind]} in {place}",
@@ -321,19 +316,18 @@ def _refuse_different(
 # Groups
 
 
-def find_shared_group(parts: Sequence[PartDescription | None]) -> tuple[int, list[str]] | None:
+def find_shared_group(parts: Sequence[PartDescription]) -> tuple[int, list[str]] | None:
     """Find a group with positions in several parts: its hash, and the places of the parts.
 
     TypeError if the same group would have different names in two parts.
     """
-    present = [part for part in parts if part is not None]
     _refuse_different(
-        [(part.place, *part.kinds_of_groups) for part in present if len(part.kinds_of_groups) == 1],
+        [(part.place, *part.kinds_of_groups) for part in parts if len(part.kinds_of_groups) == 1],
         lambda kind, place: f"groups holds {kind} in {place}",
         "a single type",
         TypeError,
     )
-    owners = [part for part in present if part.groups is not None]
+    owners = [part for part in parts if part.groups is not None]
     if len(owners) < 2:
         return None
     hashes = np.concatenate([part.groups for part in owners])
@@ -348,8 +342,6 @@ def find_shared_group(parts: Sequence[PartDescription | None]) -> tuple[int, lis
 
 def group_of_hash(raw: RawData, hashed: int) -> str | None:
     """Write the group with this hash, if it is in a part."""
-    if _has_no_positions(raw):
-        return None
     raw = raw.resolved()
     offsets = as_sequences(raw.X, None, raw.segmentation).offsets
     groups = _names_of_groups(raw, offsets) or []

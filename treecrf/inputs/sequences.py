@@ -252,7 +252,7 @@ class Sequences:
                 # 0, followed by the rank of each value among the known ones, from 1.
                 tables[j], known = np.zeros(len(values) + 1), categories[j]
                 if known.dtype.kind == values.dtype.kind:
-                    tables[j][1:] = Vocabulary(known).column(values)[:, 0]
+                    tables[j][1:] = as_category(values, known)[:, 0]
         if not tables:
             return self
         return ConvertedSequences(
@@ -308,30 +308,25 @@ def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dic
     return {name: getattr(sequences, name) for name in names} | {"categories": categories}
 
 
-@dataclass(frozen=True, eq=False)
-class Vocabulary:
-    """Symbols seen in training."""
+def indices_of(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+    """Return the indices of values among sorted symbols; ``len(symbols)`` for all others."""
+    if not len(symbols):
+        return np.zeros(len(values), dtype=np.intp)
+    if values.dtype == symbols.dtype == CHARACTER:
+        points, known = values.view(np.uint32), symbols.view(np.uint32)
+        last = max(int(points.max(initial=0)), int(known[-1]))
+        if last < MAX_TABLE:
+            codes = np.full(last + 1, len(known), dtype=np.intp)
+            codes[known] = np.arange(len(known))
+            return codes[points]
+    indices = np.minimum(np.searchsorted(symbols, values), len(symbols) - 1)
+    return np.where(symbols[indices] == values, indices, len(symbols))
 
-    symbols: np.ndarray  # strings or integers, sorted and distinct
 
-    def codes(self, values: np.ndarray) -> np.ndarray:
-        """Return the indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
-        if not len(self.symbols):
-            return np.zeros(len(values), dtype=np.intp)
-        if values.dtype == self.symbols.dtype == CHARACTER:
-            points, known = values.view(np.uint32), self.symbols.view(np.uint32)
-            last = max(int(points.max(initial=0)), int(known[-1]))
-            if last < MAX_TABLE:
-                codes = np.full(last + 1, len(known), dtype=np.intp)
-                codes[known] = np.arange(len(known))
-                return codes[points]
-        indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
-        return np.where(self.symbols[indices] == values, indices, len(self.symbols))
-
-    def column(self, values: np.ndarray) -> np.ndarray:
-        """Make a table of one category: indices from 1, and 0 for unseen symbols."""
-        codes = self.codes(values)
-        return np.where(codes < len(self.symbols), codes + 1.0, 0.0)[:, np.newaxis]
+def as_category(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+    """Make a table of one category: indices among the symbols from 1, and 0 for all others."""
+    codes = indices_of(values, symbols)
+    return np.where(codes < len(symbols), codes + 1.0, 0.0)[:, np.newaxis]
 
 
 def _column(table: Any, j: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from treecrf.chains.partial_labels import known_examples
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, Vocabulary
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, indices_of
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.predictor import FittedChain, Predictor
@@ -182,13 +182,13 @@ class HMMClassifier(SequenceClassifier):
             cost_matrix=self.cost_matrix,
         )
         data = labeling.label(raw, sequences, labels)
-        vocabulary = Vocabulary(data.sequences.symbols())
+        known = data.sequences.symbols()
         transitions = count_transitions(data, len(classes), self.order)
-        symbols = _symbol_codes(vocabulary, data.sequences)
+        symbols = _symbol_codes(known, data.sequences)
         # The last column counts missing symbols, and is dropped.
-        shape = len(classes), len(vocabulary.symbols) + 2
+        shape = len(classes), len(known) + 2
         emissions = count_pairs(data.codes, symbols, shape, _known_weights(data, 0))[:, :-1]
-        self.classes_, self.symbols_, self.n_features_in_ = classes, vocabulary.symbols, 1
+        self.classes_, self.symbols_, self.n_features_in_ = classes, known, 1
         self.transition_log_prob_ = [
             _log_frequencies(counts, self.laplace) for counts in transitions
         ]
@@ -213,7 +213,6 @@ class HMMClassifier(SequenceClassifier):
             classes=self.classes_,
             order=len(self.transition_log_prob_) - 1,
             transitions=self.transitions,
-            vocabulary=Vocabulary(self.symbols_),
             label_log_p=self.transition_log_prob_,
             symbol_log_p=self.emission_log_prob_,
         )
@@ -253,13 +252,12 @@ class HMMClassifier(SequenceClassifier):
 class HMMChain(FittedChain):
     """Logarithms of the joint probabilities of a label and a symbol."""
 
-    vocabulary: Vocabulary
     label_log_p: list[np.ndarray]
     symbol_log_p: np.ndarray
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
-        symbols = _symbol_codes(self.vocabulary, sequences)
+        symbols = _symbol_codes(self.schema.categories[0], sequences)
         *first, last = [table.reshape(-1, len(self.classes)).T for table in self.label_log_p]
         scores = np.empty((len(last), len(symbols), last.shape[1]))
         # A missing symbol is uninformative: it has log-probability 0 under every label.
@@ -332,11 +330,11 @@ def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
     return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
 
 
-def _symbol_codes(vocabulary: Vocabulary, sequences: Sequences) -> np.ndarray:
-    """Return indices in the vocabulary; the next two are for unseen and missing symbols."""
+def _symbol_codes(known: np.ndarray, sequences: Sequences) -> np.ndarray:
+    """Return indices of symbols; the next two are for unseen and missing symbols."""
     symbols = np.concatenate([piece for _, _, piece in sequences.pieces()])
     if not sequences.of_symbols:
-        return vocabulary.codes(symbols)
-    # Codes of the vocabulary from 1, 0 for unseen symbols, and NaN.
-    codes, n = symbols[:, 0], len(vocabulary.symbols)
+        return indices_of(symbols, known)
+    # Codes from 1, 0 for unseen symbols, and NaN.
+    codes, n = symbols[:, 0], len(known)
     return np.select([np.isnan(codes), codes == 0], [n + 1, n], codes - 1).astype(np.intp)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any
 
 from treecrf.utils.scratch import Scratch
@@ -56,13 +57,10 @@ class LocalPartitions:
         """Return ``function(part, *args)`` for each part, in order; results should be small."""
         return [function(load(), *arguments_of(i, args)) for i, load in enumerate(self._loads)]
 
-    def derive(
-        self, function: Callable[..., Any], *args: Any, otherwise: Any = None
-    ) -> LocalPartitions:
+    def derive(self, function: Callable[..., Any], *args: Any) -> LocalPartitions:
         """Return the partitions ``function(part, *args)``; OSError if the disk is too full.
 
         They stay where they are computed, which may be when they are first used.
-        No part is left out, so ``otherwise`` is ignored; see `PartitionsView.derive_all`.
         """
         if self._is_in_memory:
             return LocalPartitions(self.map(function, *args))
@@ -73,8 +71,6 @@ class LocalPartitions:
         if self.scratch is not None:
             loads = self.scratch.store(load() for load in loads)
         return LocalPartitions.reading(loads, self.scratch)
-
-    derive_all = derive
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, with all parts in order, in one place."""
@@ -100,11 +96,17 @@ class LocalPartitions:
         is_kept = self._is_in_memory or self.scratch is not None
         return self if is_kept else LocalPartitions(self.map(identity))
 
+    def only(self, chosen: Sequence[bool]) -> LocalPartitions:
+        """Return the partitions that are marked."""
+        return self._with(list(compress(self._loads, chosen)))
+
     def chain(self, other: LocalPartitions) -> LocalPartitions:
         """Return these partitions, followed by other local ones."""
+        return self._with([*self._loads, *other._loads])
+
+    def _with(self, loads: list[Load]) -> LocalPartitions:
         partitions = copy.copy(self)
-        partitions._loads = [*self._loads, *other._loads]
-        partitions.n_parts = len(partitions._loads)
+        partitions._loads, partitions.n_parts = loads, len(loads)
         return partitions
 
     def release(self) -> None:
@@ -122,72 +124,44 @@ def view(
 
 
 class PartitionsView:
-    """A function of partitions, or of some of them: ``function(part, *args)``.
+    """A function of partitions: ``function(part, *args)``.
 
-    The function should be cheap, because it is computed again each time a part is used. An argument
-    of type `PerPartition` has an item for every partition.
+    The function should be cheap, because it is computed again each time a part is used.
     """
 
-    def __init__(
-        self,
-        partitions: Partitions,
-        function: Callable[..., Any],
-        *args: Any,
-        chosen: Sequence[bool] | None = None,  # which parts to keep
-    ):
-        # A view of a view calls both functions on the partitions that the other one is a view of.
-        if isinstance(partitions, PartitionsView):
-            self._partitions, were_chosen = partitions._partitions, partitions._chosen
-            _, sizes, *calls = partitions._calling
-        else:
-            self._partitions, were_chosen = partitions, [True] * partitions.n_parts
-            sizes, calls = (), []
-        self._chosen = were_chosen
-        if chosen is not None:
-            self._chosen = [bool(kept) for kept in _spread(PerPartition(chosen), were_chosen).items]
-        # Arguments of `_shown`: last, the functions, each followed by its own arguments.
-        calls += [function, *(_spread(arg, were_chosen) for arg in args)]
-        self.n_parts = sum(self._chosen)
-        self._calling = [PerPartition(self._chosen), (*sizes, 1 + len(args)), *calls]
+    def __init__(self, partitions: Partitions, function: Callable[..., Any], *args: Any):
+        self.n_parts = partitions.n_parts
+        self._partitions = partitions
+        self._call = function, *args
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        shown = PartitionsView(self, function, *args)
-        results = self._partitions.map(_shown, None, *shown._calling)
-        return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
+        return self._partitions.map(_twice, len(self._call), *self._call, function, *args)
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> PartitionsView:
-        """Return the partitions ``function(part, *args)``."""
-        return PartitionsView(self.derive_all(function, *args), identity, chosen=self._chosen)
+    def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
+        """Return the partitions ``function(part, *args)``, which are not a view."""
+        return self._partitions.derive(_twice, len(self._call), *self._call, function, *args)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``, without parts that are None.
+        """Return ``function(parts, *args)``.
 
         Before parts come together in one place, they are reduced to what the view shows of them.
         """
-        return self.derive_all(identity).reduce(_of_present, function, args)
+        return self._partitions.derive(*self._call).reduce(function, *args)
 
-    def derive_all(
-        self, function: Callable[..., Any], *args: Any, otherwise: Any = None
-    ) -> Partitions:
-        """Return the same as `derive`, but with a value for the parts that are left out.
-
-        The result is not a view.
-        """
-        shown = PartitionsView(self, function, *args)
-        return self._partitions.derive(_shown, otherwise, *shown._calling)
+    def only(self, chosen: Sequence[bool]) -> PartitionsView:
+        """Return a view of the partitions that are marked."""
+        call = (
+            PerPartition(list(compress(arg.items, chosen)))
+            if isinstance(arg, PerPartition)
+            else arg
+            for arg in self._call
+        )
+        return PartitionsView(self._partitions.only(chosen), *call)
 
     def release(self) -> None:
-        """Free the memory of all partitions."""
+        """Free the memory of the partitions."""
         self._partitions.release()
-
-
-def _spread(arg: Any, chosen: Sequence[bool]) -> Any:
-    """Return an argument of the chosen parts as one of all parts."""
-    if not isinstance(arg, PerPartition):
-        return arg
-    items = iter(arg.items)
-    return PerPartition([next(items) if kept else None for kept in chosen])
 
 
 def identity(part: Any) -> Any:
@@ -195,21 +169,11 @@ def identity(part: Any) -> Any:
     return part
 
 
-def _shown(part: Any, otherwise: Any, is_chosen: bool, sizes: tuple[int, ...], *calls: Any) -> Any:
-    """Call functions, each among ``calls`` before its arguments; ``otherwise`` for parts left out.
-
-    ``sizes`` are the numbers of the items of each call.
-    """
-    if not is_chosen:
-        return otherwise
-    for size in sizes:
-        function, *args = calls[:size]
-        part, calls = function(part, *args), calls[size:]
-    return part
-
-
-def _of_present(parts: list, function: Callable, args: Sequence[Any]) -> Any:
-    return function([part for part in parts if part is not None], *args)
+def _twice(part: Any, size: int, *calls: Any) -> Any:
+    """Call two functions, each followed by its own arguments; the first are ``size`` items."""
+    first, *args = calls[:size]
+    second, *others = calls[size:]
+    return second(first(part, *args), *others)
 
 
 def arguments_of(i: int, args: Sequence[Any]) -> list:

@@ -291,6 +291,15 @@ def test_refit_trains_on_the_held_out_sequences(form):
     assert log_p == pytest.approx(again.train_score_[-1])
 
 
+@pytest.mark.parametrize("of_training", [True, False])
+def test_refit_on_symbols_of_which_some_are_missing(of_training):
+    gapped, whole = [["a", None, "b", "c"]] * 20, [list("abca")] * 20
+    X, X_val = (gapped, whole) if of_training else (whole, gapped)
+    y = [list("xyxy")] * 20
+    model = small(max_iter=3, refit=True).fit(X, y, X_val, y)
+    assert model.predict(gapped[:1])[0].tolist() == list("xyxy")
+
+
 def test_refit_keeps_the_size_of_bags(bags):
     X, y, _ = bags
     allowed = [np.ones((len(labels), 2), dtype=bool) for labels in y[:60]]

@@ -107,9 +107,9 @@ def engine_of(
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
         weights = label_weights(spec.class_weight, classes, sums)
     settings = setup, start, weights, threads if data.in_memory else None
-    encoded, held_out = training.partitions.derive_all(encode_part, *settings, True).kept(), None
+    encoded, held_out = training.partitions.derive(encode_part, *settings, True).kept(), None
     if data.held_out is not None:
-        held_out = data.held_out.partitions.derive_all(encode_part, *settings).kept()
+        held_out = data.held_out.partitions.derive(encode_part, *settings).kept()
     validation, sets = None, []
     if data.in_memory:
         parts = [part and encode_part(part, *settings) for part in data.evaluated]
@@ -208,15 +208,11 @@ def encode_part(
 
 def _with_keys(encoded: Partitions) -> Partitions:
     """Return encoded partitions with keys, on which samples depend."""
-    own = PerPartition(encoded.derive(_hashes_of).reduce(_encoded_keys))
+    own = PerPartition(encoded.derive(attrgetter("hashes")).reduce(_encoded_keys))
     if hasattr(encoded, "make_shards"):
         return encoded.derive(_with_own_keys, own)
     # Scratch files would store the parts again.
     return PartitionsView(encoded, _with_own_keys, own)
-
-
-def _hashes_of(part: EncodedPart | None) -> Hashes | None:
-    return part and part.hashes
 
 
 def _encoded_keys(parts: list[Hashes | None]) -> list[np.ndarray | None]:
@@ -227,7 +223,7 @@ def _encoded_keys(parts: list[Hashes | None]) -> list[np.ndarray | None]:
     return [None if part is None else next(keys) for part in parts]
 
 
-def _with_own_keys(part: EncodedPart | None, keys: np.ndarray | None) -> EncodedPart | None:
+def _with_own_keys(part: EncodedPart, keys: np.ndarray | None) -> EncodedPart:
     return part if keys is None else replace(part, keys=keys, hashes=None)
 
 

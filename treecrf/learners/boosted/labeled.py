@@ -31,7 +31,14 @@ from treecrf.inputs.parts import (
     merged_labels,
     read_part,
 )
-from treecrf.inputs.sequences import NUMBER, Description, InputSchema, LongSequences, Sequences
+from treecrf.inputs.sequences import (
+    NUMBER,
+    Description,
+    InputSchema,
+    LongSequences,
+    Sequences,
+    as_category,
+)
 from treecrf.learners.training_data import (
     NO_KNOWN_LABELS,
     NO_SYMBOLS,
@@ -51,7 +58,6 @@ from treecrf.utils.partitions import (
     Partitions,
     PartitionsView,
     PerPartition,
-    identity,
 )
 
 # Descriptions
@@ -59,25 +65,28 @@ from treecrf.utils.partitions import (
 
 def describe_parts(
     partitions: Partitions, categorical: Any, schema: InputSchema | None = None
-) -> list[PartDescription | None]:
-    """Read each part on its own and describe it; None stands for parts without sequences.
+) -> tuple[Partitions, list[PartDescription]]:
+    """Read each part on its own; return the parts that have sequences, and their descriptions.
 
     Errors name the part that is not valid, or that has a sequence of another part.
     """
     parts = partitions.map(describe_part, categorical, schema)
-    present = [part for part in parts if part is not None]
-    if len(present) > 1:
-        if schema is None and has_attributes(present):
+    partitions = partitions.only([part is not None for part in parts])
+    parts = [part for part in parts if part is not None]
+    if not parts:
+        raise ValueError("X holds no sequences in any partition")
+    if len(parts) > 1:
+        if schema is None and has_attributes(parts):
             parts = partitions.map(describe_part, categorical, None, True)
         _check_groups(partitions, parts)
-    if not any(part.has_weight for part in present) and present:
+    if not any(part.has_weight for part in parts):
         raise ValueError(ONLY_ZEROS)
-    if len({part.has_init_score for part in present}) > 1:
+    if len({part.has_init_score for part in parts}) > 1:
         raise ValueError("init_score is given in some partitions only; expected all or none")
-    return parts
+    return partitions, parts
 
 
-def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -> None:
+def _check_groups(partitions: Partitions, parts: list[PartDescription]) -> None:
     found = find_shared_group(parts)
     if found is None:
         return
@@ -94,14 +103,11 @@ def _check_groups(partitions: Partitions, parts: list[PartDescription | None]) -
 
 def label(
     raw: RawData,
-    is_empty: bool,
     labeling: Labeling,
     described: Description,
     is_weighted: bool,  # whether any part has sample weights other than 1
-) -> LabeledSequences | None:
-    """Read a part with the schema of all parts, and check its labels; None if it is empty."""
-    if is_empty:
-        return None
+) -> LabeledSequences:
+    """Read a part with the schema of all parts, and check its labels."""
     with named(raw.place):
         sequences, raw = read_part(raw, described)
         offsets, segmentation = sequences.offsets, raw.segmentation
@@ -140,6 +146,7 @@ class LabeledParts:
         cls, partitions: PartitionsView, described: Description, lengths: list[np.ndarray]
     ) -> LabeledParts:
         """Return some of the sequences that are described; parts without any are left out."""
+        partitions = partitions.only([len(of_part) > 0 for of_part in lengths])
         lengths = [of_part for of_part in lengths if len(of_part)]
         described = replace(
             described,
@@ -153,28 +160,23 @@ class LabeledParts:
     def read(
         cls,
         raws: Partitions,
-        parts: list[PartDescription | None],
+        parts: list[PartDescription],
         labeling: Labeling,
         described: Description,
     ) -> LabeledParts:
         """Read described parts, and select the sequences that training uses."""
-        is_empty = [part is None for part in parts]
-        is_weighted = any(part is not None and part.is_weighted for part in parts)
-        settings = PerPartition(is_empty), labeling, described, is_weighted
-        labeled = raws.derive(label, *settings).persisted()
-        present = PartitionsView(labeled, identity, chosen=[not empty for empty in is_empty])
-        examined, lengths = zip(*present.map(examine_unknown), strict=True)
+        is_weighted = any(part.is_weighted for part in parts)
+        labeled = raws.derive(label, labeling, described, is_weighted).persisted()
+        examined, lengths = zip(*labeled.map(examine_unknown), strict=True)
         unknown = Unknown(*np.sum(examined, axis=0))
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
-        selection = select_useful, labeling, unknown
+        useful = PartitionsView(labeled, select_useful, labeling, unknown)
         if unknown.n_partial:
             # Not all examples of these sequences may be used.
-            lengths = PartitionsView(present, *selection).map(_lengths)
-        chosen = [len(of_part) > 0 for of_part in lengths]
-        if not any(chosen):
+            lengths = useful.map(_lengths)
+        if not any(map(len, lengths)):
             raise ValueError(labeling.no_known_examples)
-        useful = PartitionsView(present, *selection, chosen=chosen)
         selected = cls.chosen(useful, described, lengths)
         if selected.described.n_sequences == described.n_sequences:
             return selected
@@ -183,11 +185,8 @@ class LabeledParts:
     def take(self, chosen: list[np.ndarray]) -> LabeledParts:
         """Return the marked sequences of each part."""
         lengths = [n[marks] for n, marks in zip(self.lengths, chosen, strict=True)]
-        kept = [len(of_part) > 0 for of_part in lengths]
-        partitions = PartitionsView(
-            self.partitions, LabeledSequences.take_marked, PerPartition(chosen), chosen=kept
-        )
-        return LabeledParts.chosen(partitions, self.described, lengths)
+        marked = PartitionsView(self.partitions, LabeledSequences.take_marked, PerPartition(chosen))
+        return LabeledParts.chosen(marked, self.described, lengths)
 
     def with_used_categories(self) -> LabeledParts:
         """Drop categories that do not occur, and describe the symbols that do."""
@@ -250,20 +249,20 @@ def read_partitions(
     """Read and check all partitions; errors name the partition."""
     earlier = estimator._earlier_fit() if estimator.warm_start else {}
     schema = estimator._required_schema(earlier)
-    parts = describe_parts(raws, estimator.categorical_features, schema)
+    present, parts = describe_parts(raws, estimator.categorical_features, schema)
     described, seed = merged(parts, schema), seed_of(estimator.random_state, earlier)
     if schema is None:
         warn_of_columns(described, estimator.categorical_features)
-    n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
+    n_unlabeled = sum(part.n_unlabeled for part in parts)
     note_unlabeled(estimator, n_unlabeled, described.n_positions)
     classes = earlier["classes_"] if earlier else merged_labels(parts)
     labeling = estimator._labeling(classes)
-    training, held_out = LabeledParts.read(raws, parts, labeling, described), None
+    training, held_out = LabeledParts.read(present, parts, labeling, described), None
     if validation is not None:
         of_training = schema or training.described.schema
         with named("validation data"):
-            parts = describe_parts(validation, None, of_training)
-            held_out = LabeledParts.read(validation, parts, labeling, merged(parts, of_training))
+            present, parts = describe_parts(validation, None, of_training)
+            held_out = LabeledParts.read(present, parts, labeling, merged(parts, of_training))
     elif estimator.early_stopping not in (False, "auto"):
         n_sequences = training.described.n_sequences
         marks = training.smallest(seed, count_held_out(n_sequences, estimator.validation_fraction))
@@ -295,8 +294,12 @@ def joined_in_memory(
 
     Without masks, all labels are allowed, and known; without weights, these are 1.
     """
-    sequences = other.sequences.for_model(training.sequences.schema)
-    parts = [training, replace(other, sequences=sequences)]
+    described = Description.of(training.sequences)
+    if described.schema.form == "symbols":
+        # If some symbols are missing, they are a table.
+        form = min(training.sequences.form, other.sequences.form)
+        described = replace(described, form=form)
+    parts = [training, replace(other, sequences=other.sequences.for_model(described.schema))]
     for name, default in (
         ("allowed", lambda codes: np.ones((len(codes), n_labels), dtype=bool)),
         ("candidates", lambda codes: np.eye(n_labels, dtype=bool)[codes]),
@@ -306,16 +309,15 @@ def joined_in_memory(
         if any(present) and not all(present):
             i = present.index(False)
             parts[i] = replace(parts[i], **{name: default(parts[i].codes)})
-    return joined(parts, Description.of(training.sequences))
+    return joined(parts, described)
 
 
 def _joined_sequences(parts: list[Sequences], described: Description) -> Sequences:
+    schema, is_sparse = described.schema, described.form == "sparse"
     tables = [part.rows(0, part.n_sequences) for part in parts]
-    is_sparse = described.form == "sparse"
     if described.form == "dense":
-        tables = [table.toarray() if sparse.issparse(table) else table for table in tables]
+        tables = [_dense(table, schema) for table in tables]
     table = sparse.vstack(tables, format="csr") if is_sparse else np.concatenate(tables)
-    schema = described.schema
     is_plain = described.is_boolean or not (schema.kinds != NUMBER).any()
     is_symbols = described.form == "symbols"
     return LongSequences.of(
@@ -330,6 +332,13 @@ def _joined_sequences(parts: list[Sequences], described: Description) -> Sequenc
         of_symbols=schema.form == "symbols" and not is_symbols,
         init_scores=joined_arrays(parts, "init_scores"),
     )
+
+
+def _dense(table: Any, schema: InputSchema) -> np.ndarray:
+    """Return a table as an array; symbols become a table of one category."""
+    if table.ndim == 1:
+        return as_category(table, schema.categories[0])
+    return table.toarray() if sparse.issparse(table) else table
 
 
 # Encoded parts

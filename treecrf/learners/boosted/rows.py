@@ -16,7 +16,7 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.encoding.columns import one_hot
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.sequences import Sequences, Vocabulary
+from treecrf.inputs.sequences import Sequences, as_category
 from treecrf.learners.boosted.chains import LocalChain, Scorer, require_table
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils.threads import Threads
@@ -167,7 +167,7 @@ class WindowTable:
     def _values(self, piece: Any) -> sparse.csr_array:
         columns = self.encoder.columns
         if piece.ndim == 1:
-            piece = Vocabulary(columns[0].values).column(piece)
+            piece = as_category(piece, columns[0].values)
         if not columns.is_category.any():
             # float32, unless the values need more precision.
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))

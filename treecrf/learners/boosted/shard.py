@@ -42,13 +42,11 @@ LARGE_PART = 1 << 17
 WEIGHT_UNIT = 2.0**-10
 
 
-def totals_of(part: EncodedPart | None) -> tuple[ExactSum | None, float | None]:
+def totals_of(part: EncodedPart) -> tuple[ExactSum | None, float | None]:
     """Return the sum of the position weights, and the largest sample weight.
 
     The first is None for validation data, and the second if all are 1.
     """
-    if part is None:
-        return None, None
     weights = part.labels.weights
     largest = None if weights is None else float(weights.max())
     if part.position_weights is None:
@@ -192,7 +190,7 @@ class Shard:
     def __init__(
         self,
         setup: BoostingSetup,
-        parts: dict[int, EncodedPart | None],  # by number among all parts; None has no sequences
+        parts: dict[int, EncodedPart],  # by number among all parts
         n_threads: int = 1,
         # Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
         allocate: Allocate | None = None,
@@ -202,11 +200,10 @@ class Shard:
         self._allocate, self._lock = allocate, Lock()
         # Whether trees grow in this process, on the rows of the only part.
         self.is_resident = False
-        present = {number: part for number, part in parts.items() if part is not None}
         self.training = self._with_large_parts(
-            [part for part in present.values() if part.position_weights is not None]
+            [part for part in parts.values() if part.position_weights is not None]
         )
-        self.held_out = {n: part for n, part in present.items() if part.position_weights is None}
+        self.held_out = {n: part for n, part in parts.items() if part.position_weights is None}
         self._begin()
 
     def _with_large_parts(self, parts: list[EncodedPart]) -> list[EncodedPart]:

@@ -214,10 +214,10 @@ def _train_joined(
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Join all partitions where one of them is, and train on them there."""
-    partitions = data.training.partitions.derive_all(identity)
+    partitions = data.training.partitions.derive(identity)
     n_parts, described = partitions.n_parts, [data.training.described]
     if data.held_out is not None:
-        partitions = partitions.chain(data.held_out.partitions.derive_all(identity))
+        partitions = partitions.chain(data.held_out.partitions.derive(identity))
         described.append(data.held_out.described)
     _require_memory(described)
     if callbacks:
@@ -228,7 +228,7 @@ def _train_joined(
 
 
 def train_on_all(
-    parts: list[LabeledSequences | None],
+    parts: list[LabeledSequences],
     spec: BoostingSpec,
     data: TrainingInput,
     n_parts: int,
@@ -237,11 +237,8 @@ def train_on_all(
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Train on all partitions; those from ``n_parts`` on are validation data."""
-    sets = [
-        joined([part for part in some if part is not None], of_set)
-        for some, of_set in zip((parts[:n_parts], parts[n_parts:]), described, strict=False)
-    ]
-    training, held_out = sets[0], sets[1] if len(sets) > 1 else None
+    training, *others = map(joined, (parts[:n_parts], parts[n_parts:]), described)
+    held_out = others[0] if others else None
     data = in_one_part(replace(data, training=training, held_out=held_out))
     return train(spec, data, callbacks, model)
 

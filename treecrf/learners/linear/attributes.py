@@ -27,7 +27,7 @@ from treecrf.encoding.imputation import (
 )
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.inputs.offsets import offsets_of, position_name
-from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, Vocabulary
+from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, as_category
 from treecrf.utils import model_file
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import LocalPartitions
@@ -282,7 +282,7 @@ class WindowAttributes:
 
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
-            piece = Vocabulary(self.schema.categories[0]).column(piece)
+            piece = as_category(piece, self.schema.categories[0])
         if sparse.issparse(piece) and not self.has_zeros:
             piece = piece.toarray()
         if self.is_cut and sparse.issparse(piece):

@@ -1,22 +1,21 @@
-"""Tables of CSV and Parquet files as sequences and labels."""
+"""Contents of files, options for reading them, and tables of CSV and Parquet files."""
 
 from __future__ import annotations
 
 import difflib
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from treecrf.cli.files.data import NO_SEQUENCES, FileData, ModelInput, Reading
 from treecrf.inputs.columns import ColumnValues, table_of
-from treecrf.inputs.dataset import ColumnNames
-from treecrf.inputs.offsets import split_sequences
-from treecrf.inputs.sequences import CATEGORY, KINDS
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
+from treecrf.inputs.offsets import Segmentation, split_sequences
+from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
 from treecrf.inputs.table_sources import (
     AS_BOOLEAN,
     AS_NUMBER,
@@ -29,7 +28,7 @@ from treecrf.inputs.table_sources import (
     temporary_file,
     temporary_space,
 )
-from treecrf.inputs.tables import GroupBoundaries
+from treecrf.inputs.tables import GroupBoundaries, TableOptions
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, short_list, string_array
 
 # Maximum number of columns that an error message lists.
@@ -37,6 +36,57 @@ MAX_COLUMNS = 30
 # Characters that separate columns in files named .csv, and how they are written as an option.
 OTHER_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
 EXPECTED = {AS_NUMBER: "a number", AS_BOOLEAN: "true, false, 0 or 1", AS_WHOLE: "a whole number"}
+
+NO_SEQUENCES = as_sequences([], segmentation=Segmentation(may_be_empty=True))
+
+
+@dataclass(frozen=True)
+class Reading(TableOptions):
+    """Options for reading a file."""
+
+    format: str | None = None  # by default, the file determines it
+    label: str | None = None  # by default, as in the model
+    group: str | None = None  # by default, as in the model; without one, all rows are one sequence
+    no_group: bool = False
+    with_labels: bool = True
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """Requirements of a trained model on a file; ``columns`` are the columns in training."""
+
+    schema: InputSchema
+    classes: np.ndarray
+    columns: ColumnNames = NO_NAMES
+
+
+@dataclass(frozen=True)
+class FileData:
+    """Sequences of a file, their labels, and the groups and columns of a table."""
+
+    sequences: Sequences
+    labels: list[np.ndarray] | None  # None if missing
+    groups: list[str] | None = None
+    is_table: bool = False
+    columns: ColumnNames = NO_NAMES
+    missing_label: str | None = None  # the place of the first
+    # Columns that can be copied to an output, and the texts of some of them, which are read again.
+    text_names: Sequence[str] = ()
+    text_rows: Callable[[Sequence[str]], Iterator[Sequence[str]]] = lambda _: iter(())
+
+    def as_symbols(self) -> FileData:
+        """Return the same data with the values of the only column, a category, as symbols."""
+        sequences = self.sequences
+        if sequences.n_features != 1 or sequences.column_kinds[0] != CATEGORY:
+            raise ValueError(
+                f"the file has {sequences.n_features} features; expected symbols: a single column "
+                "of words, or of whole numbers if --category names it"
+            )
+        return replace(self, sequences=replace(sequences, names=None, of_symbols=True))
+
+
+# Tables
 
 
 def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileData:
