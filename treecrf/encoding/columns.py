@@ -174,11 +174,11 @@ def columns_with_missing(sequences: Sequences) -> np.ndarray:
     """Mark the columns that have missing values."""
     counts = np.zeros(sequences.n_features)
     for _, _, piece in sequences.pieces():
-        counts += _count_missing(piece)
+        counts += count_missing(piece)
     return counts > 0
 
 
-def _count_missing(piece: Any) -> np.ndarray | int:
+def count_missing(piece: Any) -> np.ndarray | int:
     """Count the missing values of each column."""
     if piece.dtype.kind != "f":
         return 0
@@ -194,7 +194,7 @@ def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
     """
     counts, missing = np.zeros((2, sequences.n_features))
     for _, _, piece in sequences.pieces():
-        missing += _count_missing(piece)
+        missing += count_missing(piece)
         if sparse.issparse(piece):
             coo = piece.tocoo()
             limits = thresholds[coo.col]

@@ -13,7 +13,6 @@ from scipy import sparse
 from treecrf.encoding._codes import copy_rows, count_rows
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences
 from treecrf.utils.model_file import check_counts, require
-from treecrf.utils.scratch import Allocate, moved
 
 # Memory and time grow with the window, and offsets must fit the kernels' integers.
 MAX_WINDOW = 10_000
@@ -153,12 +152,6 @@ class EncodedColumns:
             columns.append(np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8))
             columns[-1][:, : len(table)] = table.T
         return cls(*columns, *encoded.postings())
-
-    def kept_in(self, allocate: Allocate) -> EncodedColumns:
-        """Copy the arrays to arrays from a function such as `Scratch.allocate`."""
-        return EncodedColumns(
-            **{name: moved(value, allocate) for name, value in vars(self).items()}
-        )
 
 
 def gathered(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.columns import columns_with_missing
+from treecrf.encoding.columns import columns_with_missing, count_missing
 from treecrf.inputs.sequences import (
     BOOLEAN,
     ConvertedSequences,
@@ -166,20 +166,15 @@ def _sums_of(
     """Sum the integer parts of the values of each column, and count the values."""
     sums, n_present = np.zeros((2, sequences.n_features), dtype=np.int64), 0
     for _, _, piece in sequences.pieces() if sequences.form != "symbols" else ():
-        table, n_missing = _missing_to_zero(piece), 0
+        table = _missing_to_zero(piece)
         if sparse.issparse(table):
-            if piece.dtype.kind == "f":
-                of_missing = piece.indices[np.isnan(piece.data)]
-                n_missing = np.bincount(of_missing, minlength=piece.shape[1])
             values = np.ldexp(table.data.astype(np.float64), -exponents[table.indices])
             for of_columns, of_values in zip(sums, integer_parts(values), strict=True):
                 np.add.at(of_columns, table.indices, of_values)
         else:
-            if piece.dtype.kind == "f":
-                n_missing = np.isnan(piece).sum(axis=0)
             parts = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
             sums += [part.sum(axis=0) for part in parts]
-        n_present = n_present + piece.shape[0] - n_missing
+        n_present = n_present + piece.shape[0] - count_missing(piece)
     return sums[0], sums[1], np.broadcast_to(n_present, sequences.n_features)
 
 

@@ -29,6 +29,7 @@ SCHEMES = ("iob1", "iob2", "ioe2", "iobes", "bilou")
 ALIASES = {"bio": "iob2", "bioes": "iobes"}
 SCHEME_NAMES = (*SCHEMES, *ALIASES)
 KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
+NOWHERE = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -37,35 +38,35 @@ class Labels:
 
     values: np.ndarray  # strings, integers or booleans; a placeholder where the label is unknown
     offsets: np.ndarray
-    missing: np.ndarray | None = None  # where any label is possible; None if nowhere
+    # The positions where any label is possible, ascending.
+    missing: np.ndarray = field(default_factory=lambda: NOWHERE)
     choices: dict[int, np.ndarray] = field(default_factory=dict)  # sorted, if several are possible
 
     @property
     def has_labels(self) -> bool:
         """Whether a label, or a set of labels, is known."""
-        return len(self.values) > 0 and (self.missing is None or not self.missing.all())
+        return len(self.missing) < len(self.values)
 
     @property
     def are_complete(self) -> bool:
         """Whether all labels are known."""
-        return self.missing is None and not self.choices
+        return not len(self.missing) and not self.choices
 
     @property
     def n_unlabeled(self) -> int:
         """Number of positions where any label is possible."""
-        return 0 if self.missing is None else int(np.count_nonzero(self.missing))
+        return len(self.missing)
 
     @property
     def known(self) -> np.ndarray:
         """Where labels are known; bool array (n_positions,)."""
-        known = np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing
-        known[list(self.choices)] = False
+        known = np.ones(len(self.values), dtype=bool)
+        known[self.missing] = known[list(self.choices)] = False
         return known
 
     def present(self) -> list[np.ndarray]:
         """Return the labels that occur, as known or as possible ones: at least one array."""
-        values = self.values if self.missing is None else self.values[~self.missing]
-        return [values, *self.choices.values()]
+        return [np.delete(self.values, self.missing), *self.choices.values()]
 
     def refuse_unknown(self, reason: str) -> None:
         """Raise ValueError for the first label that is unknown, if any."""
@@ -87,9 +88,7 @@ class Labels:
         if len(known):
             codes[known] = _codes_of(self.values[known], known, self.offsets, classes)
         candidates = np.zeros((len(codes), len(classes)), dtype=bool)
-        candidates[known, codes[known]] = True
-        if self.missing is not None:
-            candidates[self.missing] = True
+        candidates[known, codes[known]] = candidates[self.missing] = True
         for position, labels in self.choices.items():
             possible = _codes_of(labels, [position] * len(labels), self.offsets, classes)
             candidates[position, possible] = True
@@ -134,14 +133,14 @@ def count_labeled(y: Any, segmentation: Segmentation) -> int:
         return sum(len(part.values) for part in parts if part.has_labels)
     part = _read_labels(y, "y")
     offsets = segmentation.offsets(len(part.values), name="y")
-    if part.missing is None:
-        return len(part.values)
-    known = np.logical_or.reduceat(~part.missing, offsets[:-1])
+    is_known = np.ones(len(part.values), dtype=bool)
+    is_known[part.missing] = False
+    known = np.logical_or.reduceat(is_known, offsets[:-1])
     return int(np.diff(offsets)[known].sum())
 
 
 def _nothing_known(length: int) -> Labels:
-    return Labels(np.zeros(length, dtype=bool), np.array([0, length]), np.ones(length, dtype=bool))
+    return Labels(np.zeros(length, dtype=bool), np.array([0, length]), np.arange(length))
 
 
 def _read_labels(item: Any, where: str) -> Labels:
@@ -150,26 +149,25 @@ def _read_labels(item: Any, where: str) -> Labels:
     offsets = np.array([0, len(array)])
     if array.dtype.kind in "biuU" and not np.ma.is_masked(item):
         return Labels(_plain_labels(array, where), offsets)
-    missing = None
+    is_missing = None
     if np.ma.is_masked(item):
-        missing = np.ma.getmaskarray(item)
+        is_missing = np.ma.getmaskarray(item)
     elif array.dtype.kind == "f":
-        missing = np.isnan(array)
+        is_missing = np.isnan(array)
     elif array.dtype.kind == "O":
-        missing = find_missing(array)
+        is_missing = find_missing(array)
+    missing = NOWHERE if is_missing is None else np.flatnonzero(is_missing)
     choices = _find_choices(array, where)
-    if (missing is None or not missing.any()) and not choices:
+    if not len(missing) and not choices:
         return Labels(_plain_labels(array, where), offsets)
-    missing = np.zeros(len(array), dtype=bool) if missing is None else missing
-    if missing.all():
+    if len(missing) == len(array):
         return _nothing_known(len(array))
     filled = array.copy()
     for t, labels in choices.items():
         filled[t] = labels[0].item()
     # Placeholders instead of a shorter array, so that errors count positions right.
-    filled[missing] = "" if isinstance(filled[int(np.argmin(missing))], str) else 0
+    filled[missing] = "" if isinstance(np.delete(filled, missing)[0], str) else 0
     choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
-    missing = missing if missing.any() else None
     return Labels(_plain_labels(filled, where), offsets, missing, choices)
 
 
@@ -198,20 +196,19 @@ def _join(parts: list[Labels]) -> Labels:
     if len({values.dtype.kind == "U" for values in labeled}) > 1:
         raise TypeError("y mixes strings and numbers; expected all strings or all integers")
     offsets = offsets_of([len(part.values) for part in parts])
-    if labeled and all(part.missing is None and not part.choices for part in parts):
+    if labeled and all(part.are_complete for part in parts):
         return Labels(np.concatenate(labeled), offsets)
     # Placeholders must not widen the type of the labels.
     kind = labeled[0].dtype if labeled else np.dtype(bool)
     values = [p.values if p.has_labels else np.zeros(len(p.values), kind) for p in parts]
-    missing = [np.zeros(len(p.values), bool) if p.missing is None else p.missing for p in parts]
+    missing = [part.missing + start for part, start in zip(parts, offsets, strict=False)]
     choices = {
         int(start) + t: labels
         for start, part in zip(offsets[:-1], parts, strict=True)
         for t, labels in part.choices.items()
     }
-    anywhere = np.concatenate([np.zeros(0, dtype=bool), *missing])
     values = np.concatenate([np.zeros(0, dtype=kind), *values])
-    return Labels(values, offsets, anywhere if anywhere.any() else None, choices)
+    return Labels(values, offsets, np.concatenate([NOWHERE, *missing]), choices)
 
 
 def label_array(item: Any, where: str) -> np.ndarray:

@@ -98,7 +98,7 @@ class LocalPartitions:
 
     def only(self, chosen: Sequence[bool]) -> LocalPartitions:
         """Return the partitions that are marked."""
-        return self._with(list(compress(self._loads, chosen)))
+        return self if all(chosen) else self._with(list(compress(self._loads, chosen)))
 
     def chain(self, other: LocalPartitions) -> LocalPartitions:
         """Return these partitions, followed by other local ones."""

@@ -40,7 +40,7 @@ from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._few import MAX_LEAVES, QuickScorer, Walker
 from treecrf.trees.scoring._lookup import LookupEvaluator, can_run, has_permutes
 from treecrf.trees.scoring._route import PartsEvaluator
-from treecrf.utils.scratch import Allocate
+from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads
 
 # Column of the tests of previous labels.
@@ -335,7 +335,7 @@ class Router:
 
     def keep_in(self, allocate: Allocate) -> None:
         """Move the columns to arrays from a function such as `Scratch.allocate`."""
-        self._columns = self._columns.kept_in(allocate)
+        self._columns = relocated(self._columns, allocate)
 
     def add(self, packed: PackedTrees, parts: ScoreParts, threads: Threads) -> None:
         """Add the values of trees to the parts of scores."""
