@@ -14,7 +14,7 @@ from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted import engine, training
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.iterations import as_callbacks
-from treecrf.learners.training_data import FitArguments
+from treecrf.learners.learner import FitArguments
 from treecrf.utils.partitions import LocalPartitions
 
 

@@ -46,8 +46,8 @@ RESPONSES = ("probability", "score")
 # next to thresholds.
 QUANTILES = (0.05, 0.95)
 AT_THRESHOLDS = 0.8
-# Windows of this many positions are made at a time.
-PIECE_POSITIONS = 1 << 13
+# Windows of about this many bytes are made at a time.
+PIECE_BYTES = 1 << 25
 
 # A function of sequences that returns scores (n_labels, n_positions, n_contexts).
 Scores = Callable[[Sequences, Threads], np.ndarray]
@@ -337,8 +337,9 @@ def _tree_scores(
     lists = sparse.csr_array(values, shape=(len(both.codes), both.n_ids))
     left, right = encoder.window
     start, depth = chain.start_table(part, threads), encoded.depth_of(chain.order)
+    n_bytes = n * (left + 1 + right) * (codes.shape[1] + encoded.bits.shape[1])
     scores = []
-    for some in np.array_split(np.arange(n), -(-n // PIECE_POSITIONS)):
+    for some in np.array_split(np.arange(n), min(n, 1 + n_bytes // PIECE_BYTES)):
         rows = both.row_of_position[some, None] + np.arange(-left, right + 1)
         if -left <= offset <= right:  # it may only be in the window of the linear start
             rows[:, left + offset] += len(codes)

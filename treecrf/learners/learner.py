@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -13,22 +14,22 @@ import numpy as np
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData, named
+from treecrf.inputs.forms import are_tables, is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.iterations import as_callbacks
+from treecrf.learners.iterations import Callback, as_callbacks
 from treecrf.learners.training_data import (
-    FitArguments,
     Labeling,
     TrainingInput,
     hold_out,
     note_unlabeled,
-    opened,
-    read_eval_set,
     seed_of,
-    validation_data,
 )
+from treecrf.utils.partitions import LocalPartitions, Partitions
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -39,6 +40,18 @@ from treecrf.utils.typing import (
     WeightsLike,
 )
 from treecrf.utils.validation import Interval, Needs, StrOptions, warn_without_effect
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """Arguments of `fit`, as passed by the user."""
+
+    raw: RawData
+    validation: RawData | Partitions | None
+    eval_sets: tuple[RawData, ...]
+    callbacks: tuple[Callback, ...]
+    # The training data in parts of `RawData`, as are the validation data then; None if in memory.
+    partitions: Partitions | None = None
 
 
 class SequenceLearner(SequenceClassifier):
@@ -362,3 +375,73 @@ class SequenceLearner(SequenceClassifier):
 def names_in(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
     """Return the fitted attribute ``feature_names_in_``, if the features have names."""
     return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
+
+
+# Arguments of `fit`
+
+
+def opened(
+    given: FitArguments, scratch: str | PathLike | None, categorical: Any, takes_parts: bool
+) -> FitArguments:
+    """Open files, which are read into memory unless training takes several parts of them."""
+    raw, validation, is_table = given.raw, given.validation, are_tables(given.raw)
+    eval_sets = tuple(in_memory(each, categorical) for each in given.eval_sets)
+    given = replace(given, eval_sets=eval_sets)
+    if not is_table and scratch is None:
+        return replace(given, validation=validation and in_memory(validation, categorical))
+    partitions = partitions_of(raw, scratch, categorical)
+    if validation is not None and are_tables(validation):
+        validation = partitions_of(validation, scratch, categorical)
+    elif validation is not None:
+        validation = LocalPartitions([validation])
+    # A single piece of files is in memory whenever it is used.
+    is_small = scratch is None and partitions.n_parts == 1
+    is_small = is_small and (validation is None or validation.n_parts == 1)
+    if takes_parts and not is_small and not eval_sets:
+        return replace(given, validation=validation, partitions=partitions)
+    raw = partitions.reduce(joined_pieces) if is_table else raw
+    return replace(given, raw=raw, validation=validation and validation.reduce(joined_pieces))
+
+
+def validation_data(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    init_score: Any,
+    lengths: Any,
+    groups: Any,
+    names: Any,  # of the columns or levels of the index that are the groups in training, if any
+) -> RawData | None:
+    """Return the user's validation data, or None; ValueError if they are incomplete."""
+    if (X is None) != (y is None):
+        passed, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
+        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
+    if X is None:
+        for name, value in (("sample_weight_val", sample_weight), ("init_score_val", init_score)):
+            if value is not None:
+                raise ValueError(f"{name} is given without X_val and y_val")
+        return None
+    raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
+    if lengths is None and groups is None and (are_tables(raw) or is_frame(X)):
+        groups = names
+    return replace(raw, segmentation=segmentation_of(X, lengths, groups))
+
+
+def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
+    """Return the sets in the argument ``eval_set`` of `fit`, not checked yet.
+
+    ``groups`` are the names of columns or levels of the index in training, if any.
+    """
+    if not isinstance(eval_set, (list, tuple)):
+        raise TypeError(
+            f"eval_set is of type {type(eval_set).__name__}; expected a list of tuples (X, y)"
+        )
+    for i, item in enumerate(eval_set):
+        if not isinstance(item, tuple) or len(item) not in (2, 3) or item[0] is None:
+            raise TypeError(
+                f"eval_set[{i}] is not a tuple (X, y) or (X, y, sample_weight); expected a list of "
+                "such tuples"
+            )
+    return tuple(
+        RawData(X, y, segmentation_of(X, None, groups), *weights) for X, y, *weights in eval_set
+    )

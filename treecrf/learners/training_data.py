@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from numbers import Real
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +15,11 @@ from treecrf.chains.partial_labels import completed, known_examples, unknown_lab
 from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
 from treecrf.inputs.data_warnings import warn_of_unlabeled
 from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores, as_weights
-from treecrf.inputs.forms import are_tables, is_frame
-from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.sequences import Sequences, cut
-from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
-from treecrf.learners.iterations import Callback
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.partitions import LocalPartitions, Partitions
 from treecrf.utils.scratch import Scratch
 from treecrf.utils.validation import is_huge
 
@@ -381,42 +375,7 @@ def count_labels(data: LabeledSequences, n_labels: int) -> list[ExactSum]:
     return [ExactSum.of(weights[codes == k]) for k in range(n_labels)]
 
 
-# Arguments of `fit`
-
-
-@dataclass(frozen=True)
-class FitArguments:
-    """Arguments of `fit`, as passed by the user."""
-
-    raw: RawData
-    validation: RawData | Partitions | None
-    eval_sets: tuple[RawData, ...]
-    callbacks: tuple[Callback, ...]
-    # The training data in parts of `RawData`, as are the validation data then; None if in memory.
-    partitions: Partitions | None = None
-
-
-def opened(
-    given: FitArguments, scratch: str | PathLike | None, categorical: Any, takes_parts: bool
-) -> FitArguments:
-    """Open files, which are read into memory unless training takes several parts of them."""
-    raw, validation, is_table = given.raw, given.validation, are_tables(given.raw)
-    eval_sets = tuple(in_memory(each, categorical) for each in given.eval_sets)
-    given = replace(given, eval_sets=eval_sets)
-    if not is_table and scratch is None:
-        return replace(given, validation=validation and in_memory(validation, categorical))
-    partitions = partitions_of(raw, scratch, categorical)
-    if validation is not None and are_tables(validation):
-        validation = partitions_of(validation, scratch, categorical)
-    elif validation is not None:
-        validation = LocalPartitions([validation])
-    # A single piece of files is in memory whenever it is used.
-    is_small = scratch is None and partitions.n_parts == 1
-    is_small = is_small and (validation is None or validation.n_parts == 1)
-    if takes_parts and not is_small and not eval_sets:
-        return replace(given, validation=validation, partitions=partitions)
-    raw = partitions.reduce(joined_pieces) if is_table else raw
-    return replace(given, raw=raw, validation=validation and validation.reduce(joined_pieces))
+# What a training run starts from
 
 
 @dataclass(frozen=True)
@@ -468,47 +427,3 @@ def count_held_out(n_sequences: int, fraction: float) -> int:
             "for training; pass X_val and y_val, or more sequences"
         )
     return n_held_out
-
-
-def validation_data(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    init_score: Any,
-    lengths: Any,
-    groups: Any,
-    names: Any,  # of the columns or levels of the index that are the groups in training, if any
-) -> RawData | None:
-    """Return the user's validation data, or None; ValueError if they are incomplete."""
-    if (X is None) != (y is None):
-        passed, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
-        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
-    if X is None:
-        for name, value in (("sample_weight_val", sample_weight), ("init_score_val", init_score)):
-            if value is not None:
-                raise ValueError(f"{name} is given without X_val and y_val")
-        return None
-    raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
-    if lengths is None and groups is None and (are_tables(raw) or is_frame(X)):
-        groups = names
-    return replace(raw, segmentation=segmentation_of(X, lengths, groups))
-
-
-def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
-    """Return the sets in the argument ``eval_set`` of `fit`, not checked yet.
-
-    ``groups`` are the names of columns or levels of the index in training, if any.
-    """
-    if not isinstance(eval_set, (list, tuple)):
-        raise TypeError(
-            f"eval_set is of type {type(eval_set).__name__}; expected a list of tuples (X, y)"
-        )
-    for i, item in enumerate(eval_set):
-        if not isinstance(item, tuple) or len(item) not in (2, 3) or item[0] is None:
-            raise TypeError(
-                f"eval_set[{i}] is not a tuple (X, y) or (X, y, sample_weight); expected a list of "
-                "such tuples"
-            )
-    return tuple(
-        RawData(X, y, segmentation_of(X, None, groups), *weights) for X, y, *weights in eval_set
-    )

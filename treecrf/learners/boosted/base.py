@@ -29,9 +29,8 @@ from treecrf.learners.iterations import (
     Stopping,
     scoring_of,
 )
-from treecrf.learners.learner import SequenceLearner, names_in
+from treecrf.learners.learner import FitArguments, SequenceLearner, names_in
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import FitArguments
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import INTERACTIONS, MAX_DEPTH, Growth
 from treecrf.utils import model_file

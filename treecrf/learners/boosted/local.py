@@ -19,8 +19,8 @@ from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.rows import RowChain, fit_rows
 from treecrf.learners.boosted.spec import LocalKind, Trained
 from treecrf.learners.boosted.training import train
-from treecrf.learners.learner import names_in
-from treecrf.learners.training_data import FitArguments, Labeling, TrainingInput
+from treecrf.learners.learner import FitArguments, names_in
+from treecrf.learners.training_data import Labeling, TrainingInput
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,

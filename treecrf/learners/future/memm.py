@@ -30,8 +30,8 @@ from treecrf.learners.future.features import (
     future_features,
 )
 from treecrf.learners.future.training import AlternatingTraining
+from treecrf.learners.learner import FitArguments
 from treecrf.learners.predictor import of_each
-from treecrf.learners.training_data import FitArguments
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (

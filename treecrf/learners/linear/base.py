@@ -18,7 +18,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.iterations import Callback, Run, Stopping
-from treecrf.learners.learner import SequenceLearner, names_in
+from treecrf.learners.learner import FitArguments, SequenceLearner, names_in
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
 from treecrf.learners.linear.compiled import compiled
@@ -34,7 +34,6 @@ from treecrf.learners.linear.scores import (
 )
 from treecrf.learners.predictor import FittedChain
 from treecrf.learners.training_data import (
-    FitArguments,
     LabeledSequences,
     TrainingInput,
     count_labels,
