@@ -256,9 +256,9 @@ def test_columns_of_labels_and_groups_may_stay_in_tables_to_predict(library, fra
 
 
 def test_labels_that_need_too_much_memory():
-    with pytest.raises(MemoryError, match=r"set beam_width .* is y a measurement\?"):
+    with pytest.raises(MemoryError, match=r"set constant_transitions, .* is y a measurement\?"):
         require_memory(1000, 2, 10**7)
-    with pytest.raises(MemoryError, match=r"or fewer sequences$"):
+    with pytest.raises(MemoryError, match=r"set beam_width .* or fewer sequences$"):
         require_memory(100, 3, 10**8)
 
 

@@ -39,10 +39,12 @@ def doubt_of(n_labels: int) -> str:
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
     """Check that arrays of scores fit in memory, before any work on them."""
     n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
+    # A beam supports no more labels, see `check_label_codes`.
+    setting = "beam_width (boosted trees)" if n_labels <= MAX_LABELS else "constant_transitions"
     check_memory(
         n_bytes,
         f"order={order} with {n_labels} labels and {n_positions} positions needs "
-        f"{n_bytes / 1e9:.0f} GB: lower the order, set beam_width (boosted trees), or use "
+        f"{n_bytes / 1e9:.0f} GB: lower the order, set {setting}, or use "
         f"fewer labels or fewer sequences{doubt_of(n_labels)}",
     )
 

@@ -521,7 +521,9 @@ def test_an_order_too_large_for_memory_is_rejected(order, letters):
 
 def test_scores_too_large_for_memory_are_rejected():
     n = 200_000
-    message = "order=1 with 4096 labels and 200000 positions needs .* GB: .*set beam_width"
+    message = (
+        "order=1 with 4096 labels and 200000 positions needs .* GB: .*set constant_transitions"
+    )
     with pytest.raises(MemoryError, match=message):
         small(window=0).fit([np.zeros((n, 1))], [np.arange(n) % 4096])
 
