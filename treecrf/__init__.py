@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from treecrf.learners.per_sequence import PerSequence as PerSequence
     from treecrf.learners.registry import load as load
     from treecrf.learners.stream import Stream as Stream
-    from treecrf.learners.structured.boosting import (
-        ChosenFeature as ChosenFeature,
-    )
+    from treecrf.learners.structured.boosting import ChosenFeature as ChosenFeature
     from treecrf.learners.structured.boosting import (
         SequenceBoostingClassifier as SequenceBoostingClassifier,
     )

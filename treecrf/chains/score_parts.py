@@ -59,13 +59,16 @@ class ScoreParts:
         """Number of contexts of a position after ``order`` labels."""
         return self.transitions.shape[2]
 
-    def start_from(self, state: np.ndarray, transitions: np.ndarray) -> None:
+    def start_from(self, state: np.ndarray | None, transitions: np.ndarray | None) -> None:
         """Set the scores from scores of labels at positions, and of labels after labels.
 
         ``transitions[u, v]`` is for label v after label u; the last row is for first positions.
-        Both arrays are float64 multiples of the unit.
+        Both arrays are float64 multiples of the unit; None stands for scores of 0.
         """
+        if state is None:
+            return
         n_labels = self.n_labels
+        transitions = np.zeros((n_labels + 1, n_labels)) if transitions is None else transitions
         self.make_room(np.abs(state).max(axis=1) + np.abs(transitions).max(axis=0))
         self.state[:] = np.rint(state / SCORE_UNIT)
         units = np.rint(transitions / SCORE_UNIT).astype(np.int32)

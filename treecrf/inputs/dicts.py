@@ -11,10 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
-from treecrf.inputs.columns import (
-    ColumnSpecs,
-    sparse_table_of,
-)
+from treecrf.inputs.columns import ColumnSpecs, sparse_table_of
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, LongSequences
 from treecrf.inputs.values import (

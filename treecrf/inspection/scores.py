@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import CUSTOM, ChainLabels, make_objective
-from treecrf.chains.score_parts import SCORE_UNIT
+from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.names import name_of_label_test
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
@@ -207,14 +207,12 @@ def _transition_tables(model: SequenceClassifier) -> np.ndarray:
         tables[0, :, 0], tables[1] = model.start_weights_, model.transition_weights_.T
         return tables
     forest = model._forest
-    tables = forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
+    parts = ScoreParts(n_labels, forest.order, np.array([0, forest.order + 1]))
     if model._start is not None:
-        of_start = _transition_tables(model._start)
-        tables[0, :, 0] += of_start[0, :, 0]
-        for depth in range(1, forest.order + 1):
-            # The nearest previous label is the lowest digit of a context.
-            tables[depth, :, : n_labels**depth] += np.tile(of_start[1], n_labels ** (depth - 1))
-    return tables
+        no_state = np.zeros((n_labels, forest.order + 1))
+        parts.start_from(no_state, model._start._weights.transitions)
+    parts.add(forest.sum_of_transitions((0, forest.n_iter)))
+    return parts.transitions * SCORE_UNIT
 
 
 # Size of the scores held in memory at a time.

@@ -18,7 +18,7 @@ from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.scores import started, starting_parts, table_of_parts
+from treecrf.learners.boosted.scores import starting_parts, table_of_parts
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF
@@ -120,9 +120,9 @@ class FactoredChain(ForestChain):
         """Yield a lattice of the scores after each of these numbers of iterations."""
         check_order(self.forest.n_labels, self.order, self.alternative)
         require_memory(self.forest.n_labels, 0, sequences.n_positions)
-        offsets, start = sequences.offsets, starting_parts(self.start, sequences, threads)
+        offsets, encoded = sequences.offsets, self.encoder.encode(sequences, threads)
         parts = ScoreParts(self.forest.n_labels, self.order, offsets, constraints)
-        parts, encoded = started(parts, *start), self.encoder.encode(sequences, threads)
+        parts.start_from(*starting_parts(self.start, sequences, threads))
         for i, iterations in enumerate(pairwise([0, *ends])):
             if i:
                 parts = parts.take(0, len(offsets) - 1)

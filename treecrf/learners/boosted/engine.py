@@ -18,11 +18,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import encoded_hashes, keys_of, lists_ids
 from treecrf.learners.boosted.labeled import EncodedPart, Hashes
 from treecrf.learners.boosted.loop import Booster, Scored
-from treecrf.learners.boosted.sampled_booster import (
-    LocalShards,
-    SampledBooster,
-    scored_on_shards,
-)
+from treecrf.learners.boosted.sampled_booster import LocalShards, SampledBooster, scored_on_shards
 from treecrf.learners.boosted.scores import starting_parts, table_of_parts
 from treecrf.learners.boosted.shard import predictions_for, total, totals_of
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained

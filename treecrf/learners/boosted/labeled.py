@@ -53,12 +53,7 @@ from treecrf.learners.training_data import (
     select_useful,
 )
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.partitions import (
-    LocalPartitions,
-    Partitions,
-    PartitionsView,
-    PerPartition,
-)
+from treecrf.utils.partitions import LocalPartitions, Partitions, PartitionsView, PerPartition
 
 # Descriptions
 

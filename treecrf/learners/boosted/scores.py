@@ -204,16 +204,3 @@ def table_of_parts(
     scores[:, first] = 0.0
     scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
     return scores
-
-
-def started(
-    parts: ScoreParts, state: np.ndarray | None, transitions: np.ndarray | None
-) -> ScoreParts:
-    """Set factored scores of 0 to `starting_parts`, if there are any."""
-    if state is None:
-        return parts
-    n_labels = parts.n_labels
-    if transitions is None:
-        transitions = np.zeros((n_labels + 1, n_labels))
-    parts.start_from(state, transitions)
-    return parts

@@ -36,13 +36,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
 from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
 from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.scores import (
-    PartsScores,
-    Scores,
-    TableScores,
-    started,
-    table_of_parts,
-)
+from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores, table_of_parts
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences
@@ -190,7 +184,7 @@ class ExactKind(ChainKind):
         objective = self.objective(data, threads, is_validation)
         shape = setup.n_labels, self.order, data.encoded.offsets
         parts = ScoreParts(*shape, objective.constraints)
-        parts = started(parts, data.start_state, data.start_transitions)
+        parts.start_from(data.start_state, data.start_transitions)
         router = Router(setup.encoder, data.encoded, self.order)
         return PartsScores(parts, objective, router, threads)
 
