@@ -8,6 +8,7 @@ from support.command_files import DAYS, OF_DAYS, ROWS, SMALL, TOKENS
 
 import treecrf
 from treecrf.cli import main
+from treecrf.inputs.dataset import ColumnNames
 from treecrf.learners.registry import LEARNERS
 
 pa = pytest.importorskip("pyarrow")
@@ -85,7 +86,7 @@ def test_fits_on_data_frames_store_the_names(learner, folder, succeed):
 def test_names_of_a_model_file_are_checked(letters, tmp_path, monkeypatch):
     model = treecrf.TreeCRF(max_iter=1).fit(*letters)
     for values in ("y", {"other": "y"}, {"label": 1}):
-        monkeypatch.setattr("treecrf.utils.model_file.asdict", lambda _, values=values: values)
+        monkeypatch.setattr(ColumnNames, "state", lambda _, values=values: values)
         with pytest.raises(ValueError, match="column names"):
             model.save(tmp_path / "m")
 

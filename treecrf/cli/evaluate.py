@@ -19,11 +19,11 @@ from treecrf.cli.options import (
     known_labels,
     loaded_model,
     missing_labels,
-    naming_source,
     reading_of,
 )
 from treecrf.cli.predict import predictions
 from treecrf.cli.tables import FileData
+from treecrf.inputs.dataset import named
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
 from treecrf.metrics import (
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
             f"{source.name}: {where} holds {examples}; the labels of the model are "
             f"{short_list(list(map(repr, classes)))}"
         )
-    with naming_source(source):
+    with named(source.name):
         predicted = [labels for labels, _ in predictions(model, data.sequences)]
     _print_scores(data, predicted, model.classes_, options.digits)
     return 0

@@ -40,10 +40,11 @@ ATTRIBUTES = "attributes"
 
 
 class CodedStrings:
-    """Strings, or None if missing, stored as codes."""
+    """Strings, or None if missing, stored as codes; in `finish`, unknown ones are `UNSEEN`."""
 
-    def __init__(self) -> None:
-        self._encoder = CategoryEncoder()
+    def __init__(self, known: Sequence[str] | None = None):
+        self._known = known
+        self._encoder = CategoryEncoder(known)
         self._codes = array("i")
 
     def extend(self, strings: Iterable[str | None]) -> None:
@@ -52,8 +53,11 @@ class CodedStrings:
 
     def finish(self) -> ColumnValues:
         """Return all strings as a category; raises ValueError if one ends with NUL."""
+        codes = np.array(self._codes)
+        if self._known is not None:
+            return ColumnValues(CATEGORY, codes, np.array(self._known))
         values, ranks = self._encoder.ranks()
-        return ColumnValues(CATEGORY, ranks[np.array(self._codes)], string_array(values))
+        return ColumnValues(CATEGORY, ranks[codes], string_array(values))
 
     def split(self, offsets: np.ndarray) -> tuple[list[np.ndarray], str | None]:
         """Return the strings of each sequence, and the place of the first that is missing."""
@@ -146,52 +150,32 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
     return FileData(sequences, labels, missing_label=missing, text_names=others, text_rows=rows)
 
 
-class AttributeTable:
-    """Rows of a sparse table with one column per attribute.
-
-    With the names of the columns of a model, other attributes are ignored.
-    """
-
-    def __init__(self, names: tuple[str, ...] | None):
-        self.names = names
-        self._encoder = CategoryEncoder(names)
-        self._codes, self._values, self._ends = array("i"), array("d"), array("q", [0])
-
-    def append(self, attributes: dict[str, float]) -> None:
-        """Append a row. An attribute with value 0 is the same as no attribute."""
-        present = {name: value for name, value in attributes.items() if value}
-        self._codes.extend(self._encoder.lookup(present))
-        self._values.extend(present.values())
-        self._ends.append(len(self._codes))
-
-    def finish(self) -> tuple[tuple[str, ...], sparse.csr_array]:
-        """Return the names of the columns, sorted or as in the model, and the table."""
-        names, codes = self.names, np.array(self._codes)
-        if names is None:
-            values, ranks = self._encoder.ranks()
-            names, codes = tuple(string_array(values).tolist()), ranks[codes]
-        known = codes > 0
-        ends = np.append(0, np.cumsum(known))[np.array(self._ends)]
-        entries = (np.array(self._values)[known], codes[known] - 1, ends)
-        return names, sparse.csr_array(entries, shape=(len(self._ends) - 1, len(names)))
-
-
 def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read CRFsuite's format: attributes become columns of a sparse table."""
     if model is not None and model.schema.names is None:
         raise ValueError(f"{source.name}: the columns of the training data have no names")
-    attributes = AttributeTable(None if model is None else model.schema.names)
-    labels, lengths = CodedStrings(), []
+    # With the names of the columns of a model, other attributes are ignored.
+    known = None if model is None else model.schema.names
+    attributes = CodedStrings(known)
+    values, ends, labels, lengths = array("d"), array("q", [0]), CodedStrings(), []
     with source.open() as file:
         for x, y in iter_crfsuite(file, encoding=reading.encoding):
             for row in x:
-                attributes.append(row)
+                # An attribute with value 0 is the same as no attribute.
+                present = {name: value for name, value in row.items() if value}
+                attributes.extend(present)
+                values.extend(present.values())
+                ends.append(len(values))
             labels.extend(y)
             lengths.append(len(y))
-    offsets = _offsets(source, lengths)
-    names, table = attributes.finish()
+    offsets, column = _offsets(source, lengths), attributes.finish()
+    names = known or tuple(column.values.tolist())
     if not names:
         raise ValueError(f"{source.name}: no line has an attribute")
+    is_known = column.data > 0
+    starts = np.append(0, np.cumsum(is_known))[np.array(ends)]
+    entries = np.array(values)[is_known], column.data[is_known] - 1, starts
+    table = sparse.csr_array(entries, shape=(len(ends) - 1, len(names)))
     refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
     kinds = np.full(len(names), BOOLEAN, dtype=np.uint8)
     kinds[table.indices[table.data != 1]] = NUMBER

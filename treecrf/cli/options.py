@@ -21,7 +21,7 @@ import numpy as np
 import treecrf
 from treecrf.cli.files import FORMATS
 from treecrf.cli.tables import FileData, ModelInput, Reading
-from treecrf.inputs.table_sources import PARQUET, STANDARD, Source
+from treecrf.inputs.table_sources import PARQUET, STANDARD
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC
 
@@ -106,19 +106,6 @@ def add_count(parser: argparse.ArgumentParser, option: str, n: int, text: str) -
     """Add a number of things to show."""
     text = f"{text} (default: {n})"
     parser.add_argument(option, type=_count, default=n, metavar="N", help=text)
-
-
-@contextlib.contextmanager
-def naming_source(source: Source, validation: str | None = None) -> Iterator[None]:
-    """Add the name of a file to errors that its contents, or validation data, cause in a model."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        of_validation = str(error).removeprefix("validation data: ")
-        if validation is None or of_validation == str(error):
-            raise kind(f"{source.name}: {error}") from error
-        raise ValueError(f"{validation}: {of_validation}") from error
 
 
 def known_labels(labels: list[np.ndarray]) -> set:

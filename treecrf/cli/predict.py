@@ -23,11 +23,11 @@ from treecrf.cli.options import (
     input_of,
     loaded_model,
     missing_labels,
-    naming_source,
     opened_output,
     reading_of,
 )
 from treecrf.cli.tables import MAX_COLUMNS, FileData
+from treecrf.inputs.dataset import named
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.values import short_list
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
             return 0
     data = read_file(source, reading, input_of(model))
     copied = _copied_columns(source, data, model, options)
-    with opened_output(options.output) as file, naming_source(source):
+    with opened_output(options.output) as file, named(source.name):
         results = predictions(model, data.sequences, options.proba)
         if data.is_table:
             _write_table(file, data, copied, results, model.classes_ if options.proba else ())

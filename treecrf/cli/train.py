@@ -24,14 +24,13 @@ from treecrf.cli.options import (
     add_required,
     check_model_output,
     known_labels,
-    naming_source,
     reading_of,
     save_model,
     with_settings,
 )
 from treecrf.cli.tables import FileData, ModelInput
 from treecrf.inputs.data_warnings import doubtful_columns
-from treecrf.inputs.dataset import ColumnNames, RawData
+from treecrf.inputs.dataset import ColumnNames, RawData, named
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.table_sources import MAX_WHOLE, STANDARD, Source
 from treecrf.inputs.tables import TableReader, open_tables
@@ -158,8 +157,14 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
         expected = ModelInput(sequences.schema, np.array(sorted(known_labels(data.labels))))
         held_out = read_file(Source(options.validation), reading, expected)
         validation = held_out.sequences, held_out.labels
-    with naming_source(source, options.validation):
+    try:
         learner.fit(sequences, data.labels, *validation)
+    except (TypeError, ValueError) as error:
+        message = str(error).removeprefix("validation data: ")
+        if message != str(error):
+            raise ValueError(f"{options.validation}: {message}") from error
+        with named(source.name):
+            raise
 
 
 def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:

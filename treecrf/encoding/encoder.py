@@ -28,7 +28,7 @@ from treecrf.encoding.encoded import (
 )
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
 from treecrf.encoding.plan import CODES, Plan, make_plan
-from treecrf.inputs.sequences import Description, InputSchema, Sequences, indices_of
+from treecrf.inputs.sequences import Description, InputSchema, Sequences, as_category
 from treecrf.utils.model_file import Section, as_section, require
 from treecrf.utils.partitions import LocalPartitions, Partitions, view
 from treecrf.utils.threads import Threads
@@ -181,7 +181,7 @@ class Encoder:
         # The first position of each piece, how many ids each row lists, and the ids.
         lists: list[tuple[int, np.ndarray, np.ndarray]] = []
         target = codes, bits, has_missing.view(np.uint8)
-        write = partial(self._write, table, no_category, rows, target, lists)
+        write = partial(self._write, table, rows, target, lists)
         threads.run(write, sequences.pieces())
         if sequences.n_positions >= MANY_POSITIONS:
             threads.release_memory()
@@ -206,7 +206,6 @@ class Encoder:
     def _write(
         self,
         table: ColumnCodes,
-        no_category: int,
         rows: np.ndarray,
         target: tuple[np.ndarray, np.ndarray, np.ndarray],
         lists: list[tuple[int, np.ndarray, np.ndarray]],
@@ -219,18 +218,8 @@ class Encoder:
         start, stop, piece = part
         rows = rows[start:stop]
         if piece.ndim == 1:
-            symbols = self.columns[0].values
-            indices = indices_of(piece, symbols)
-            seen = indices < len(symbols)
-            counts, ids = np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32)
-            if self.plan.storage[0] != CODES:
-                counts, ids = seen.astype(np.int32), indices[seen].astype(np.int32)
-            else:
-                codes, _, has_missing = target
-                codes[rows, 0] = np.where(seen, indices + 1, no_category)
-                if no_category == self.plan.missing_codes[0] and not seen.all():
-                    has_missing[0] = True
-        elif sparse.issparse(piece):
+            piece = as_category(piece, self.columns[0].values)
+        if sparse.issparse(piece):
             matrix = (
                 piece.data.astype(np.float64, copy=False),
                 piece.indices.astype(np.int32, copy=False),

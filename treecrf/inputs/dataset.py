@@ -169,6 +169,10 @@ class ColumnNames:
         groups = [self.group] if isinstance(self.group, str) else self.group or ()
         return {*groups, self.label, self.weight} - {None}
 
+    def state(self) -> dict[str, Any]:
+        """Return the names for a saved model; most models have no weights."""
+        return {name: value for name, value in vars(self).items() if name != "weight" or value}
+
     @classmethod
     def of_values(cls, values: Any) -> ColumnNames:
         """Restore the names from a saved model; raises ValueError if they are not valid."""

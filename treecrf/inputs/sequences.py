@@ -325,8 +325,8 @@ def indices_of(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
 
 def as_category(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
     """Make a table of one category: indices among the symbols from 1, and 0 for all others."""
-    codes = indices_of(values, symbols)
-    return np.where(codes < len(symbols), codes + 1.0, 0.0)[:, np.newaxis]
+    ranks = np.append(np.arange(1.0, len(symbols) + 1), 0.0)
+    return ranks[indices_of(values, symbols)][:, np.newaxis]
 
 
 def _column(table: Any, j: int) -> np.ndarray:

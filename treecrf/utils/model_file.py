@@ -22,7 +22,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
@@ -67,9 +66,7 @@ def save(model: Any, path: str | PathLike) -> None:
             "because load supports no other; pickle does"
         )
     values, arrays = model._state()
-    parameters, columns = plain_parameters(model.get_params(deep=False)), asdict(model._columns)
-    if model._columns.weight is None:  # most models have none
-        del columns["weight"]
+    parameters, columns = plain_parameters(model.get_params(deep=False)), model._columns.state()
     values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
     if model._n_unlabeled:
         values["n_unlabeled"] = model._n_unlabeled
