@@ -32,7 +32,6 @@ from treecrf.utils.exact import (
     unit_of,
 )
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 
 
@@ -302,12 +301,3 @@ def boost(
         stops = report(forest.n_iter, history) is True or history.is_over(stopping)
     history.train.append(booster.value())
     return history
-
-
-def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:
-    """Return a function for `boost` that displays the latest values of the objective."""
-
-    def report(n_iter: int, history: History) -> None:
-        progress.update(n_iter, history.latest(name))
-
-    return report

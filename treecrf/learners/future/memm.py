@@ -19,7 +19,6 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.labeled import joined_in_memory
 from treecrf.learners.boosted.local import LocalClassifier, TreeMEMM
-from treecrf.learners.boosted.loop import report_to
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (
@@ -30,6 +29,7 @@ from treecrf.learners.future.features import (
     future_features,
 )
 from treecrf.learners.future.training import AlternatingTraining
+from treecrf.learners.iterations import History
 from treecrf.learners.learner import FitArguments
 from treecrf.learners.predictor import of_each
 from treecrf.utils.messages import Progress
@@ -246,7 +246,11 @@ class FutureFeatureMEMM(LocalClassifier):
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, 0, max_iter, spec.name) as progress,
         ):
-            report, settings = report_to(progress), self._search_settings()
+            settings = self._search_settings()
+
+            def report(n_iter: int, history: History) -> None:
+                progress.update(n_iter, history.latest("log-likelihood"))
+
             state = AlternatingTraining(spec, data, threads, report, settings).run()
             if self.refit and data.held_out is not None:
                 # With the size of bags that the first run chose.
