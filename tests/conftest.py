@@ -99,6 +99,14 @@ def tables():
 
 
 @pytest.fixture(scope="session")
+def noisy():
+    """Sequences whose labels are hard to predict, so that long training overfits."""
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 2, 10) for _ in range(30)]
+    return [0.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y], y
+
+
+@pytest.fixture(scope="session")
 def trained(letters):
     """A model fitted to the letters. It is shared, so tests must not change it."""
     return TreeCRF(window=1, max_iter=8, l2_regularization=1.0, random_state=0, **PLAIN).fit(

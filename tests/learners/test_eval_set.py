@@ -14,7 +14,7 @@ from support.sweeps import pairs
 import treecrf
 from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import Log
-from treecrf.metrics import SCORERS, get_scorer, make_scorer, span_f1_score, token_recall_score
+from treecrf.metrics import SCORERS, get_scorer, make_scorer, token_recall_score
 
 SAMPLED = NEWTON | {"sampling": 0.05, "max_examples": 200}
 ENGINES = BOOSTED | {
@@ -83,7 +83,7 @@ def test_scores_are_those_of_predictions(name, scoring, letters):
     np.testing.assert_array_equal(model.train_score_, plain.train_score_)
 
 
-@every(ENGINES, fast=FAST)
+@every(ENGINES, fast={"CRF of order 2", "samples", "sliding window"})
 def test_scorers_and_their_names(name, letters):
     X, y = letters
     recall = make_scorer(token_recall_score, labels=["y"], average="macro")
@@ -143,20 +143,8 @@ def test_the_log_likelihood_of_other_objectives(letters):
     np.testing.assert_array_equal(same.validation_score_, loss.validation_score_)
 
 
-def test_span_f1():
-    pytest.importorskip("seqeval")
-    rng = np.random.default_rng(0)
-    X = [rng.choice(list("abc"), 8).tolist() for _ in range(30)]
-    y = [["B-X" if a == "a" and rng.random() < 0.8 else "O" for a in x] for x in X]
-    model = TreeCRF(scoring="span_f1", transitions="bio", **TREES).fit(X, y, X, y)
-    assert model.validation_score_[-1] == pytest.approx(span_f1_score(y, model.predict(X)))
-    assert model.validation_score_[-1] > 0.5
-
-
-def test_early_stopping_on_a_metric():
-    rng = np.random.default_rng(0)
-    y = [rng.integers(0, 2, 10) for _ in range(30)]
-    X = [0.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y]
+def test_early_stopping_on_a_metric(noisy):
+    X, y = noisy
     settings = {"early_stopping": True, "n_iter_no_change": 3, "tol": 0.0, "max_iter": 50}
     crf = TreeCRF(scoring="accuracy", **{**TREES, **settings}).fit(X[:20], y[:20], X[20:], y[20:])
     assert crf.n_iter_ == crf.validation_score_.argmax() < 47
@@ -272,10 +260,8 @@ def test_models_with_one_set_refuse_more(model, letters):
         model.fit(*letters, eval_set=[letters])
 
 
-def test_early_stopping_of_a_linear_model_on_a_metric(tmp_path):
-    rng = np.random.default_rng(0)
-    y = [rng.integers(0, 2, 10) for _ in range(30)]
-    X = [0.5 * labels[:, None] + rng.normal(size=(10, 9)) for labels in y]
+def test_early_stopping_of_a_linear_model_on_a_metric(noisy, tmp_path):
+    X, y = noisy
     crf = LinearCRF(early_stopping=True, n_iter_no_change=4, scoring=wrong_first)
     crf.fit(X[:20], y[:20], X[20:], y[20:])
     assert crf.n_iter_ == crf.validation_score_.argmax()

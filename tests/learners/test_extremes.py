@@ -24,7 +24,7 @@ from treecrf.learners.registry import LEARNERS
 from treecrf.utils.validation import Interval
 
 WORDS, LABELS = ["banana", "nab"], ["cvcvcv", "cvc"]
-SMALL = {"max_iter": 1, "random_state": 0}
+SMALL = {"max_iter": 1, "instance_max_iter": 1, "max_future_features": 1, "random_state": 0}
 
 
 def constrained() -> list[str]:

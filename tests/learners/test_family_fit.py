@@ -195,7 +195,8 @@ BAD_PARAMETERS = {
     "class_weight": ["even", [1, 2]], "n_jobs": [0, 1.5, "all"], "random_state": [-1, "seed"],
     "verbose": [-1, "yes"],
     # Of other learners
-    "estimator": ["tree", 3], "direction": ["up", None], "laplace": [0, "1"], "C": [0],
+    "estimator": ["tree", 3, DecisionTreeClassifier], "direction": ["up", None],
+    "laplace": [0, "1"], "C": [0],
     "kernel": ["sigmoid"], "gamma": [-1.0, "wide"], "degree": [0], "coef0": [np.inf],
     "average": ["no"], "cache_size": [0], "shuffle": [2], "bound": ["tight"],
     "line_search": ["yes"], "max_step": [0], "piece_length": [0], "bag_size": [0, "end"],
@@ -389,10 +390,8 @@ def test_a_warm_start_keeps_its_direction(letters):
 
 
 @every(GROWN)
-def test_early_stopping_keeps_the_best_iteration(name):
-    rng = np.random.default_rng(0)
-    y = [rng.integers(0, 2, 10) for _ in range(30)]
-    X = [0.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y]
+def test_early_stopping_keeps_the_best_iteration(name, noisy):
+    X, y = noisy
     model = clone(FAMILY[name]).set_params(early_stopping=True, n_iter_no_change=3, max_iter=60)
     model.fit(X[:20], y[:20], X[20:], y[20:])
     assert 0 <= model.n_iter_ < 57
@@ -418,6 +417,8 @@ def test_a_truncated_model_is_that_of_a_shorter_fit(name, fitted, letters, tmp_p
     X, y = letters
     whole = fitted(name)
     before = whole.predict_proba(X)
+    for n, stage in enumerate(whole.staged_predict_proba(X), 1):
+        assert_close_arrays(stage, whole.truncated(n).predict_proba(X), atol=1e-12)
     short = whole.truncated(1)
     expected = clone(whole).set_params(max_iter=1).fit(X, y)
     assert short.get_params() == whole.get_params()
@@ -437,19 +438,8 @@ def test_a_truncated_model_is_that_of_a_shorter_fit(name, fitted, letters, tmp_p
     assert_equal_arrays(whole.predict_proba(X), before)
 
 
-@every(GROWN | STARTED)
-def test_truncated_models_predict_the_stages(name, fitted, letters):
-    X, _ = letters
-    model = fitted(name)
-    for n, stage in enumerate(model.staged_predict_proba(X), 1):
-        short = model.truncated(n)
-        assert len(short.train_score_) == n + 1
-        assert short.feature_importances_.shape == (short.n_features_in_,)
-        assert_close_arrays(stage, short.predict_proba(X), atol=1e-12)
-
-
-def test_a_truncated_model_keeps_the_scores_of_its_iterations(letters):
-    X, y = letters
+def test_a_truncated_model_keeps_the_scores_of_its_iterations(tables):
+    X, y = tables
     settings = FIXED | {"l2_regularization": 1.0, "scoring": "accuracy"}
     crf = TreeCRF(max_iter=4, **settings).fit(X, y, eval_set=[(X[:5], y[:5]), (X, y)])
     short = crf.truncated(2)
@@ -459,6 +449,8 @@ def test_a_truncated_model_keeps_the_scores_of_its_iterations(letters):
         for metric, values in scores.items():
             np.testing.assert_allclose(values, expected.evals_result_[of_set][metric])
     np.testing.assert_array_equal(short.validation_score_, expected.validation_score_)
+    np.testing.assert_array_equal(short.feature_importances_, expected.feature_importances_)
+    assert (short.feature_importances_ != crf.feature_importances_).any()
     # A warm start continues after the iterations kept.
     longer = short.set_params(max_iter=4, warm_start=True).fit(X, y)
     assert_predicts_the_same(longer, crf, X)
@@ -485,7 +477,10 @@ def test_a_wrapped_estimator_has_no_iterations(name, fitted, letters):
         assert "has no boosting iterations" in str(refused.value.__cause__)
     X, y = letters
     clone(FAMILY[name]).set_params(early_stopping="auto").fit(X, y)
-    for given_ in ({"early_stopping": True}, {"warm_start": True}, {"class_weight": "balanced"}):
+    for given_ in (
+        {"early_stopping": True}, {"warm_start": True}, {"class_weight": "balanced"},
+        {"monotonic_cst": [1]}, {"interaction_cst": "pairwise"},
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=f"{next(iter(given_))} cannot be used with"):
             clone(FAMILY[name]).set_params(**given_).fit(X, y)
     with pytest.raises(ValueError, match="X_val, y_val cannot be used with an estimator"):

@@ -177,9 +177,9 @@ def test_sample_weights_are_a_column(folder):
     assert_same_model(fitted, local)
 
 
-@pytest.mark.parametrize("with_scratch", [False, True])
-@pytest.mark.parametrize("sampling", [None, 0.2])
-@pytest.mark.parametrize("scoring", ["loss", "accuracy"])
+@pytest.mark.parametrize(
+    ("with_scratch", "sampling", "scoring"), [(False, None, "accuracy"), (True, 0.2, "loss")]
+)
 def test_validation_data_may_be_files(folder, with_scratch, sampling, scoring):
     other = make_table(seed=1).select(FEATURES)
     parquet.write_table(other, folder / "other.parquet")
@@ -191,23 +191,6 @@ def test_validation_data_may_be_files(folder, with_scratch, sampling, scoring):
     assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", other, "tag", **groups))
     local = clone(crf).fit(TABLE.select(FEATURES), "tag", *files[2:], **groups)
     assert_same_model(local, crf)
-
-
-def test_sets_to_evaluate_may_be_files(folder):
-    other = make_table(seed=1).select(FEATURES)
-    parquet.write_table(other, folder / "other.parquet")
-    fitted, local = (
-        TreeCRF(**SETTINGS, sampling=0.2).fit(
-            table, "tag", groups="doc", eval_set=[(validation, "tag")]
-        )
-        for table, validation in (
-            (folder / "data" / "*.parquet", folder / "other.parquet"),
-            (TABLE.select(FEATURES), other),
-        )
-    )
-    assert_same_model(fitted, local)
-    scores = [model.evals_result_["valid_0"]["objective"].tolist() for model in (fitted, local)]
-    assert scores[0] == scores[1]
 
 
 def test_other_estimators_read_files_entirely(folder):

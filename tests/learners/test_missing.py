@@ -102,25 +102,6 @@ def test_new_sequences(method, kind, rates):
     np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
 
-@pytest.mark.parametrize(
-    "growth",
-    [
-        {"weights": True},
-        {"subsample": 0.5},
-        {"max_leaf_value": 4.0, "min_examples": 2},
-        {"max_features": 0.4, "max_leaf_value": 4.0, "weights": True},
-    ],
-)
-@pytest.mark.parametrize("method", METHODS)
-def test_other_ways_to_grow(method, growth):
-    options = dict(growth)
-    if options.pop("weights", False):
-        options["weights"] = np.random.default_rng(0).choice([1 / 3, 0.7, 2.0], 87)
-    trained = Trained("mixture", 3, rate=0.2, missing=method, **options)
-    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
-    np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
-
-
 @pytest.mark.parametrize("length", sweep([1025, 1023, 1024, 4097], 1))
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_and_threads(method, length):

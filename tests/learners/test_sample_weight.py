@@ -13,7 +13,6 @@ from support.family import (
     COUNTED,
     ESTIMATED,
     FAMILY,
-    GROWN,
     NEWTON,
     TREES,
     assert_close_arrays,
@@ -49,7 +48,9 @@ ROUNDED = {
     "samples": TreeCRF(**SAMPLED),
     "samples of a table": TreeMEMM(**SAMPLED),
     "constant transitions": TreeCRF(constant_transitions=True, **SAMPLED),
-    "features that are chosen by sequence": SequenceBoostingClassifier(bound="sequence"),
+    "features that are chosen by sequence": SequenceBoostingClassifier(
+        bound="sequence", max_iter=30
+    ),
 }
 LINEAR = {
     "linear CRF": LinearCRF(window=1, tol=1e-12, l2_regularization=0.1),
@@ -133,20 +134,6 @@ def test_equal_weights_of_positions_are_those_of_the_sequence(name, letters):
     ))  # fmt: skip
 
 
-@every(GROWN)
-def test_long_tables(name, letters):
-    X, y = letters
-    weights = np.random.default_rng(1).choice([0, 0.5, 3], len(X))
-    expected = clone(FAMILY[name]).fit(X, y, sample_weight=weights).predict_proba(X)
-    lengths = [len(x) for x in X]
-    long = [*"".join(X)], [*"".join(y)]
-    for given in weights, np.repeat(weights, lengths):
-        model = clone(FAMILY[name]).fit(*long, sample_weight=given, lengths=lengths)
-        assert_equal_arrays(model.predict_proba(X), expected)
-        score = model.score(*long, sample_weight=given, lengths=lengths)
-        assert score == pytest.approx(model.score(X, y, sample_weight=weights))
-
-
 @every(BOOSTED)
 def test_reported_scores_are_weighted_means(name, letters):
     X, y = letters
@@ -228,7 +215,9 @@ def test_validation_sequences_keep_their_weights(letters):
 def test_equal_sequences_of_different_weights_in_any_order():
     X, y = ["abca"] * 12 + ["bcab"] * 12, ["xyzx"] * 12 + ["yzxx"] * 12
     weights = np.random.default_rng(5).choice([1, 2, 5], 24)
-    settings = TREES | {"subsample": 0.4, "early_stopping": True, "validation_fraction": 0.4}
+    settings = TREES | {
+        "subsample": 0.4, "early_stopping": True, "validation_fraction": 0.4, "init": "zero",
+    }  # fmt: skip
     crf = TreeCRF(**settings).fit(X, y, sample_weight=weights)
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(24)
@@ -275,15 +264,6 @@ def test_estimators_without_weights_are_refused(letters):
         model.fit(*letters, sample_weight=np.arange(24) + 1)
     model = SlidingWindowClassifier(LogisticRegression()).fit(*letters, sample_weight=np.ones(24))
     assert hasattr(model, "estimator_")
-
-
-@pytest.mark.parametrize("name", ["CRF of order 1", "linear CRF", "HMM of order 1"])
-def test_invalid_weights_leave_the_model_unchanged(name, letters):
-    model = clone(FAMILY[name]).fit(*letters)
-    before = vars(model).copy()
-    with pytest.raises(ValueError, match="sequence 3 has weight nan"):
-        model.fit(*letters, sample_weight=[1, 1, 1, np.nan, *[1] * 20])
-    assert vars(model) == before
 
 
 def test_invalid_weights_of_validation_data(letters):

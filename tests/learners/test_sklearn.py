@@ -13,7 +13,6 @@ import sklearn
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -70,15 +69,6 @@ def test_repr_shows_changed_parameters():
     assert "TreeCRF" in TreeCRF()._repr_html_()
 
 
-def test_clone_copies_the_parameters_alone(letters):
-    for crf in (TreeCRF(**CHANGED), TreeCRF(**CHANGED).fit(*letters)):
-        twin = clone(crf)
-        assert twin.get_params() == CHANGED
-        assert vars(twin) == twin.get_params()
-        with pytest.raises(NotFittedError):
-            check_is_fitted(twin)
-
-
 def test_fitted_attributes_end_with_an_underscore(trained):
     check_is_fitted(trained)
     public = {name for name in vars(trained) if not name.startswith("_")}
@@ -88,16 +78,6 @@ def test_fitted_attributes_end_with_an_underscore(trained):
             "train_score_",
         "validation_score_", "evals_result_",
     }  # fmt: skip
-
-
-def test_fitted_attributes_are_those_of_the_last_fit(letters, tables):
-    pandas = pytest.importorskip("pandas")
-    X, y = tables
-    frames = [pandas.DataFrame(table, columns=["a", "b", "c"]) for table in X]
-    crf = small().fit(frames, y, frames, y).fit(*letters)
-    fresh = small().fit(*letters)
-    assert vars(crf).keys() == vars(fresh).keys()
-    assert len(crf.validation_score_) == 0
 
 
 def test_a_copy_is_trained_independently(letters):
@@ -151,16 +131,6 @@ def test_score_of_a_pipeline_with_metadata_routing():
             pipe, X, y, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
         )
     assert (scores > 0.6).all()
-
-
-def test_weights_of_the_score_may_be_positional(letters, trained):
-    X, y = letters
-    weights = np.arange(len(X)) + 1.0
-    predicted = trained.predict(X)
-    right = [np.sum(p == list(labels)) for p, labels in zip(predicted, y, strict=True)]
-    expected = weights @ right / (weights @ [len(x) for x in X])
-    assert trained.score(X, y, weights) == pytest.approx(expected, rel=1e-12)
-    assert trained.score(X, y, weights) == trained.score(X, y, sample_weight=weights)
 
 
 # Tags

@@ -36,6 +36,20 @@ def test_learners_keep_the_first_of_equal_best_iterations(kind):
     assert scores.argmax() == len(scores) - 1
 
 
+@pytest.mark.parametrize(("tol", "n_iter"), [(0.0, 9), (10.0, 2)])
+def test_improvements_below_the_tolerance_do_not_count(tol, n_iter, noisy):
+    X, y = noisy
+    X = [3 * labels[:, None] + table for table, labels in zip(X, y, strict=True)]
+    crf = TreeCRF(early_stopping=True, n_iter_no_change=2, tol=tol, max_iter=9, init="zero")
+    assert crf.fit(X, y, X, y).n_iter_ == n_iter
+
+
+def test_the_seed_decides_which_sequences_are_held_out(noisy):
+    settings = {"early_stopping": True, "max_iter": 1, "init": "zero"}
+    models = [TreeCRF(**settings, random_state=seed).fit(*noisy) for seed in range(5)]
+    assert len({crf.train_score_[1] for crf in models}) == 5
+
+
 def test_equal_scores_are_no_improvement():
     """Training ends two iterations after the first that labels everything correctly."""
     numbers = []

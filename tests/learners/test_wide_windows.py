@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from support.family import assert_equal_arrays, assert_same_forest
+from support.family import assert_equal_arrays, assert_same_forest, scores_of
 from support.model_files import read, sealed
 from support.settings import FIXED
+from support.sweeps import pairs
 
 import treecrf
 from treecrf import (
@@ -107,8 +110,14 @@ def test_offsets_outside_of_all_sequences_are_cut():
     assert window_within((3, 0), 1) == (1, 0)
 
 
-@pytest.mark.parametrize("form", ["symbols", "numbers"])
-@pytest.mark.parametrize("name", MODELS)
+# Each setting has one form of data in the fast tests.
+@pytest.mark.parametrize(
+    ("name", "form"),
+    pairs(
+        product(MODELS, ["symbols", "numbers"]),
+        lambda name, form: (list(MODELS).index(name) % 2 == 0) == (form == "numbers"),
+    ),
+)
 def test_the_model_does_not_change(name, form, uncut):
     data, X = data_of(form, SHORT), data_of(form, LONG, 1)[0]
     model, other = clone(MODELS[name]).fit(*data), uncut(clone(MODELS[name]), *data)
@@ -124,13 +133,6 @@ def test_sequences_of_one_position(form, uncut):
     model, other = TreeCRF(**ZERO).fit(*data), uncut(TreeCRF(**ZERO), *data)
     assert model._encoder.window == (1, 1)
     assert_equal_trees(model, other, X)
-
-
-def test_random_features_are_among_those_that_differ():
-    data, X = data_of("numbers", SHORT), data_of("numbers", LONG, 1)[0]
-    some = ZERO | {"max_features": 0.5, "max_features_per_tree": 0.6}
-    model = TreeCRF(**some).fit(*data)
-    assert_equal_trees(model, TreeCRF(**some | {"window": 4}).fit(*data), X)
 
 
 def test_an_estimator_of_rows_gets_no_constant_columns():
@@ -195,17 +197,6 @@ def test_a_warm_start_of_a_linear_model_adds_the_offsets(pairs):
     np.testing.assert_allclose(model.state_weights_, whole.state_weights_, atol=1e-2)
 
 
-def test_weights_keep_their_offsets():
-    short = data_of("symbols", SHORT)
-    model = LinearCRF(window=(9, 2), transition_features=True).fit(*short)
-    weights = model._weights.widened(2, 3)
-    assert weights.layout.n_offsets == model._weights.layout.n_offsets + 5
-    np.testing.assert_array_equal(weights.attributes[:, 3:-2], model._weights.attributes)
-    assert not weights.attributes[:, :3].any()
-    assert not weights.attributes[:, -2:].any()
-    np.testing.assert_array_equal(weights.transitions, model._weights.transitions)
-
-
 def test_a_warm_start_needs_the_same_parameter(tmp_path):
     data = data_of("symbols", SHORT)
     for model in (TreeCRF(**ZERO), LinearCRF(window=(30, 20))):
@@ -224,34 +215,14 @@ def test_models_with_windows_cut_to_other_sequences_are_averaged(init):
     X, y = data_of("symbols", [*SHORT, 7, 6])
     settings = WIDE | {"early_stopping": True, "validation_fraction": 0.2, "init": init}
     models = [TreeCRF(**settings | {"random_state": seed}).fit(X, y) for seed in range(6)]
+    models.sort(key=lambda model: model._encoder.window)
     windows = {model._encoder.window for model in models}
     assert len(windows) > 1
     mean = average(models)
     assert mean._encoder.window == max(windows)
     longer = data_of("symbols", LONG, 1)[0]
-    logs = [np.concatenate(_scores(model, longer)) for model in models]
-    np.testing.assert_allclose(np.concatenate(_scores(mean, longer)), np.mean(logs, 0), atol=2e-4)
-
-
-def _scores(model, X):
-    """Return log-odds of pairs of neighboring labels, which are linear in the scores."""
-    return [
-        [model.predict_log_likelihood([x], [labels])[0] - model.predict_log_likelihood([x], [o])[0]
-         for labels, o in (("ab" * len(x), "ba" * len(x)), ("xz" * len(x), "ac" * len(x)))
-         for labels, o in ((labels[: len(x)], o[: len(x)]),)]
-        for x in X
-    ]  # fmt: skip
-
-
-def test_streams_wait_for_the_cut_window_only():
-    X, y = data_of("symbols", SHORT)
-    model = TreeCRF(**ZERO).fit(X, y)
-    [longer], _ = data_of("symbols", [30], 2)
-    stream = model.stream()
-    assert stream.delay == 4
-    for symbol in longer:
-        stream.push(symbol)
-    np.testing.assert_allclose(stream.finish()[-1], model.predict_proba([longer])[0][-1])
+    scores = [scores_of(model, longer) for model in models]
+    np.testing.assert_allclose(scores_of(mean, longer), np.mean(scores, axis=0), atol=2e-4)
 
 
 def test_offsets_of_the_window_that_is_used():

@@ -1,4 +1,4 @@
-"""Fits on parts of the data, compared with those on all at once."""
+"""Data in many forms, and fits on parts of them, compared with those on all at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
+import polars as pl
+from scipy import sparse
 from support.family import assert_equal_arrays, assert_same_forest
 
 from treecrf.inputs.dataset import RawData
@@ -16,6 +19,48 @@ from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.learner import FitArguments
 from treecrf.utils.partitions import LocalPartitions
+
+FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",
+         "pandas", "polars")  # fmt: skip
+
+
+def data_of(form: str, seed: int = 0, n: int = 18) -> tuple[list, list]:
+    """Make sequences of one form with labels that depend on them; one of them three times."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 10, n)
+    lengths[0] = 1
+    y = [rng.choice(list("xyz"), length) for length in lengths]
+    tables = [np.round(rng.normal(size=(len(labels), 3)) + (labels == "x")[:, None], 1)
+              for labels in y]  # fmt: skip
+    for table in tables:
+        table[:, 1] = table[:, 1] > 0
+        table[rng.random(table.shape) < 0.2] = np.nan
+    words = [np.where(rng.random(len(some)) < 0.5, some, rng.choice(list("abcdefg"), len(some)))
+             for some in y]  # fmt: skip
+    X = {
+        "symbols": lambda: ["".join(some) for some in words],
+        "missing symbols": lambda: [[None if w == "a" else str(w) for w in some] for some in words],
+        "numbers": lambda: tables,
+        "booleans": lambda: [table > 0 for table in tables],
+        "sparse": lambda: [sparse.csr_array(np.where(table > 0.5, table, 0)) for table in tables],
+        "dicts": lambda: [
+            [{f"w={w}": True, "number": row[0]} | ({"word": str(w)} if row[1] else {})
+             for w, row in zip(some, table, strict=True)]
+            for some, table in zip(words, tables, strict=True)
+        ],
+        "attributes": lambda: [[[str(w), "one"] if w in "xyz" else [str(w)] for w in some]
+                               for some in words],
+        "pandas": lambda: [_frame(pd, *both) for both in zip(words, tables, strict=True)],
+        "polars": lambda: [_frame(pl, *both) for both in zip(words, tables, strict=True)],
+    }[form]()  # fmt: skip
+    labels = ["".join(some) for some in y]
+    return [*X, X[3], X[3]], [*labels, labels[3], labels[3]]
+
+
+def _frame(module: Any, words: Any, table: np.ndarray) -> Any:
+    return module.DataFrame(
+        {"word": [None if w == "a" else str(w) for w in words], "number": table[:, 0].tolist()}
+    )
 
 
 def raw_parts(X: list, y: list, parts: list[np.ndarray], **others: list | None) -> list[RawData]:

@@ -151,21 +151,6 @@ def test_newton_steps_never_lower_the_likelihood(order, letters):
 # Local normalization
 
 
-def test_later_input_does_not_change_a_label(letters):
-    """If the window ends at the position; in a conditional random field, later input matters."""
-    X, y = letters
-    memm, crf = (
-        kind(window=(1, 0), max_iter=6, l2_regularization=1.0).fit(X, y)
-        for kind in (TreeMEMM, TreeCRF)
-    )
-    for word, p in zip(X, memm.predict_proba(X), strict=True):
-        np.testing.assert_allclose(memm.predict_proba([word[:3]])[0], p[:3], atol=1e-12)
-    assert any(
-        abs(crf.predict_proba([word[:3]])[0] - p[:3]).max() > 0.01
-        for word, p in zip(X, crf.predict_proba(X), strict=True)
-    )
-
-
 def test_label_bias():
     """If only the second letter determines the first label, only a random field can use it."""
     X, y = ["rib"] * 6 + ["rob"] * 4, ["123"] * 6 + ["453"] * 4

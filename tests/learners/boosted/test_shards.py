@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-from support.parts import assert_equal_fits, dealt, fit_parts_of
+from support.parts import FORMS, assert_equal_fits, data_of, dealt, fit_parts_of
 from support.settings import FIXED
 from support.sweeps import sweep
 
@@ -17,47 +16,7 @@ from treecrf.callbacks import LearningRateSchedule
 from treecrf.learners.boosted.sampled_booster import LocalShards
 from treecrf.learners.boosted.shard import Shard, Stale
 from treecrf.metrics import get_scorer
-from treecrf.utils.partitions import LocalPartitions, identity
 from treecrf.utils.scratch import Scratch
-
-LABELS = np.array(list("abc"))
-
-
-def labels_like(rng, n):
-    """Return codes of a random walk, with steps of at most 1."""
-    codes = [int(rng.integers(3))]
-    for step in rng.integers(-1, 2, n - 1):
-        codes.append(int(np.clip(codes[-1] + step, 0, 2)))
-    return np.array(codes)
-
-
-def numbers(rng, codes):
-    noise = rng.normal(size=(len(codes), 3))
-    return np.round(noise + codes[:, None] * [1.0, 0.5, 0.0], 1)
-
-
-def gaps(rng, codes):
-    values = numbers(rng, codes)
-    values[rng.random(values.shape) < 0.2] = np.nan
-    return values
-
-
-def symbols(rng, codes):
-    return ["abcdefgh"[i] for i in (2 * codes + rng.integers(0, 3, len(codes))) % 8]
-
-
-def dicts(rng, codes):
-    words = rng.integers(0, 40, len(codes))
-    return [
-        {f"w{word}": 1.0, f"s{(code + word) % 3}": 1.0, "bias": 1.0}
-        for word, code in zip(words, codes, strict=True)
-    ]
-
-
-def labeled(kind=numbers, n_sequences=24, longest=20, seed=0):
-    rng = np.random.default_rng(seed)
-    codes = [labels_like(rng, int(rng.integers(1, longest))) for _ in range(n_sequences)]
-    return [kind(rng, of_one) for of_one in codes], [LABELS[of_one] for of_one in codes]
 
 
 def model(kind=TreeCRF, **settings):
@@ -72,22 +31,9 @@ def joining(monkeypatch):
     monkeypatch.setattr("treecrf.learners.boosted.shard.LARGE_PART", 100)
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
-def test_scores_of_unknown_labels(scoring):
-    X, y = labeled(n_sequences=40)
-    weights = [np.full(len(x), 0.3 + (i % 4)) for i, x in enumerate(X)]
-    y = [of_one.astype(object) for of_one in y]
-    for of_one in y[::3]:
-        of_one[:-1] = None
-    settings = {"scoring": scoring, "early_stopping": True, "learning_rate": 0.1, "init": "zero"}
-    expected = model(**settings).fit(X, y, sample_weight=weights)
-    found = fit_parts_of(model(**settings), X, y, dealt(X, 7), 3, sample_weight=weights)
-    assert_equal_fits(expected, found)
-
-
 def test_validation_sequences_need_known_labels():
-    X, y = labeled(n_sequences=40)
-    unknown = [[{"a", "b"}] * len(x) for x in X[:4]]
+    X, y = data_of("numbers", n=40)
+    unknown = [[{"x", "y"}] * len(x) for x in X[:4]]
     crf = model(scoring="accuracy", early_stopping=True, init="zero")
     with pytest.raises(ValueError, match="scoring='accuracy' needs known labels"):
         crf.fit(X, y, X[:4], unknown)
@@ -100,8 +46,8 @@ def test_validation_sequences_need_known_labels():
     "scoring", ["accuracy", "span_f1", "log_likelihood", get_scorer("token_f1_macro")]
 )
 def test_scores_of_validation_sequences(kind, scoring):
-    X, y = labeled(n_sequences=60)
-    y = [np.array([{"a": "O", "b": "B-x", "c": "I-x"}[label] for label in of_one]) for of_one in y]
+    X, y = data_of("numbers", n=60)
+    y = [[{"x": "O", "y": "B-x", "z": "I-x"}[label] for label in of_one] for of_one in y]
     settings = {"scoring": scoring, "early_stopping": True, "learning_rate": 0.1, "max_iter": 12}
     expected = model(kind, **settings).fit(X, y)
     assert_equal_fits(expected, fit_parts_of(model(kind, **settings), X, y, dealt(X, 5), 3))
@@ -109,7 +55,7 @@ def test_scores_of_validation_sequences(kind, scoring):
 
 
 def test_schedules_of_the_learning_rate():
-    X, y = labeled()
+    X, y = data_of("numbers", n=24)
     settings = {"early_stopping": True, "max_examples": 150}
     options = {"callbacks": [LearningRateSchedule(lambda i: 0.3 / (i + 1))]}
     expected = model(**settings).fit(X, y, **options)
@@ -157,7 +103,7 @@ class Forgetful:
 @pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_shards_that_are_lost_copied_or_repeat_steps(kind, seed):
-    X, y = labeled(dicts)
+    X, y = data_of("dicts", n=24)
     settings = {"early_stopping": True, "scoring": "accuracy", "max_iter": 8}
     expected = model(kind, **settings).fit(X, y)
     shards = []
@@ -172,7 +118,7 @@ def test_shards_that_are_lost_copied_or_repeat_steps(kind, seed):
 
 
 def test_a_shard_without_sequences():
-    X, y = labeled(n_sequences=6)
+    X, y = data_of("numbers", n=6)
     expected = model(early_stopping=True).fit(X, y)
     assert_equal_fits(expected, fit_parts_of(model(early_stopping=True), X, y, dealt(X, 9), 12))
 
@@ -180,14 +126,14 @@ def test_a_shard_without_sequences():
 def test_a_threshold_that_is_too_large_is_drawn_again(monkeypatch):
     # The size of all examples decreases by more than the guess of the next threshold assumes.
     monkeypatch.setattr("treecrf.chains.sampling.PROBABLE_DECREASE", 1.2)
-    X, y = labeled()
+    X, y = data_of("numbers", n=24)
     found = fit_parts_of(model(max_examples=100), X, y, dealt(X, 5), 2)
     monkeypatch.undo()
     assert_equal_fits(model(max_examples=100).fit(X, y), found)
 
 
 def test_an_error_leaves_no_half_added_trees():
-    X, y = labeled()
+    X, y = data_of("numbers", n=24)
     failed = []
 
     class Failing:
@@ -214,7 +160,7 @@ def test_an_error_leaves_no_half_added_trees():
 
 @pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
 def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
-    X, y = labeled(dicts)
+    X, y = data_of("dicts", n=24)
     scratch, n_copied = Scratch(tmp_path), []
 
     class Copied:
@@ -236,11 +182,27 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
     assert max(n_copied) == 4
 
 
+@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
+def test_scores_in_files(kind, tmp_path, monkeypatch):
+    """Scores of held-out sequences, too."""
+    monkeypatch.setattr("treecrf.utils.scratch.MIN_BYTES", 1)  # even the smallest arrays
+    X, y = data_of("dicts", n=24)
+    allocate = Scratch(tmp_path).allocate
+
+    def start(*arguments):
+        return LocalShards(*arguments, allocate)
+
+    settings = {"early_stopping": True, "n_iter_no_change": 2}
+    expected = model(kind, **settings).fit(X, y)
+    found = fit_parts_of(model(kind, **settings), X, y, dealt(X, 3), 2, start=start)
+    assert_equal_fits(expected, found)
+
+
 @pytest.mark.parametrize("window", [(0, 0), (1 << 63, 1 << 63)])
 def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypatch):
     target = "treecrf.learners.boosted.sampled_booster._quantile_window"
     monkeypatch.setattr(target, lambda k, n: window)
-    X, y = labeled()
+    X, y = data_of("numbers", n=24)
     settings = {"subsample": 0.6, "second_order": False}
     expected = model(**settings).fit(X, y)
     assert_equal_fits(expected, fit_parts_of(model(**settings), X, y, dealt(X, 5), 3))
@@ -269,7 +231,7 @@ def at_random(X, seed, n_parts):
 @pytest.mark.parametrize("seed", sweep(range(60), 4))
 def test_any_settings_and_any_cut(seed):
     rng = np.random.default_rng(seed)
-    X, y = labeled([numbers, gaps, symbols, dicts][rng.integers(4)], seed=seed, n_sequences=16)
+    X, y = data_of(FORMS[rng.integers(len(FORMS))], seed)
     kind = [TreeCRF, TreeCRF, TreeMEMM, SlidingWindowClassifier][rng.integers(4)]
     settings = {name: values[rng.integers(len(values))] for name, values in CHOICES.items()}
     if kind is not SlidingWindowClassifier:
@@ -283,44 +245,3 @@ def test_any_settings_and_any_cut(seed):
     n_threads = int(rng.integers(1, 4))
     found = fit_parts_of(model(kind, **settings), X, y, parts, n_shards, n_threads)
     assert_equal_fits(expected, found)
-
-
-# Scratch files
-
-
-class CountedScratch(Scratch):
-    """Scratch files that count their arrays."""
-
-    n_arrays = 0
-
-    def allocate(self, shape, dtype=np.float64):
-        self.n_arrays += 1
-        return super().allocate(shape, dtype)
-
-
-@pytest.mark.parametrize("kind", sweep([dicts, gaps], 1))
-@pytest.mark.parametrize(
-    ("learner", "settings"),
-    [
-        (TreeCRF, {}),
-        (TreeCRF, {"order": 2, "second_order": False}),
-        (TreeCRF, {"init": "linear", "early_stopping": True, "n_iter_no_change": 2}),
-        (TreeCRF, {"constant_transitions": True, "subsample": 0.7}),
-        (TreeMEMM, {"early_stopping": True, "n_iter_no_change": 2}),
-        (SlidingWindowClassifier, {}),
-    ],
-)
-def test_parts_and_scores_in_scratch_files(learner, settings, kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("treecrf.utils.scratch.MIN_BYTES", 1)  # even the smallest arrays
-    X, y = labeled(kind)
-    scratch = CountedScratch(tmp_path)
-
-    def start(partitions, setup, n_shards, n_threads):
-        loads = [partial(identity, part) for part in partitions.map(identity)]
-        stored = LocalPartitions.reading(loads, scratch).derive(identity)
-        return LocalShards(stored, setup, n_shards, n_threads, scratch.allocate)
-
-    expected = model(learner, **settings).fit(X, y)
-    found = fit_parts_of(model(learner, **settings), X, y, dealt(X, 3), 2, start=start)
-    assert_equal_fits(expected, found)
-    assert scratch.n_arrays >= 3

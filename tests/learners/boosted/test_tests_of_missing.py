@@ -94,14 +94,6 @@ def tested():
     return model, X
 
 
-def test_saved_and_flat_models_predict_the_same(tested, tmp_path):
-    model, X = tested
-    model.save(tmp_path / "model")
-    for other in (treecrf.load(tmp_path / "model"), treecrf.flatten(model)):
-        for ours, theirs in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-
-
 def test_missing_values_contribute_to_their_feature(tested):
     model, X = tested
     found = contributions(model, X)

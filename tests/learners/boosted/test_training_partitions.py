@@ -5,14 +5,15 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
-from scipy import sparse
+from sklearn.base import clone
 from support.family import assert_equal_arrays
 from support.parts import (
+    FORMS,
     assert_equal_fits,
     assert_same_model,
     cut,
+    data_of,
     fit_parts_of,
     fit_raw_parts,
     raw_parts,
@@ -30,7 +31,6 @@ from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.learners.boosted import selection
 
-NAN = np.nan
 SMALL = {
     "max_iter": 3,
     "max_leaf_nodes": 5,
@@ -43,59 +43,21 @@ SMALL = {
     "random_state": 0,
 }
 ZERO = SMALL | {"init": "zero"}
-N = 18
 
 
-def data_of(form, seed=0, n=N):
-    """Make sequences of one form with labels that depend on them; some of them twice."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 10, n)
-    lengths[0] = 1
-    y = [rng.choice(list("xyz"), length) for length in lengths]
-    tables = [np.round(rng.normal(size=(len(labels), 3)) + (labels == "x")[:, None], 1)
-              for labels in y]  # fmt: skip
-    for table in tables:
-        table[:, 1] = table[:, 1] > 0
-        table[rng.random(table.shape) < 0.2] = NAN
-    words = [np.where(rng.random(len(some)) < 0.5, some, rng.choice(list("abcdefg"), len(some)))
-             for some in y]  # fmt: skip
-    X = {
-        "symbols": lambda: ["".join(some) for some in words],
-        "missing symbols": lambda: [[None if w == "a" else str(w) for w in some] for some in words],
-        "numbers": lambda: tables,
-        "booleans": lambda: [table > 0 for table in tables],
-        "sparse": lambda: [sparse.csr_array(np.where(table > 0.5, table, 0)) for table in tables],
-        "dicts": lambda: [
-            [{f"w={w}": True, "number": row[0]} | ({"word": str(w)} if row[1] else {})
-             for w, row in zip(some, table, strict=True)]
-            for some, table in zip(words, tables, strict=True)
-        ],
-        "attributes": lambda: [[[str(w), "one"] if w in "xyz" else [str(w)] for w in some]
-                               for some in words],
-        "pandas": lambda: [frame(pd, *both) for both in zip(words, tables, strict=True)],
-        "polars": lambda: [frame(pl, *both) for both in zip(words, tables, strict=True)],
-    }[form]()  # fmt: skip
-    labels = ["".join(some) for some in y]
-    return [*X, X[3], X[3]], [*labels, labels[3], labels[3]]
-
-
-def frame(module, words, table):
-    return module.DataFrame(
-        {"word": [None if w == "a" else str(w) for w in words], "number": table[:, 0].tolist()}
-    )
-
-
-FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",
-         "pandas", "polars")  # fmt: skip
+def assert_same_in_parts(model, X, y, *cuts, **given):
+    """Compare the fit to all sequences with fits to parts of them."""
+    whole = clone(model).fit(X, y, **given)
+    for parts in cuts:
+        assert_same_model(fit_parts_of(clone(model), X, y, parts, **given), whole, X)
+    return whole
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_inputs(form):
     X, y = data_of(form)
-    model = TreeCRF(**ZERO).fit(X, y)
-    for n_parts, seed in ((1, None), (3, 1), (8, 2), (len(X), None)):
-        parts = cut(len(X), n_parts, seed)
-        assert_same_model(fit_parts_of(TreeCRF(**ZERO), X, y, parts), model, X)
+    cuts = (cut(len(X), *given) for given in ((1, None), (3, 1), (8, 2), (len(X), None)))
+    assert_same_in_parts(TreeCRF(**ZERO), X, y, *cuts)
 
 
 MODELS = {
@@ -135,10 +97,10 @@ MODELS = {
 }
 
 
-def seeds(name, *chosen):
-    """Return the seeds of cuts; linear models sum in the order of the sequences."""
-    is_linear = name in ("linear", "linear, constant", "estimator", "held out, linear", "auto")
-    return [None if is_linear else seed for seed in chosen]
+def cuts_of(name, X):
+    """Two cuts; only one is in the given order unless a linear model sums over the sequences."""
+    is_linear = MODELS[name].get_params().get("init") not in (None, "zero")
+    return cut(len(X), 2), cut(len(X), 5, None if is_linear else 3)
 
 
 # Each setting has one form of data in the fast tests.
@@ -151,11 +113,7 @@ def seeds(name, *chosen):
 )
 def test_settings(name, form):
     X, y = data_of(form, seed=1)
-    model = MODELS[name].__sklearn_clone__()
-    fitted = model.fit(X, y)
-    blank = MODELS[name].__sklearn_clone__()
-    for n_parts, seed in zip((2, 5), seeds(name, None, 3), strict=True):
-        assert_same_model(fit_parts_of(blank, X, y, cut(len(X), n_parts, seed)), fitted, X)
+    assert_same_in_parts(MODELS[name], X, y, *cuts_of(name, X))
 
 
 @pytest.mark.parametrize("missing", METHODS)
@@ -163,10 +121,9 @@ def test_settings(name, form):
 def test_missing_values(missing, second_order):
     """Column 2 is missing in some parts, and the median of numbers is between values."""
     X, y = data_of("numbers", seed=2)
-    X = [np.where(i % 3 == 0, [[1, 1, NAN]], [[1, 1, 1]]) * table for i, table in enumerate(X)]
+    X = [np.where(i % 3 == 0, [[1, 1, np.nan]], [[1, 1, 1]]) * table for i, table in enumerate(X)]
     settings = ZERO | {"missing": missing, "second_order": second_order, "max_bins": 5}
-    model = TreeCRF(**settings).fit(X, y)
-    assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, cut(len(X), 7, 4)), model, X)
+    assert_same_in_parts(TreeCRF(**settings), X, y, cut(len(X), 7, 4))
 
 
 WEIGHTED = {
@@ -187,11 +144,7 @@ WEIGHTED = {
 def test_weights(weights, name):
     X, y = data_of("dicts", seed=3)
     weights = WEIGHTED[weights](y)
-    blank = MODELS[name].__sklearn_clone__()
-    model = MODELS[name].__sklearn_clone__().fit(X, y, sample_weight=weights)
-    for parts in (cut(len(X), 2), cut(len(X), 5, *seeds(name, 3))):
-        found = fit_parts_of(blank, X, y, parts, sample_weight=weights)
-        assert_same_model(found, model, X)
+    assert_same_in_parts(MODELS[name], X, y, *cuts_of(name, X), sample_weight=weights)
 
 
 def hidden(y, seed):
@@ -207,11 +160,17 @@ def hidden(y, seed):
 )
 def test_unknown_labels(name):
     X, y = data_of("numbers", seed=4)
-    y = hidden(y, 5)
-    blank = MODELS[name].__sklearn_clone__()
-    model = MODELS[name].__sklearn_clone__().fit(X, y)
-    for parts in (cut(len(X), 2), cut(len(X), 6, *seeds(name, 3)), cut(len(X), len(X))):
-        assert_same_model(fit_parts_of(blank, X, y, parts), model, X)
+    assert_same_in_parts(MODELS[name], X, hidden(y, 5), *cuts_of(name, X), cut(len(X), len(X)))
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+def test_scores_of_unknown_labels(scoring):
+    X, y = data_of("numbers", seed=4, n=40)
+    y = [[label if t == len(labels) - 1 or i % 3 else None for t, label in enumerate(labels)]
+         for i, labels in enumerate(y)]  # fmt: skip
+    model = TreeCRF(**ZERO | {"scoring": scoring, "early_stopping": True})
+    weights = [0.3 + (i % 4) for i in range(len(X))]
+    assert_same_in_parts(model, X, y, cut(len(X), 7), sample_weight=weights)
 
 
 def test_sequences_without_information_are_left_out():
@@ -234,19 +193,7 @@ def test_validation_data(kind, scoring):
     if kind is TreeCRF:
         settings["init"] = "zero"
     given = {"X_val": X[16:], "y_val": y[16:], "sample_weight_val": [1.0, 2.0] * 5}
-    model = kind(**settings).fit(X[:16], y[:16], **given)
-    for parts in (cut(16, 2), cut(16, 6, 3)):
-        assert_same_model(fit_parts_of(kind(**settings), X[:16], y[:16], parts, **given), model, X)
-
-
-def test_held_out_sequences_with_other_categories():
-    """The encoder does not learn categories of held-out sequences."""
-    X, y = data_of("symbols", n=30)
-    X = [x[0].upper() + x[1:] for x in X]
-    settings = ZERO | {"early_stopping": True, "validation_fraction": 0.5, "scoring": "accuracy"}
-    model = TreeCRF(**settings).fit(X, y)
-    for parts in (cut(len(X), 3), cut(len(X), 9, 2)):
-        assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, parts), model, X)
+    assert_same_in_parts(kind(**settings), X[:16], y[:16], cut(16, 2), cut(16, 6, 3), **given)
 
 
 @pytest.mark.parametrize("max_positions", [10_000, 60])
@@ -254,44 +201,29 @@ def test_automatic_choices(max_positions, monkeypatch):
     """Cross-validation on all sequences or on a sample chooses the start and the iterations."""
     monkeypatch.setattr(selection, "MAX_POSITIONS", max_positions)
     X, y = data_of("numbers", seed=6, n=48)
-    settings = SMALL | {"early_stopping": "auto", "init": "auto", "max_iter": 4}
-    model = TreeCRF(**settings).fit(X, y)
-    assert bool(len(model.validation_score_)) == (max_positions == 10_000)
-    for parts in (cut(len(X), 2), cut(len(X), 5)):
-        assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, parts), model, X)
-
-
-def test_automatic_choice_of_the_start_with_validation_data():
-    X, y = data_of("numbers", seed=6, n=70)
-    settings = SMALL | {"early_stopping": True, "init": "auto", "max_iter": 4}
-    given = {"X_val": X[60:], "y_val": y[60:]}
-    model = TreeCRF(**settings).fit(X[:60], y[:60], **given)
-    found = fit_parts_of(TreeCRF(**settings), X[:60], y[:60], cut(60, 4), **given)
-    assert_same_model(found, model, X)
+    model = TreeCRF(**SMALL | {"early_stopping": "auto", "init": "auto", "max_iter": 4})
+    whole = assert_same_in_parts(model, X, y, cut(len(X), 2), cut(len(X), 5))
+    assert bool(len(whole.validation_score_)) == (max_positions == 10_000)
 
 
 def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     X, y = data_of("numbers", seed=7, n=40)
-    settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
-    whole = TreeCRF(**settings).fit(X, y)
+    crf = TreeCRF(**SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True})
+    whole = clone(crf).fit(X, y)
     monkeypatch.setattr(selection, "MAX_START_POSITIONS", 70)
     monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
-    model = TreeCRF(**settings).fit(X, y)
-    assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)
-    assert not np.array_equal(model._encoder.columns.thresholds, whole._encoder.columns.thresholds)
-    for parts in (cut(len(X), 2), cut(len(X), 5)):
-        assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, parts), model, X)
+    sampled = assert_same_in_parts(crf, X, y, cut(len(X), 2), cut(len(X), 5))
+    assert (sampled.init_.state_weights_ != whole.init_.state_weights_).any()
+    thresholds = (model._encoder.columns.thresholds for model in (sampled, whole))
+    assert not np.array_equal(*thresholds)
 
 
 @pytest.mark.parametrize("name", ["first order", "linear", "held out", "MEMM, held out"])
 def test_warm_starts(name):
     X, y = data_of("dicts", seed=8)
-    settings = {"warm_start": True}
-    first = MODELS[name].__sklearn_clone__().set_params(**settings, max_iter=2).fit(X, y)
-    more, again = copy.copy(first), copy.copy(first)
-    more.set_params(max_iter=4).fit(X, y)
-    again.set_params(max_iter=4)
-    assert_same_model(fit_parts_of(again, X, y, cut(len(X), 4, *seeds(name, 1))), more, X)
+    first = clone(MODELS[name]).set_params(warm_start=True, max_iter=2).fit(X, y)
+    more, again = (copy.copy(first).set_params(max_iter=4) for _ in range(2))
+    assert_same_model(fit_parts_of(again, X, y, cuts_of(name, X)[1]), more.fit(X, y), X)
 
 
 def test_warm_starts_with_longer_sequences_in_a_part():
@@ -304,15 +236,6 @@ def test_warm_starts_with_longer_sequences_in_a_part():
     found = fit_parts_of(copy.copy(first), X, y, cut(len(X), 4, 2))
     assert found._encoder.window == (max(map(len, y)) - 1, 2)
     assert_same_model(found, first.fit(X, y), X)
-
-
-def test_warm_start_of_joined_parts():
-    X, y = data_of("symbols", seed=8)
-    first = TreeCRF(**SMALL | {"init": "linear", "warm_start": True, "sampling": None}).fit(X, y)
-    more, again = copy.copy(first), copy.copy(first)
-    more.set_params(max_iter=5).fit(X, y)
-    again.set_params(max_iter=5)
-    assert_same_model(fit_raw_parts(again, raw_parts(X, y, cut(len(X), 4))), more, X)
 
 
 @pytest.mark.parametrize("init", ["zero", "linear"])
@@ -328,16 +251,14 @@ def test_scores_to_start_from(init):
 
 def test_parts_with_a_single_label_and_a_single_position():
     X, y = data_of("symbols")
-    X, y = ["a", *X[1:]], ["x", *y[1:]]
     parts = [np.array([0]), np.array([], dtype=int), np.arange(1, len(X))]
-    assert_same_model(fit_parts_of(TreeCRF(**ZERO), X, y, parts), TreeCRF(**ZERO).fit(X, y), X)
+    assert_same_in_parts(TreeCRF(**ZERO), ["a", *X[1:]], ["x", *y[1:]], parts)
 
 
 def test_data_that_are_joined():
     """Without samples, and with other objectives, training needs all data in one place."""
     X, y = data_of("pandas", seed=11)
     for changed in (
-        {"sampling": None},
         {"sampling": "auto", "early_stopping": True},
         {"objective": "hamming_log"},
         {"init": "pseudo_likelihood"},
@@ -348,15 +269,6 @@ def test_data_that_are_joined():
         for parts in (cut(len(X), 1), cut(len(X), 6, 3)):
             found = fit_raw_parts(TreeCRF(**settings), raw_parts(X, y, parts))
             assert_same_model(found, model, X)
-
-
-def test_joined_validation_data():
-    X, y = data_of("sparse", seed=12)
-    settings = ZERO | {"sampling": None, "early_stopping": True}
-    model = TreeCRF(**settings).fit(X[:12], y[:12], X[12:], y[12:])
-    raws, validation = (raw_parts(X, y, parts) for parts in (
-        cut(12, 4), [part + 12 for part in cut(len(X) - 12, 3)]))  # fmt: skip
-    assert_same_model(fit_raw_parts(TreeCRF(**settings), raws, validation), model, X)
 
 
 @pytest.mark.parametrize("sampling", [0.1, None])
@@ -422,7 +334,4 @@ def test_errors_name_the_partition():
 @pytest.mark.parametrize("form", FORMS)
 def test_every_setting_and_form(name, form):
     X, y = data_of(form, seed=100, n=20)
-    model = MODELS[name].__sklearn_clone__().fit(X, y)
-    for parts in map(cut, [len(X)] * 3, (2, 8, len(X)), seeds(name, None, 1, 2)):
-        found = fit_parts_of(MODELS[name].__sklearn_clone__(), X, y, parts)
-        assert_same_model(found, model, X)
+    assert_same_in_parts(MODELS[name], X, y, *cuts_of(name, X), cut(len(X), len(X)))

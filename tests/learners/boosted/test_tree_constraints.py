@@ -66,19 +66,6 @@ def test_scores_of_two_labels_are_monotonic(kind, second_order, sampling):
 
 
 @pytest.mark.parametrize("sampling", GROWERS)
-@pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
-def test_values_that_are_not_missing_are_ordered(missing, sampling):
-    X, y = tables(missing=0.3)
-    settings = SETTINGS | {"missing": missing, "sampling": sampling}
-    crf = TreeCRF(**settings, monotonic_cst=[1, 0, -1]).fit(X, y)
-    complete, gaps = tables(seed=1)[0][:3], tables(seed=1, missing=0.3)[0][:3]
-    # A surrogate may test an ordered feature where another one is missing.
-    for queries in [complete] if missing == "surrogate" else [complete, gaps]:
-        assert (changes(crf, queries, 0, 10)[1] >= 0).all()
-        assert (changes(crf, queries, 2, 10)[1] <= 0).all()
-
-
-@pytest.mark.parametrize("sampling", GROWERS)
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_signs_by_label(order, sampling):
     X, y = tables(3)
@@ -111,17 +98,6 @@ def test_lists_booleans_beams_and_constant_transitions():
             assert (sign * steps[:, 1] >= 0).all()
             assert (sign * steps[:, 1] > 0).any()
             assert (sign * steps[:, 0] <= 0).all()
-
-
-def test_a_constraint_that_holds_anyway_changes_nothing():
-    rng = np.random.default_rng(0)
-    X = [rng.integers(0, 9, (30, 1)) for _ in range(20)]
-    y = [(x[:, 0] > 4).astype(int) for x in X]
-    settings = {"order": 0, "max_iter": 1, "max_leaf_nodes": 2}
-    free, bound = (TreeCRF(**settings, monotonic_cst=s).fit(X, y) for s in (None, [1]))
-    np.testing.assert_array_equal(scores_of(free, X), scores_of(bound, X))
-    against = TreeCRF(**settings, monotonic_cst=[-1]).fit(X, y)
-    assert all(len(tree["leaf"]) == 1 for tree in against._forest.trees)
 
 
 # Interactions
@@ -224,12 +200,3 @@ def test_signs_need_labels_and_an_order():
     assert TreeCRF(max_iter=1, monotonic_cst=[0, 0, 0]).fit(X, y).n_iter_ == 1
     with pytest.raises(ValueError, match="symbol is categorical; expected numbers or booleans"):
         TreeCRF(max_iter=1, monotonic_cst=[1]).fit(["abab", "ba"], ["xyxy", "yx"])
-
-
-def test_an_estimator_has_no_constraints():
-    from sklearn.linear_model import LogisticRegression
-
-    X, y = tables()
-    for settings in ({"monotonic_cst": [1, 0, 0]}, {"interaction_cst": "pairwise"}):
-        with pytest.raises(ValueError, match="cannot be used with an estimator"):
-            SlidingWindowClassifier(LogisticRegression(), **settings).fit(X, y)

@@ -133,18 +133,6 @@ def test_failures_are_raised(n_threads, n_trees, method, kind):
         assert scheduler.grow(range(n_trees), FakeGrower.begin).keys() == set(range(n_trees))
 
 
-def test_many_failures_at_once():
-    def fail(called):
-        if called == "work":
-            raise Failure
-
-    with Threads(16) as threads:
-        scheduler = scheduler_of(threads, 5, fail)
-        for _ in range(20):
-            with pytest.raises(Failure):
-                scheduler.grow(range(5), FakeGrower.begin)
-
-
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("n_threads", [1, 2, 16])
 def test_interrupts_end_training(n_threads, monkeypatch):

@@ -114,13 +114,6 @@ def test_categories_become_indicators_and_missing_values_stay(form):
     np.testing.assert_array_equal(rows.toarray()[1:], windows[4:])
 
 
-@pytest.mark.parametrize("missing", ["impute", "indicator"])
-def test_missing_values_can_be_imputed_for_estimators(missing):
-    X = [[list(row) for row in zip(HEAT, OPEN, ROOMS, strict=True)]]
-    model = SlidingWindowClassifier(LogisticRegression(), window=1, missing=missing)
-    assert np.isfinite(model.fit(X, ["xyxxyx"]).predict_proba(X)[0]).all()
-
-
 def test_estimators_that_support_missing_values_receive_them():
     X = [np.array([[value] for value in HEAT], dtype=float)] * 8
     model = SlidingWindowClassifier(DecisionTreeClassifier(random_state=0))
@@ -208,8 +201,9 @@ def models_without_one(make, X: list, y: list) -> list:
     return [make().fit(X[:i] + X[i + 1 :], y[:i] + y[i + 1 :]) for i in range(len(X))]
 
 
-@pytest.mark.parametrize("direction", ["left-to-right", "right-to-left"])
-@pytest.mark.parametrize("sampling", [None, 1e-3])
+@pytest.mark.parametrize(
+    ("direction", "sampling"), [("left-to-right", None), ("right-to-left", 1e-3)]
+)
 def test_previous_labels_of_trees_are_predicted_by_cross_validation(direction, sampling):
     rng = np.random.default_rng(0)
     y = [rng.integers(0, 3, 8) for _ in range(12)]
@@ -317,20 +311,6 @@ def test_labels_that_an_estimator_never_predicts(letters):
         log_p = model.predict_log_likelihood(["ab"], ["yz"])
         assert log_p == pytest.approx(2 * np.log(1e-12))
         assert model.predict(["ab"], known=[["z", None]])[0].tolist() == ["z", "x"]
-
-
-def test_a_model_around_an_estimator_is_not_saved(letters, tmp_path):
-    model = SlidingWindowClassifier(LogisticRegression()).fit(*letters)
-    message = "a SlidingWindowClassifier around LogisticRegression cannot be saved in"
-    with pytest.raises(TypeError, match=message):
-        model.save(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("estimator", ["tree", 3, DecisionTreeClassifier, object()])
-def test_objects_that_are_not_estimators_are_rejected(estimator, letters):
-    with pytest.raises((ValueError, TypeError), match="estimator"):
-        SlidingWindowClassifier(estimator).fit(*letters)
 
 
 def test_a_sliding_window_has_no_search_and_no_transitions():

@@ -68,7 +68,7 @@ def test_the_pattern_is_found(bags):
 def test_many_labels(multiclass):
     X, y = make_future_bags("xor", n_sequences=180, random_state=0)
     y = five_labels(X, y)
-    model = small(multiclass=multiclass, max_future_features=1, max_iter=60)
+    model = small(multiclass=multiclass, max_future_features=1, max_iter=40)
     model.fit(X[:120], y[:120], X[120:150], y[120:150])
     assert model.score(X[150:], y[150:]) > 0.95
     features = model.future_features_
@@ -271,7 +271,7 @@ def test_derived_columns_have_tests_at_the_position_alone():
 # Refitting on all sequences
 
 
-@pytest.mark.parametrize("form", sweep(["strings", "missing values", "booleans", "sparse"], 2))
+@pytest.mark.parametrize("form", sweep(["strings", "missing values", "booleans", "sparse"], 1))
 def test_refit_trains_on_the_held_out_sequences(form):
     X, y = make_future_bags("or", n_sequences=80, random_state=0)
     if form == "strings":
@@ -304,13 +304,15 @@ def test_refit_on_symbols_of_which_some_are_missing(of_training):
 def test_refit_keeps_the_size_of_bags(bags):
     X, y, _ = bags
     allowed = [np.ones((len(labels), 2), dtype=bool) for labels in y[:60]]
-    model = small(refit=True, bag_size="auto", max_iter=3, max_future_features=1)
+    model = small(
+        refit=True, bag_size="auto", max_iter=3, max_future_features=1, instance_max_iter=5
+    )
     model.fit(X[:60], y[:60], allowed=allowed)
     assert len(model.future_features_) == 1
     assert len(model.fit(X[:40], y[:40], X[60:80], y[60:80], allowed=allowed[:40]).classes_) == 2
 
 
-@pytest.mark.parametrize("missing", sweep(["weighting", "indicator", "surrogate", "impute"], 2))
+@pytest.mark.parametrize("missing", sweep(["weighting", "indicator", "surrogate", "impute"], 1))
 def test_missing_values(missing):
     X, y = make_future_bags("or", n_sequences=150, random_state=0)
     rng = np.random.default_rng(0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -134,19 +132,6 @@ def test_long_tables(bags, fitted):
     lengths = [len(x) for x in X[:4]]
     found = fitted.transform(np.concatenate(X[:4]), lengths=lengths)
     np.testing.assert_array_equal(found, np.concatenate(fitted.transform(X[:4])))
-
-
-def test_empty_sequences(bags, fitted):
-    X = bags[0][:2]
-    for append in (False, True):
-        transformer = copy.copy(fitted).set_params(append=append)
-        found, expected = (
-            transformer.transform([[], X[0], X[0][:0], X[1]]),
-            transformer.transform(X),
-        )
-        assert [len(table) for table in found[::2]] == [0, 0]
-        np.testing.assert_array_equal(found[1::2], expected)
-    assert fitted.transform(X[0][:0], lengths=[]).shape == (0, len(fitted.future_features_))
 
 
 def test_invalid_arguments_are_refused(bags, fitted):

@@ -81,18 +81,6 @@ def test_without_penalty_the_optimum_is_that_of_scipy(penalties):
     np.testing.assert_allclose(function(weights)[1], 0.0, atol=1e-4)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_every_iteration_lowers_the_value(sparse):
-    function, d = logistic(np.random.default_rng(0))
-    penalties = np.full(d, 0.5) if sparse else None
-    states, ended = found_by(function, np.zeros(d), 3, penalties)
-    assert not ended
-    for weights, value in states:
-        penalty = penalties @ np.abs(weights) if sparse else 0.0
-        assert value == pytest.approx(function(weights)[0] + penalty)
-    assert (np.diff([value for _, value in states]) < 0).all()
-
-
 def test_a_start_at_the_optimum_is_kept():
     function, d = logistic(np.random.default_rng(0))
     states, ended = found_by(function, np.zeros(d), 10, np.full(d, 1e5))
