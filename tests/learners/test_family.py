@@ -125,7 +125,7 @@ def test_predict_follows_the_probabilities(name, fitted, letters):
         assert_equal_arrays(risk.predict(QUERIES), [LABELS[codes] for codes in expected])
     plain = variant(model, decoding="minimum_risk").predict(QUERIES)
     assert_equal_arrays(plain, marginal)
-    if hasattr(model, "order"):
+    if "viterbi" in decoders(model):
         viterbi = variant(model, decoding="viterbi").predict(QUERIES)
         assert_equal_arrays(viterbi, model.decode(QUERIES)[0])
     X, y = letters
@@ -312,6 +312,9 @@ def test_transitions_hold(name, constrained):
     assert_agrees(model, ["bab", "ba"], masks, allowed=masks)
     if hasattr(model, "train_score_"):
         assert model.train_score_[-1] == pytest.approx(value_of(model, X, y))
+        if name in BOOSTED and "beam" not in name:
+            held = clone(model).fit(X, y, X[:9], y[:9])
+            assert held.validation_score_[-1] == pytest.approx(value_of(held, X[:9], y[:9]))
         # A single label may become less probable where others are forbidden.
         free = clone(FAMILY[name]).fit(X, y)
         single = "hamming" in getattr(model, "objective", "")

@@ -191,6 +191,11 @@ def test_validation_data_may_be_files(folder, with_scratch, sampling, scoring):
     assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", other, "tag", **groups))
     local = clone(crf).fit(TABLE.select(FEATURES), "tag", *files[2:], **groups)
     assert_same_model(local, crf)
+    # Sets to evaluate may be files, too.
+    fitted.fit(*files[:2], groups="doc", eval_set=[files[2:]])
+    crf.fit(TABLE.select(FEATURES), "tag", groups="doc", eval_set=[(other, "tag")])
+    scores, expected = (model.evals_result_["valid_0"]["objective"] for model in (fitted, crf))
+    assert scores.tolist() == expected.tolist()
 
 
 def test_other_estimators_read_files_entirely(folder):

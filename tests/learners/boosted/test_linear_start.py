@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import pickle
 from itertools import pairwise, product
 
@@ -86,7 +85,7 @@ def test_training_starts_from_the_linear_model(letters):
     assert (np.diff(crf.train_score_) > 0).all()
     assert crf.train_score_[0] > -np.log(3)
     assert crf.init_.get_params()["solver"] == "lbfgs"
-    assert crf.init_.l2_regularization == PART.penalty
+    assert crf.init_.l2_regularization == 1
     assert crf.init_.window == 1
     assert small(init="zero").fit(X, y).init_ is None
     for objective in ("exponential", "hamming_log", "hamming_exponential"):
@@ -97,7 +96,7 @@ def test_training_starts_from_the_linear_model(letters):
 def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkeypatch):
     X, y = letters
     monkeypatch.setattr(linear_module, "POSITIONS_OF_PENALTY", sum(map(len, y)) / 4)
-    assert small().fit(X, y).init_.l2_regularization == pytest.approx(2 * PART.penalty)
+    assert small().fit(X, y).init_.l2_regularization == pytest.approx(2)
 
 
 @pytest.mark.parametrize(("are_numbers", "factor"), [(True, 120 * 3 / 16), (False, 1)])
@@ -109,9 +108,9 @@ def test_the_penalty_grows_with_the_numbers_in_a_window(are_numbers, factor):
     noise = noise if are_numbers else (noise > 0).astype(float)
     X = [np.column_stack([s + rng.normal(size=40), of_s]) for s, of_s in zip(y, noise, strict=True)]
     start = small(window=1, max_iter=1).fit(X, y).init_
-    assert start.l2_regularization == pytest.approx(factor * PART.penalty)
+    assert start.l2_regularization == pytest.approx(factor)
     expected = LinearCRF(window=1, l2_regularization=factor).fit(X, y)
-    found = start.state_weights_ / PART.share
+    found = start.state_weights_ / PART
     assert (
         np.abs(found - expected.state_weights_).max() < 0.1 * np.abs(expected.state_weights_).max()
     )
@@ -243,9 +242,13 @@ def test_conjunctions_alone_give_no_starting_weights(letters):
 def test_the_own_linear_model_does_not_warn_of_settings_that_a_user_cannot_change(letters):
     _, y = letters
     crowded = [np.arange(len(labels))[:, None] + 1e6 for labels in y]
-    few = functools.partial(LinearCRF, max_iter=1)
+    fitted_to = start_module.fitted_to
+
+    def fitted_in_one_iteration(linear, *others):
+        return fitted_to(linear.set_params(max_iter=1), *others)
+
     with pytest.warns(ConvergenceWarning, match="LinearCRF did not converge in max_iter=1 "):
-        small(init=few()).fit(crowded, y)
+        small(init=LinearCRF(max_iter=1)).fit(crowded, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(start_module, "LinearCRF", few)
+        patch.setattr(start_module, "fitted_to", fitted_in_one_iteration)
         assert small().fit(crowded, y).init_.max_iter == 1
