@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
@@ -11,33 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.beam_oracle import naive_beam, paths_in
-from support.beams import (
-    FREE,
-    LIKE_PLAIN_GROWTH,
-    KnownScores,
-    context_numbers,
-    everything,
-    lattice_of,
-)
+from support.beams import LIKE_PLAIN_GROWTH, KnownScores, context_numbers, everything, lattice_of
 from support.cases import STORAGES, STORAGES_WITH_MISSING, random_sequences, random_with_missing
 from support.chains import STEP, Chains, seeds
-from support.family import assert_equal_arrays
-from support.forests import PLAIN_GROWTH, Trained
+from support.family import (
+    assert_close_arrays,
+    assert_equal_arrays,
+    assert_predicts_the_same,
+    assert_same_forest,
+)
+from support.forests import Trained
 from support.sweeps import pairs
 
 from treecrf import TreeCRF, _inference
 from treecrf.chains import _beam, _beam_gradients, _decode
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import ChainLabels
-from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.dataset import as_sequences
-from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamLattice, BeamObjective, BeamScores
-from treecrf.learners.boosted.loop import boost
+from treecrf.learners.boosted.beam import Beam
 from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
-from treecrf.utils.threads import Threads
 
 KINDS = ["moderate", "large", "tied", "forbidden"]
 
@@ -441,189 +432,82 @@ def draw_task(rng, n_labels=3, lengths=(9, 1, 14, 3, 20, 7)):
     return sequences, labels
 
 
-@dataclass
-class Task:
-    """Sequences with labels, ready for training with a beam."""
-
-    rng: np.random.Generator
-    order: int = 1
-    n_labels: int = 3
-    second_order: bool = False
-    constraints: Constraints = FREE
-
-    def __post_init__(self):
-        self.sequences, labels = draw_task(self.rng, self.n_labels)
-        self.codes = np.concatenate(labels).astype(np.int32)
-        self.labels = labels
-        packed = as_sequences(self.sequences)
-        self.encoder = Encoder((1, 1)).fit(packed)
-        self.encoded = self.encoder.encode(packed)
-
-    def objective(self, beam, threads):
-        data = ChainLabels(
-            self.encoded.offsets, self.codes, self.n_labels, self.order, self.constraints
-        )
-        return BeamObjective(data, beam, threads, 1.0 if self.second_order else None)
-
-    def booster(self, beam, n_threads=1, forest=None, weights=None, **growth):
-        growth["min_examples"] = growth.pop("min_samples_leaf", 0)
-        limit = {"max_leaf_value": 4.0} if self.second_order else {}
-        threads = Threads(n_threads)
-        return BeamBooster(
-            forest or Forest(self.n_labels, self.order),
-            self.encoder,
-            self.encoded,
-            self.objective(beam, threads),
-            Growth(**{**PLAIN_GROWTH, **limit, **growth}),
-            np.ones(len(self.codes)) if weights is None else weights,
-            threads,
-        )
-
-    def train(self, beam, n_iter=6, **options):
-        booster = self.booster(beam, **options)
-        history = boost(booster, n_iter.__gt__, None, None, lambda *_: None)
-        return booster.forest, history.train
+# Trees that grow from scores of 0.
+SETTINGS = LIKE_PLAIN_GROWTH | {
+    "window": 1, "max_iter": 6, "init": "zero", "sampling": None, "random_state": 0
+}  # fmt: skip
+STEPS = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=bool)
+FIRST_ORDER = {"second_order": False}
 
 
-def assert_same_trees(one, two, but=frozenset()):
-    assert len(one.trees) == len(two.trees) > 0
-    for old, new in zip(one.trees, two.trees, strict=True):
-        for name in old.keys() - but:
-            np.testing.assert_array_equal(old[name], new[name])
-
-
-@pytest.mark.parametrize("options", [{}, {"subsample": 0.5}, {"min_samples_leaf": 3}])
-@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        FIRST_ORDER,
+        FIRST_ORDER | {"subsample": 0.5},
+        FIRST_ORDER | {"class_weight": {0: 0.5, 1: 2.0, 2: 0.5}},
+        {"curvature": "auto"},
+        {"curvature": "bound"},
+        {"curvature": "bound", "transitions": STEPS},
+        {"curvature": "diagonal", "subsample": 0.5},
+        {"curvature": "diagonal", "min_samples_leaf": 3},
+    ],
+)
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_training_with_all_contexts_is_exact(order, second_order, options):
+def test_training_with_all_contexts_is_exact(order, options):
     """Seeded: both ways round probabilities differently, and one subsample in thousands shows it.
 
     Gradients are rounded to a grid, which hides differences in the last bits unless a gradient
     lies within them of a boundary of the grid.
     """
-    task = Task(np.random.default_rng(order), order, second_order=second_order)
-    forest, likelihoods = task.train(Beam(100), **options)
-    crf = TreeCRF(
-        order=order,
-        window=1,
-        max_iter=6,
-        second_order=second_order,
-        curvature="bound",
-        sampling=None,
-        random_state=order,
-        **LIKE_PLAIN_GROWTH,
-        **options,
-    )
-    # The estimator draws the seed of subsamples from its random state.
-    crf.fit(task.sequences, task.labels)
-    if "subsample" in options:
-        forest, likelihoods = task.train(Beam(100), seed=crf._seed, **options)
-    assert_same_trees(forest, crf._forest)
-    np.testing.assert_allclose(likelihoods, crf.train_score_, atol=1e-12)
-    lattice = lattice_of(crf_as_trained(crf, task), width=100)
-    np.testing.assert_allclose(
-        lattice.marginals(), np.concatenate(crf.predict_proba(task.sequences)), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        lattice.log_likelihoods(task.codes),
-        crf.predict_log_likelihood(task.sequences, task.labels),
-        atol=1e-12,
-    )
-    labels, log_probabilities = crf.decode(task.sequences)
-    codes, found = lattice.best()
-    np.testing.assert_array_equal(codes, np.concatenate(labels))
-    np.testing.assert_allclose(found, log_probabilities, atol=1e-12)
-
-
-@pytest.mark.parametrize("curvature", ["auto", "bound", "diagonal"])
-def test_curvature_is_that_of_exact_training(curvature):
-    task = Task(np.random.default_rng(0))
-    settings = {"max_iter": 4, "second_order": True, "curvature": curvature, "learning_rate": 0.4}
-    settings |= {"init": "zero", "early_stopping": False}
-    one, other = (
-        TreeCRF(**settings, **options).fit(task.sequences, task.labels)
-        for options in ({}, {"beam_width": 100})
-    )
-    assert_same_trees(one._forest, other._forest)
-
-
-def crf_as_trained(crf, task):
-    """A task with the forest and encoder of a fitted model, for `lattice_of`."""
-    task.forest, task.encoder = crf._forest, crf._encoder
-    return task
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_constrained_training_with_all_contexts_is_exact(order):
-    """With curvature: forbidden contexts, which no beam keeps, have none and do not count."""
     rng = np.random.default_rng(order)
-    task = Task(rng, order, second_order=True)
-    task.codes = (rng.integers(2, size=len(task.codes)).cumsum() % 3).astype(np.int32)
-    task.labels = np.split(task.codes, task.encoded.offsets[1:-1])
-    follows = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=bool)
-    task.constraints = Constraints(np.arange(3), follows)
-    forest, likelihoods = task.train(Beam(100))
-    crf = TreeCRF(
-        order=order,
-        window=1,
-        max_iter=6,
-        second_order=True,
-        curvature="bound",
-        transitions=follows,
-        **LIKE_PLAIN_GROWTH,
-    ).fit(task.sequences, task.labels)
-    # Without a beam, forbidden contexts count as examples.
-    assert_same_trees(forest, crf._forest, but={"share"})
-    np.testing.assert_allclose(likelihoods, crf.train_score_, atol=1e-12)
+    X, y = draw_task(rng)
+    if "transitions" in options:
+        y = [rng.integers(2, size=len(x)).cumsum() % 3 for x in X]
+    exact, beam = (
+        TreeCRF(order=order, beam_width=width, **SETTINGS | options).fit(X, y)
+        for width in (None, 100)
+    )
+    ours, theirs = beam._forest.pack(), exact._forest.pack()
+    if "transitions" in options:  # without a beam, forbidden contexts count as examples
+        del ours["share"], theirs["share"]
+    for name, values in theirs.items():
+        np.testing.assert_array_equal(ours[name], values, err_msg=name)
+    close = {"rtol": 0, "atol": 1e-12}
+    np.testing.assert_allclose(beam.train_score_, exact.train_score_, **close)
+    assert_close_arrays(beam.predict_proba(X), exact.predict_proba(X), **close)
+    likelihoods = (model.predict_log_likelihood(X, y) for model in (beam, exact))
+    np.testing.assert_allclose(*likelihoods, **close)
+    (labels, found), (best, log_probabilities) = (model.decode(X) for model in (beam, exact))
+    assert_equal_arrays(labels, best)
+    np.testing.assert_allclose(found, log_probabilities, **close)
 
 
-@pytest.mark.parametrize("forward_only", [False, True])
+@pytest.mark.parametrize("beam", ["two-pass", "forward-only"])
 @pytest.mark.parametrize("second_order", [False, True])
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_narrow_beams_learn_and_threads_change_nothing(order, second_order, forward_only):
-    task = Task(np.random.default_rng(order), order, second_order=second_order)
-    beam = Beam(2, forward_only)
-    forest, likelihoods = task.train(beam)
-    assert likelihoods[-1] > 0.7 * likelihoods[0]
-    two, two_likelihoods = task.train(beam, n_threads=2)
-    assert_same_trees(forest, two)
-    assert likelihoods == two_likelihoods
-    task.forest = forest
-    one, two = (lattice_of(task, width=2, n_threads=n) for n in (1, 2))
-    np.testing.assert_array_equal(one.marginals(), two.marginals())
-    np.testing.assert_array_equal(one.pairwise(), two.pairwise())
-    np.testing.assert_array_equal(one.log_likelihoods(task.codes), two.log_likelihoods(task.codes))
-    assert_equal_arrays(one.best(), two.best())
+def test_narrow_beams_learn_and_threads_change_nothing(order, second_order, beam):
+    X, y = draw_task(np.random.default_rng(order))
+    options = {"order": order, "second_order": second_order, "beam": beam, "beam_width": 2}
+    one, two = (TreeCRF(n_jobs=n, **SETTINGS | options).fit(X, y) for n in (1, 2))
+    assert one.train_score_[-1] > 0.7 * one.train_score_[0]
+    assert_same_forest(one, two)
+    assert one.train_score_.tolist() == two.train_score_.tolist()
+    assert_predicts_the_same(one, two, X)
     # The training likelihood is that of the beam at prediction.
-    mean = one.log_likelihoods(task.codes).sum() / len(task.codes)
-    np.testing.assert_allclose(mean, likelihoods[-1], rtol=1e-12)
-
-
-def test_weights_of_positions_apply_to_all_their_examples():
-    task = Task(np.random.default_rng(0), 2)
-    weights = np.where(task.codes == 1, 2.0, 0.5)
-    plain, _ = task.train(Beam(100), weights=weights)
-    class_weight = {0: 0.5, 1: 2.0, 2: 0.5}
-    settings = LIKE_PLAIN_GROWTH | {"second_order": False, "class_weight": class_weight}
-    crf = TreeCRF(order=2, window=1, max_iter=6, **settings)
-    assert_same_trees(plain, crf.fit(task.sequences, task.labels)._forest)
+    mean = one.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+    np.testing.assert_allclose(mean, one.train_score_[-1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_validation_follows_the_training(order):
-    task = Task(np.random.default_rng(order), order)
-    held_out = Task(np.random.default_rng(order + 10), order)
-    encoded = task.encoder.encode(as_sequences(held_out.sequences))
-    beam, threads = Beam(2), Threads(1)
-    data = ChainLabels(encoded.offsets, held_out.codes, 3, order, FREE)
-    objective = BeamObjective(data, beam, threads, None)
-    validation = BeamScores(task.encoder, encoded, objective)
-    booster = task.booster(beam)
-    history = boost(booster, (5).__gt__, validation, None, lambda *_: None)
-    for i, value in enumerate(history.validation):
-        forest = booster.forest.copy(i)
-        lattice = BeamLattice(forest, task.encoder, encoded, beam, threads, FREE)
-        true = lattice.marginals()[np.arange(len(held_out.codes)), held_out.codes]
+def test_validation_scores_are_those_of_single_labels(order):
+    X, y = draw_task(np.random.default_rng(order))
+    X_val, y_val = draw_task(np.random.default_rng(order + 10))
+    crf = TreeCRF(order=order, beam_width=2, **SETTINGS).fit(X, y, X_val, y_val)
+    codes = np.concatenate(y_val)
+    for i, value in enumerate(crf.validation_score_):
+        proba = np.concatenate(crf.truncated(i).predict_proba(X_val))
+        true = proba[np.arange(len(codes)), codes]
         assert i or (true == 0).any()  # the beam leaves some labels out
         np.testing.assert_allclose(value, np.log(np.maximum(true, 1e-4)).mean(), rtol=1e-12)
 

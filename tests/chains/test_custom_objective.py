@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from sklearn.base import clone
 from support.chains import STEP, Chains, possible_kinds, seeds, shapes
-from support.oracles import finite_difference_gradient, indicator
+from support.oracles import indicator
 from support.settings import PLAIN
 
 import treecrf
@@ -56,17 +56,6 @@ def mean_loss(loss, model, X, y):
 
 
 both = pytest.mark.parametrize("kind", [TreeCRF, LinearCRF])
-
-
-@pytest.mark.parametrize("loss", [squares, minus_log])
-@pytest.mark.parametrize("order", range(4))
-def test_residuals_are_the_slope_of_the_value(loss, order):
-    case = Chains("moderate", np.random.default_rng(order), 2, order, [4, 1, 3])
-    residuals, curvature, value = objective_of(loss, case).examples(case.scores, 0)
-    assert curvature is None
-    assert value == objective_of(loss, case).value(case.scores)
-    numeric = finite_difference_gradient(objective_of(loss, case).value, case.scores, eps=1e-4)
-    np.testing.assert_allclose(residuals, len(case.labels) * numeric, atol=1e-6)
 
 
 @given(possible_kinds, seeds, shapes)

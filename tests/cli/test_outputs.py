@@ -232,16 +232,14 @@ def shell(command):
 
 @posix
 def test_pipes_of_a_shell(folder, run):
+    """Data, models and predictions come and go through pipes."""
     expected = run("predict", "data.csv", "--model", "m", "--group", "day")[1]
     command = (
         "treecrf train <(cat data.csv) --label y --group day --drop time --max-iter 3 --quiet "
-        "--set l2_regularization=1 --set early_stopping=false --model - > piped && "
-        "cat data.csv | treecrf predict /dev/stdin --group day --model <(cat piped) | head -n 3 && "
-        "cat piped | treecrf predict data.csv --group day --model - --output /dev/fd/1"
+        "--set l2_regularization=1 --set early_stopping=false --model - | "
+        "treecrf predict <(cat data.csv) --group day --model /dev/stdin --output /dev/fd/1"
     )
-    status, text, errors = shell(command)
-    start = "".join(expected.splitlines(keepends=True)[:3])
-    assert (status, text, errors) == (0, start + expected, "")
+    assert shell(command) == (0, expected, "")
 
 
 def test_a_treebank(folder, run, succeed):

@@ -5,7 +5,6 @@ from support.command_files import SMALL, TABLE
 from support.family import assert_same_forest
 
 import treecrf
-from treecrf.inputs.sequences import CATEGORY
 
 
 @pytest.fixture
@@ -29,19 +28,6 @@ def test_tables_in_pieces(data, parts, model, run):
     fitted, expected = treecrf.load(path), treecrf.load(model)
     assert fitted._columns == expected._columns
     assert_same_forest(fitted, expected)
-
-
-def test_whole_numbers_of_pieces_are_categories(tmp_path, succeed):
-    pytest.importorskip("pyarrow")
-    rows = "".join(f"{i // 4},{i % 5},{'NV'[i % 5 > 2]}\n" for i in range(40))
-    (tmp_path / "a.csv").write_text(f"doc,k,tag\n{rows}")
-    options = ["--label", "tag", "--group", "doc", "--category", "k", *SMALL]
-    for name, scratch in (("one", []), ("two", ["--scratch", tmp_path])):
-        path = tmp_path / name
-        assert succeed("train", tmp_path / "a.csv", *scratch, *options, "--model", path) == ""
-    one, two = (treecrf.load(tmp_path / name)._encoder.schema for name in ("one", "two"))
-    assert one.kinds.tolist() == two.kinds.tolist() == [CATEGORY]
-    assert one.categories[0].tolist() == two.categories[0].tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -311,8 +311,8 @@ def test_sizes_that_dask_sees():
 
 def test_sizes_of_long_lists_are_estimated(monkeypatch):
     rng = np.random.default_rng(0)
-    X = [[{"word": "x" * n} for n in rng.integers(1, 50, 20)] for _ in range(10_000)]
-    raw = RawData(X, [["a"] * 20 for _ in X], Segmentation())
+    X = [[{"word": "x" * n} for n in rng.integers(1, 50, 10)] for _ in range(3000)]
+    raw = RawData(X, [["a"] * 10 for _ in X], Segmentation())
     estimate = sizeof(raw)
     measured = []
     monkeypatch.setattr(cluster, "sizeof", lambda value: measured.append(value) or 100)

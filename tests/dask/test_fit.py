@@ -28,10 +28,11 @@ from support.dask_data import (
     sequences,
     spill,
 )
+from support.sweeps import sweep
 
 import treecrf
 from treecrf.callbacks import Checkpoint
-from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, WorkersLostError
+from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, WorkersLostError
 from treecrf.metrics import get_scorer
 
 N = 4
@@ -70,17 +71,7 @@ def delayed():
     return {"X": [dask.delayed(pair)(i) for i in range(N)]}
 
 
-def delayed_frames():
-    parts = [dask.delayed(part)(i)[list(FEATURES.columns)] for i in range(N)]
-    return {"X": parts, "y": "tag", "groups": "doc"}
-
-
-MORE_INPUTS = [
-    pytest.param(each, marks=pytest.mark.exhaustive) for each in (delayed_frames, delayed)
-]
-
-
-@pytest.mark.parametrize("inputs", [frames, pairs, two_bags, *MORE_INPUTS])
+@pytest.mark.parametrize("inputs", [frames, pairs, two_bags])
 def test_inputs(workers, inputs):
     found = DaskTreeCRF(**SAMPLED).fit(**inputs())
     assert_equal_models(found, expected())
@@ -138,25 +129,12 @@ def test_series_of_labels_and_groups(workers):
 
 OPTIONS = [
     (DaskTreeCRF, {"subsample": 0.5, "max_examples": 200}),
-    (DaskTreeCRF, {"early_stopping": True, "max_iter": 12, "scoring": "accuracy"}),
     (DaskTreeCRF, {"early_stopping": True, "scoring": get_scorer("token_f1_macro")}),
     (DaskTreeCRF, {"window": 1000, "early_stopping": True}),
 ]
-MORE = [
-    (DaskTreeCRF, {"order": 2, "missing": "surrogate"}),
-    (DaskTreeCRF, {"order": 0, "second_order": False, "missing": "impute"}),
-    (DaskTreeCRF, {"constant_transitions": True, "missing": "indicator"}),
-    (DaskTreeMEMM, {"early_stopping": True, "second_order": False}),
-    (DaskSlidingWindowClassifier, {"subsample": 0.7, "max_features": 0.5}),
-    (DaskTreeCRF, {"objective": "hamming_log"}),
-    (DaskTreeCRF, {"n_jobs": 2, "early_stopping": True, "scoring": "neg_log_loss"}),
-]
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [*OPTIONS, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in MORE)],
-)
+@pytest.mark.parametrize(("kind", "settings"), OPTIONS)
 def test_options(workers, kind, settings):
     found = kind(**SAMPLED | settings).fit(**frames())
     assert_equal_models(found, expected(kind._local_class, **settings))
@@ -171,11 +149,6 @@ def test_callbacks_checkpoints_and_warm_starts(workers, tmp_path):
     resumed = DaskTreeCRF.from_local(treecrf.load(path)).set_params(warm_start=True)
     assert resumed.n_iter_ == 4
     assert_equal_models(resumed.fit(**frames()), expected())
-
-
-def test_progress_of_small_data(workers, capfd):
-    DaskTreeCRF(**SAMPLED | {"sampling": None, "verbose": 1}).fit(**frames())
-    assert "TreeCRF" in capfd.readouterr().err
 
 
 def test_lost_workers(workers, tmp_path):
@@ -194,7 +167,7 @@ def test_lost_workers(workers, tmp_path):
     assert not crash.exists()
 
 
-@pytest.mark.parametrize("kind", [DaskTreeCRF, DaskSlidingWindowClassifier])
+@pytest.mark.parametrize("kind", sweep([DaskTreeCRF, DaskSlidingWindowClassifier], 1))
 def test_spilled_and_copied_shards(workers, kind):
     """Arrays of a shard that comes from the disk, or from another worker, can be changed."""
 

@@ -55,29 +55,6 @@ def kill_holders(client, future):
     return set(holders)
 
 
-def test_without_losses(workers):
-    with shards(workers) as toy:
-        assert toys.run(toy, N_ITER) == TREES
-
-
-@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("place", sweep(["encode", "read"], 1))
-def test_death_in_preparation(workers, tmp_path, place, n):
-    crash = toys.make_files(tmp_path / "crash", n), place
-    with pytest.warns(UserWarning, match="was lost"), shards(workers, **{place: crash}) as toy:
-        assert toys.run(toy, N_ITER) == TREES
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("n", sweep([1, 2], 1))
-@pytest.mark.parametrize("place", sweep(["draw", "grow"], 1))
-def test_death_in_an_iteration(workers, tmp_path, place, n):
-    crashes = {3: (toys.make_files(tmp_path / "crash", n), place)}
-    with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
-        assert toys.run(toy, N_ITER, crashes) == TREES
-    assert not list(tmp_path.iterdir())
-
-
 def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_path):
     crash = toys.make_files(tmp_path / "crash", 0), "encode"
 
@@ -91,12 +68,6 @@ def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_pat
     with pytest.warns(UserWarning, match="was lost"), shards(workers, encode=crash) as toy:
         assert toys.run(toy, N_ITER, after=at(2, kill_twice)) == TREES
     assert not list(tmp_path.iterdir())
-
-
-@LOSSES
-def test_restart(workers):
-    with pytest.warns(UserWarning, match="restarted"), shards(workers) as toy:
-        assert toys.run(toy, N_ITER, after=at(2, lambda: cancel_all(workers))) == TREES
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,6 @@ def test_sequences_have_the_requested_sizes(name, n, length):
 
 
 @pytest.mark.parametrize(
-    ("generator", "n_sequences", "shape"),
-    [(make_ring_hmm, 500, (10,)), (make_block_hmm, 100, (100,)), (make_future_bags, 400, (30, 8))],
-)
-def test_defaults_are_the_published_sizes(generator, n_sequences, shape):
-    X, y = generator(random_state=0)
-    assert len(X) == len(y) == n_sequences
-    assert {x.shape for x in X} == {shape}
-
-
-@pytest.mark.parametrize(
     ("generator", "parameters", "message"),
     [
         (make_ring_hmm, {"p_next": 1.1}, r"'p_next'.*Got 1\.1"),
@@ -116,29 +106,6 @@ def test_first_states_are_uniform(generator, n_states):
     np.testing.assert_allclose(first, 1 / n_states, atol=0.03)
 
 
-def test_certain_ring_counts_round():
-    X, y = make_ring_hmm(n_sequences=8, length=9, n_states=4, p_next=1, p_symbol=1, random_state=0)
-    for symbols, states in zip(X, y, strict=True):
-        assert states.tolist() == [(states[0] + t) % 4 for t in range(9)]
-        assert symbols.tolist() == states.tolist()
-
-
-def test_certain_states_show_others_symbols_where_their_own_are_impossible():
-    sizes = {"n_sequences": 30, "length": 9, "n_states": 4, "block_size": 2}
-    X, y = make_block_hmm(**sizes, p_stay=1, p_block=0, random_state=0)
-    for symbols, states in zip(X, y, strict=True):
-        assert set(states) == {states[0]}
-        assert (symbols // 2 != states).all()
-    assert set(np.concatenate(X)) == set(range(8))
-
-
-def test_restless_states_show_only_their_own_symbols():
-    X, y = make_block_hmm(n_sequences=50, p_stay=0, p_block=1, random_state=0)
-    for symbols, states in zip(X, y, strict=True):
-        assert (states[1:] != states[:-1]).all()
-        assert (symbols // 8 == states).all()
-
-
 # Future bags
 
 
@@ -163,15 +130,6 @@ def test_bags_follow_the_definition(kind, bag_size):
         bits = x.tolist()
         expected = [label(kind, bits[t], bag_label(bits, t, bag_size)) for t in range(30)]
         assert labels.tolist() == expected
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_full_bags_follow_the_definition_as_far_as_they_are_visible(kind):
-    X, y = make_future_bags(kind, n_sequences=40, full_bags=True, random_state=0)
-    for x, labels in zip(X, y, strict=True):
-        bits = x.tolist()
-        expected = [label(kind, bits[t], bag_label(bits, t, 6)) for t in range(24)]
-        assert labels[:24].tolist() == expected
 
 
 def bags_of_xor(X, y):

@@ -194,10 +194,16 @@ def sizes(bunch):
         (datasets.fetch_hyphenation, "test", (908, 6744)),
         (datasets.fetch_nettalk, "train", (1000, 7230)),
         (datasets.fetch_nettalk, "test", (1000, 7242)),
-        (datasets.fetch_conll2000, "train", (8936, 211727)),
+        pytest.param(
+            datasets.fetch_conll2000, "train", (8936, 211727), marks=pytest.mark.exhaustive
+        ),
         (datasets.fetch_conll2000, "test", (2012, 47377)),
-        (datasets.fetch_conll2002, "train", (8323, 264715)),
-        (datasets.fetch_conll2002, "validation", (1915, 52923)),
+        pytest.param(
+            datasets.fetch_conll2002, "train", (8323, 264715), marks=pytest.mark.exhaustive
+        ),
+        pytest.param(
+            datasets.fetch_conll2002, "validation", (1915, 52923), marks=pytest.mark.exhaustive
+        ),
         (datasets.fetch_conll2002, "test", (1517, 51533)),
         (datasets.fetch_occupancy, "train", (1, 8143)),
         (datasets.fetch_occupancy, "test", (2, 2665 + 9752)),

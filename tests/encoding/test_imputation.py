@@ -11,7 +11,7 @@ from support.family import assert_equal_arrays
 from support.settings import FIXED
 
 import treecrf
-from treecrf import SlidingWindowClassifier, TreeCRF
+from treecrf import TreeCRF
 from treecrf.encoding.encoder import METHODS
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
@@ -125,15 +125,6 @@ def test_means_are_finite_and_exact_for_every_type(case):
         np.testing.assert_allclose(mean, expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize("missing", ["impute", "indicator"])
-def test_a_model_of_float16_numbers_can_be_loaded(missing, tmp_path):
-    x = (30 + np.arange(4000) % 7).astype(np.float16)[:, np.newaxis]
-    x[::50] = np.nan
-    TreeCRF(missing=missing, max_iter=1).fit([x], [np.arange(4000) % 2]).save(tmp_path / "model")
-    again = treecrf.load(tmp_path / "model")
-    assert np.isfinite(again.predict_proba([x])[0]).all()
-
-
 @pytest.mark.parametrize("method", ["impute", "indicator"])
 def test_a_saved_model_imputes_the_same(method, data, tmp_path):
     X, y, X_test = data
@@ -142,15 +133,6 @@ def test_a_saved_model_imputes_the_same(method, data, tmp_path):
     again = treecrf.load(tmp_path / "model")
     assert_equal_arrays(again.predict_proba(X_test), crf.predict_proba(X_test))
     assert again.n_features_in_ == 4
-
-
-@pytest.mark.parametrize("method", ["impute", "indicator"])
-def test_any_estimator_gets_complete_rows(method, data):
-    from sklearn.linear_model import LogisticRegression
-
-    X, y, X_test = data
-    model = SlidingWindowClassifier(LogisticRegression(), window=1, missing=method).fit(X, y)
-    assert len(model.predict(X_test)[0]) == 20
 
 
 def test_a_warm_start_keeps_the_method(data):

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.family import EXACT, FAMILY, every
-from support.open_files import open_files
+from support.family import EXACT, every
 from support.sweeps import sweep
 
 import treecrf
@@ -108,7 +107,7 @@ print("unchanged")
 """
 
 
-@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("n_jobs", sweep([3, 1], 1))
 @pytest.mark.parametrize("seconds", sweep([0.3, *np.linspace(0.01, 1, 5)], 1))
 def test_an_interrupt_leaves_the_estimator_as_it_was(seconds, n_jobs):
     command = [sys.executable, "-c", INTERRUPTED, str(seconds), str(n_jobs)]
@@ -144,32 +143,3 @@ def test_a_forked_process_predicts_and_fits(n, letters):
             np.testing.assert_array_equal(results.get(), expected)
         process.join(60)
         assert process.exitcode == 0
-
-
-def resident() -> int:
-    """Memory of this process, in bytes."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def repeat(name: str, letters: tuple, n: int) -> None:
-    for _ in range(n):
-        model = FAMILY[name]
-        model.fit(*letters).predict_proba(letters[0])
-        model.decode(letters[0], n_best=2)
-
-
-@pytest.mark.exhaustive
-@linux
-@pytest.mark.parametrize("name", sorted(set(FAMILY) & {
-    "CRF of order 1", "CRF of order 2", "MEMM of order 1", "sliding window", "recurrent window",
-    "future features of order 1", "HMM of order 1", "linear CRF", "perceptron",
-    "support vector machine with a kernel", "boosted features", "CRF with a linear start",
-}))  # fmt: skip
-def test_memory_does_not_grow(name, letters):
-    few = letters[0][:6], letters[1][:6]
-    repeat(name, few, 100)
-    before, files = resident(), open_files()
-    repeat(name, few, 200)
-    assert resident() < before + (2 << 20)
-    assert open_files() <= files

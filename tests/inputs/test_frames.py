@@ -412,7 +412,6 @@ BAD = {
         ValueError,
         "sequence 1, position 1, column 'a': -inf is infinite",
     ),
-    "lazy": ([polars.LazyFrame(ONE)], TypeError, "no rows yet; pass frame.collect()"),
     "dates": (
         [polars.DataFrame({"a": [None, datetime.date(2004, 1, 1)]})],
         TypeError,

@@ -84,13 +84,7 @@ def test_one_group_at_a_time_and_explanations(expected):
 
 def test_validation_sets_and_scratch_files_have_the_same_groups(expected, tmp_path):
     frame = recorded()
-    model = fitted(
-        frame,
-        groups=["device", "day"],
-        X_val=frame,
-        y_val="y",
-        eval_set=[(frame, "y")],
-    )
+    model = fitted(frame, groups=["device", "day"], X_val=frame, y_val="y", eval_set=[(frame, "y")])
     np.testing.assert_array_equal(model.predict_proba(frame), expected)
     model = fitted(frame, groups=["device", "day"], scratch=tmp_path)
     np.testing.assert_array_equal(model.predict_proba(frame), expected)

@@ -120,6 +120,7 @@ ABC = ["ab", "abc"]
 NAN = float("nan")
 BAD_Y = {
     "length": (["xy", "xy"], ValueError, "sequence 1: 2 labels for 3 positions"),
+    "more labels": (["xyx", "xyz"], ValueError, "sequence 0: 3 labels for 2 positions"),
     "number of sequences": (["xy"], ValueError, "X has 2 sequences, y has 1"),
     "more sequences": (["xy", "xyz", "x"], ValueError, "X has 2 sequences, y has 3"),
     "no sequences": ([], ValueError, "X has 2 sequences, y has 0"),

@@ -6,11 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import sparse
 from support.family import assert_equal_arrays
-from support.fuzz import check_call
 from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences
@@ -245,16 +242,6 @@ def test_columns_of_categories_and_dates_are_groups():
         as_sequences(frame, segmentation=Segmentation(groups="id"))
 
 
-def test_errors_name_sequence_and_position():
-    pandas = pytest.importorskip("pandas")
-    infinite = TABLE.copy()
-    infinite[6, 1] = np.inf
-    for table, name in ((infinite, "feature 1"), (sparse.csr_array(infinite), "feature 1"),
-                        (pandas.DataFrame(infinite, columns=[*"abc"]), "column 'b'")):  # fmt: skip
-        with pytest.raises(ValueError, match=f"sequence 2, position 2, {name}: inf is infinite"):
-            small().fit(table, Y, lengths=LENGTHS)
-
-
 # Invalid input
 
 
@@ -332,17 +319,3 @@ def test_a_long_table_without_lengths_is_refused():
     for X in (np.zeros((0, 3)), sparse.csr_array((0, 3)), [], ""):
         with pytest.raises(ValueError, match=r"X holds no positions"):
             small().fit(X, [], lengths=[])
-
-
-cuts = st.one_of(
-    st.lists(st.integers(-1, 5), max_size=5),
-    st.lists(st.integers(0, 2) | st.none() | st.text("ab", max_size=1), max_size=6),
-    st.integers(), st.text(max_size=2), st.floats(), st.just(np.zeros((2, 2))),
-)  # fmt: skip
-
-
-@given(st.sampled_from(sorted(LONG)), cuts, st.none() | cuts)
-def test_any_lengths_and_groups_work_or_raise(name, one, other):
-    crf = small(max_iter=1)
-    check_call(lambda: [crf.fit(LONG[name], Y, lengths=one, groups=other).train_score_])
-    check_call(lambda: [crf.fit(LONG[name], Y, lengths=other, groups=one).train_score_])

@@ -115,18 +115,6 @@ def test_text_files(tmp_path, cuts):
         np.testing.assert_array_equal(np.array(found[name], dtype=float), values)
 
 
-def test_compressed_text_and_other_separators(tmp_path):
-    path = tmp_path / "table.tsv.gz"
-    with gzip.open(path, "wt") as file:
-        file.write("doc\tx\ttag\n1\t-\tN\n1\t2\tV\n2\t3\tN\n")
-    table = opened(str(path), TableOptions(missing=("-",))).read(0).X
-    assert np.isnan(table["x"][0].as_py())
-    assert table["x"].to_pylist()[1:] == [2.0, 3.0]
-    renamed = path.rename(tmp_path / "table.csv.gz")
-    options = TableOptions(missing=("-",), separator="\t")
-    assert opened(renamed, options).read(0).X.column_names == ["x"]
-
-
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
 def test_threads_of_pyarrow_do_not_read_text_through_python(name, tmp_path, monkeypatch):
     """They abort the process if it exits meanwhile, such as after an error in the header."""
@@ -469,24 +457,6 @@ def test_lists_of_paths_without_endings(tmp_path):
         TreeCRF().fit(paths, "tag", groups="doc")
 
 
-def test_wrong_arguments_of_paths_that_exist(tmp_path):
-    from treecrf import TreeCRF
-
-    path = write(tmp_path, "a.parquet", TABLE)
-    for X in (path, str(tmp_path), f"{tmp_path}/*.parquet"):
-        for y, of_sequences, message in (
-            (None, {"groups": "doc"}, "y is not given; with files"),
-            (TABLE["tag"].to_pylist(), {"groups": "doc"}, r"y is \['"),
-            ("tag", {}, "groups is not given; with files"),
-            ("tag", {"groups": ["doc", "word"]}, r"groups is \['doc', 'word'\]; with files"),
-            ("tag", {"lengths": LENGTHS}, "lengths cannot be combined with files"),
-        ):
-            with pytest.raises(TypeError, match=message):
-                TreeCRF().fit(X, y, **of_sequences)
-        with pytest.raises(TypeError, match="read by fit"):
-            TreeCRF(max_iter=1).fit(["ab"], ["xy"]).predict(X, lengths=LENGTHS)
-
-
 def test_groups_of_validation_data_have_the_same_name_by_default(tmp_path):
     from treecrf import TreeCRF
 
@@ -515,19 +485,6 @@ def test_a_full_disk_under_a_copy_of_batches(monkeypatch, tmp_path, code):
         with pytest.raises(OSError, match=r"[0-9] more bytes.*test_a_full_disk") as caught:
             table_sources.table_of_batches(TABLE.to_reader(size), str(tmp_path))
         assert caught.value.errno == code
-
-
-def test_missing_values_and_labels_of_text_files(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("doc,word,x,tag\n1,a,1,N\nNA,,,\n01,NA,NA,NA\n")
-    piece = opened(path).read(0)
-    X = piece.X
-    assert X["word"].to_pylist() == ["a", None, "NA"]
-    assert np.isnan(X["x"].to_numpy()).tolist() == [False, True, True]
-    assert piece.y == ["N", None, "NA"]
-    assert piece.segmentation.lengths.tolist() == [1, 1, 1]
-    path.write_text("doc,x,tag\n1,1,1.0\n1,1,2.0\n")
-    assert opened(path).read(0).y == ["1.0", "2.0"]
 
 
 def test_infinite_numbers_are_found_in_their_file(tmp_path):

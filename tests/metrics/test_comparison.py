@@ -84,8 +84,7 @@ def enumerated(metric):
 
 
 @pytest.mark.parametrize(
-    ("metric", "options"),
-    [(powered_accuracy, {"power": 2}), (metrics.sequence_accuracy_score, {})],
+    ("metric", "options"), [(powered_accuracy, {"power": 2}), (metrics.sequence_accuracy_score, {})]
 )
 def test_bootstrap_is_that_of_all_resamples(metric, options):
     differences, difference = enumerated(partial(metric, **options))

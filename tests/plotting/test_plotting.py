@@ -573,13 +573,6 @@ def test_times_are_a_column_or_numbers(days):
         assert len(plot_sequence(model, day, times=times).collections)
 
 
-def test_polars_has_times_too(days):
-    polars = pytest.importorskip("polars")
-    frame, model = days
-    table = polars.DataFrame({"at": frame.index.tz_localize(None).to_numpy(), "load": frame.load})
-    assert plot_sequence(model, table[:24], times="at").get_xlabel() == "at"
-
-
 def test_a_gap_of_times_stays_empty(days):
     frame, model = days
     day = frame[frame.day == 1][["load"]].iloc[[0, 1, 2, 20, 21]]

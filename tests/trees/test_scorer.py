@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, random_sequences, random_with_missing
@@ -181,12 +183,19 @@ def test_every_evaluator_takes_many_contexts(evaluator, n_labels, order):
     np.testing.assert_array_equal(trained.scores(n_threads=2), trained.training_scores)
 
 
-@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
-@pytest.mark.parametrize("length", sweep(BORDERS, 1))
-def test_every_evaluator_in_blocks_and_threads(evaluator, kind, length):
+@functools.cache
+def walked(kind, length):
+    """A forest, sequences of a total length, and their scores by walking, which takes long."""
     trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
     sequences = random_sequences(kind, np.random.default_rng(length), [length - 7, 7])
-    expected = trained.walked(sequences)
+    return trained, sequences, trained.walked(sequences)
+
+
+@pytest.mark.parametrize("length", sweep(BORDERS, 1))
+@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
+def test_every_evaluator_in_blocks_and_threads(kind, length, evaluator):
+    trained, sequences, expected = walked(kind, length)
+    trained.forest = trained.forest.copy()  # without the cached evaluator of another test
     for n_threads in (1, 2, 4):
         np.testing.assert_array_equal(trained.scores(sequences, n_threads), expected)
 

@@ -84,7 +84,7 @@ def test_the_unit_does_not_depend_on_the_order_near_a_power_of_2():
     assert len({unit_for(rng.permutation(values)) for _ in range(100)}) == 1
 
 
-@pytest.mark.parametrize("n", [0, 1, 1000, 200_000])
+@pytest.mark.parametrize("n", [0, 1, 1000, 70_000])
 def test_exact_sums(n):
     rng = np.random.default_rng(n)
     values = rng.normal(size=n) * 10.0 ** rng.uniform(-9, 8, n)

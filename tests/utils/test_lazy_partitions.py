@@ -53,19 +53,6 @@ def partitions(request, tmp_path):
     return make
 
 
-def test_results_are_those_in_memory(partitions):
-    loads = Loads()
-    local = LocalPartitions([np.arange(float(n)) for n in SIZES])
-    results = []
-    for one in (local, partitions(loads)):
-        first = one.derive(scaled, 2.0, PerPartition([0, 1, 2, 3]))
-        second = first.derive(scaled, -1.0, 0.5)
-        name, array = second.reduce(joined, "all")
-        results.append((one.n_parts, first.map(total), second.map(total), name, array.tolist()))
-    assert results[0] == results[1]
-    assert loads.n_alive == 0
-
-
 def test_one_part_at_a_time_is_in_memory(partitions):
     loads = Loads()
     derived = partitions(loads).derive(scaled, 2.0, 1.0)

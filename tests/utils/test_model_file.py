@@ -235,6 +235,9 @@ def test_nothing_in_a_file_is_executed(name, dump, path, tmp_path):
 
 
 # The names are the same in all processes that run tests; those of bytes would contain the time.
+
+
+# The names are the same in all processes that run tests; those of bytes would contain the time.
 @pytest.mark.parametrize(
     "archive",
     [b"", b"text", npy(np.array([None])), zipped([("json.npy", b"")])],
