@@ -6,7 +6,7 @@ objective with respect to its score. See `_sampling` for how examples are drawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ WEIGHT_FRACTION = 1 / 4
 MAX_RESIDUALS = 2.0
 
 
-@dataclass(frozen=True)
-class ExampleList:
+class ExampleList(NamedTuple):
     """Examples of a label, in the order of their positions and contexts."""
 
     positions: np.ndarray  # int32 (n,)

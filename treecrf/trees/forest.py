@@ -89,14 +89,14 @@ class Forest:
         forest.trees = self.trees[first:last]
         return forest
 
-    def pack(self) -> dict[str, np.ndarray]:
+    def pack(self, names: tuple[str, ...] = FIELDS + SURROGATE_FIELDS) -> dict[str, np.ndarray]:
         """Return all nodes, in one array for each field, and the start of each tree."""
-        packed = {
-            name: np.concatenate([tree[name] for tree in self.trees]) if self.trees else np.zeros(0)
-            for name in FIELDS + SURROGATE_FIELDS
-        }
-        sizes = [len(tree["leaf"]) for tree in self.trees]
-        packed["starts"] = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        some, packed = [tree for tree in self.trees if len(tree["reversed"])] or self.trees[:1], {}
+        for name in names:
+            trees = some if name in SURROGATE_FIELDS else self.trees
+            packed[name] = np.concatenate([tree[name] for tree in trees]) if trees else np.zeros(0)
+        sizes = (len(tree["leaf"]) for tree in self.trees)
+        packed["starts"] = np.cumsum([0, *sizes], dtype=np.int32)
         if self.transitions is not None:
             shape = (len(self.transitions), *self._shape_of_transitions())
             packed["transitions"] = np.array(self.transitions, dtype=np.int32).reshape(shape)
@@ -120,14 +120,14 @@ class Forest:
 
     def gains(self, n_columns: int) -> np.ndarray:
         """Sum the gains of the splits on each column."""
-        packed = self.pack()
+        packed = self.pack(("true_child", "column", "gain"))
         inner = (packed["true_child"] >= 0) & (packed["column"] >= 0)
         columns = packed["column"][inner].astype(np.int64)
         return np.bincount(columns, weights=packed["gain"][inner], minlength=n_columns)
 
     def tested_columns(self, n_columns: int) -> np.ndarray:
         """Mark the columns that splits or surrogate splits test; bool array (n_columns,)."""
-        packed = self.pack()
+        packed = self.pack(("true_child", "column", "surrogate_column"))
         found = np.zeros(n_columns, dtype=bool)
         for columns in (packed["column"][packed["true_child"] >= 0], packed["surrogate_column"]):
             found[columns[columns >= 0].astype(np.intp)] = True

@@ -307,7 +307,7 @@ class LinearScores:
         transitions = np.zeros((len(table.parts), layout.n_labels + 1, layout.n_labels))
         # Each thread adds to attributes of its own, which have about the same number of entries.
         n, (_, indices, _) = self.threads.n_threads, table.by_row
-        sample = np.sort(indices[:: 1 + len(indices) // N_SAMPLES])
+        sample = np.sort(indices[:: 1 + len(indices) // N_SAMPLES]) if n > 1 else []
         cuts = [int(sample[len(sample) * i // n]) for i in range(1, n)] if len(sample) else []
         firsts = [int(table.first_rows[first]) for first, _ in table.parts]
         at_once = PARTS_PER_THREAD * n if n > 1 else 1
