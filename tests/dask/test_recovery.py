@@ -70,6 +70,12 @@ def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+@LOSSES
+def test_restart(workers):
+    with pytest.warns(UserWarning, match="restarted"), shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=at(2, lambda: cancel_all(workers))) == TREES
+
+
 @pytest.mark.parametrize(
     "restart", [cancel_all, pytest.param(Client.restart, marks=pytest.mark.exhaustive)]
 )

@@ -125,6 +125,15 @@ def test_means_are_finite_and_exact_for_every_type(case):
         np.testing.assert_allclose(mean, expected, rtol=1e-15)
 
 
+@pytest.mark.parametrize("missing", ["impute", "indicator"])
+def test_a_model_of_float16_numbers_can_be_loaded(missing, tmp_path):
+    x = (30 + np.arange(4000) % 7).astype(np.float16)[:, np.newaxis]
+    x[::50] = np.nan
+    TreeCRF(missing=missing, max_iter=1).fit([x], [np.arange(4000) % 2]).save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    assert np.isfinite(again.predict_proba([x])[0]).all()
+
+
 @pytest.mark.parametrize("method", ["impute", "indicator"])
 def test_a_saved_model_imputes_the_same(method, data, tmp_path):
     X, y, X_test = data

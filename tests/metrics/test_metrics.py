@@ -526,6 +526,8 @@ def test_log_likelihood_without_labels(y):
     with pytest.raises(ValueError, match=r"^y holds no known labels$"):
         metrics.log_likelihood(Lookup(), [], y)
 
+
+def test_scorers_take_the_name_of_a_column_of_labels(name):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"doc": [1, 1, 1, 2, 2], "x": list("uvuvv"), "tag": list("OBIOB")})
     y, scorer = frame["tag"].tolist(), metrics.get_scorer(name)
