@@ -153,6 +153,28 @@ def test_all_symbols_missing():
         HMMClassifier().fit(["ab"], ["xy"]).predict([[["a"], [None]]])
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_first_order_agrees_with_hmmlearn(n_labels):
+    hmmlearn = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is not installed")
+    X, y = draw(7, n_labels, longest=30)
+    hmm = HMMClassifier().fit(X, y)
+    other = hmmlearn.CategoricalHMM(len(hmm.classes_), n_features=4, init_params="")
+    other.startprob_, other.transmat_ = map(np.exp, hmm.transition_log_prob_)
+    other.emissionprob_ = np.exp(hmm.emission_log_prob_)
+    X_new, _ = draw(8, n_labels, longest=30)
+    X_new[2] = "?" * len(X_new[2])
+    codes = np.array(["abc?".index(symbol) for symbol in "".join(X_new)])[:, np.newaxis]
+    lengths = list(map(len, X_new))
+    marginals = np.concatenate(hmm.predict_proba(X_new))
+    np.testing.assert_allclose(marginals, other.predict_proba(codes, lengths), rtol=1e-9)
+    log_p = log_probability(hmm, X_new).sum()
+    assert log_p == pytest.approx(other.score(codes, lengths), rel=1e-12)
+    # Ties between paths are common, so only their probabilities are compared.
+    best = hmm.decode(X_new)[1].sum() + log_p
+    assert best == pytest.approx(other.decode(codes, lengths)[0], rel=1e-12)
+
+
 def test_orders_with_too_many_contexts_are_refused():
     with pytest.raises(ValueError, match=r"order=24 with 2 labels needs 2\*\*25 scores"):
         HMMClassifier(order=24).fit(["ab"], ["xy"])

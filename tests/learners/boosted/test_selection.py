@@ -205,6 +205,15 @@ def chosen_sample(X, y, n_positions):
     return [X[i] for i in chosen], [y[i] for i in chosen]
 
 
+def test_validation_data_replace_the_folds():
+    X, y = sensors()
+    settings = {"init": "zero", "max_iter": 40}
+    one = auto(**settings).fit(X[:18], y[:18], X[18:], y[18:])
+    other = auto(**settings, early_stopping=True).fit(X[:18], y[:18], X[18:], y[18:])
+    np.testing.assert_array_equal(one.validation_score_, other.validation_score_)
+    assert one.n_iter_ < 40
+
+
 def test_a_warm_start_keeps_the_start_and_adds_iterations():
     X, y = sensors()
     crf = auto(warm_start=True, max_iter=3).fit(X, y)

@@ -322,6 +322,27 @@ def test_attributes_are_the_names_of_the_conjunctions_that_hold(letters):
     assert flat.attributes("".join(X), lengths=[len(x) for x in X]) == rows
 
 
+def test_python_crfsuite_takes_the_attributes(letters, tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    X, y = letters
+    flat = flatten(TreeCRF(window=1, **SMALL).fit(X, y))
+    attributes = flat.attributes(X)
+    rows = flat.matrix(X)
+    assert len(list(chain.from_iterable(attributes))) == rows.shape[0]
+    assert sum(len(here) for x in attributes for here in x) == rows.nnz
+    trainer = pycrfsuite.Trainer(verbose=False)
+    for x, labels in zip(attributes, y, strict=True):
+        trainer.append(x, list(labels))
+    trainer.train(str(tmp_path / "model"))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(tmp_path / "model"))
+    found = "".join("".join(tagger.tag(x)) for x in attributes)
+    assert np.mean(np.array(list(found)) == np.array(list("".join(y)))) > 0.85
+    assert {name for name, _ in tagger.info().state_features} <= set(flat.get_feature_names_out())
+    long = flat.attributes("".join(X), lengths=[len(x) for x in X])
+    assert long == list(chain.from_iterable(attributes))
+
+
 def test_names_of_thresholds_that_look_the_same_differ():
     numbers = 1 + np.arange(12) * 1e-9
     X = [numbers[:, None]] * 3
