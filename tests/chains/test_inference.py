@@ -257,6 +257,11 @@ def test_several_tiles(pattern):
     agrees_with_plain_logarithms(pattern, 1, 33, 300)
 
 
+@pytest.mark.parametrize("n_labels", [7, 9])
+def test_second_order_with_many_labels(n_labels):
+    agrees_with_plain_logarithms("forbidden", 2, n_labels, 60)
+
+
 def agrees_with_plain_logarithms(pattern, order, n_labels, n_positions):
     case = Chains("moderate", np.random.default_rng(order), n_labels, order, [n_positions])
     case.scores = np.ascontiguousarray(PATTERNS[pattern](case.scores))

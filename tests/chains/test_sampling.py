@@ -374,6 +374,20 @@ def test_tables_with_one_given_context():
         np.testing.assert_array_equal(examples.residuals, rounded(residuals[label, :, 0]))
 
 
+@every_share
+def test_many_positions(bound_share):
+    parts, labels = draw_case(np.random.default_rng(0), 3, 1, [20] * 5000)
+    sampler = sampler_of(parts, labels, bound_share)
+    drawn = draw(sampler, parts, 0, 0, 0.1, floor=floor_of(bound_share))
+    residuals, bounds, likelihoods = tables_of(parts, labels, bound_share)
+    assert sampler.likelihoods.mean() == pytest.approx(likelihoods.mean())
+    np.testing.assert_allclose(drawn.size * SUM_UNIT, np.abs(residuals).sum(), rtol=1e-6)
+    for label, examples in enumerate(drawn.lists):
+        n = len(residuals[label][residuals[label] != 0])
+        assert abs(examples.residuals.sum() - residuals[label].sum()) < 5 * 0.1 * np.sqrt(n)
+        assert examples.curvatures.sum() == pytest.approx(bounds[label].sum(), rel=0.05)
+
+
 def test_impossible_sequences_have_no_value():
     parts, labels = draw_case(np.random.default_rng(0), 2, 1, [3, 4])
     scores = parts.table()

@@ -121,6 +121,24 @@ def test_curvature_is_in_proportion_to_what_is_known(bound_share, kind, rng, sha
     assert (of_known[1] / STEP % 1 == 0).all()
 
 
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_curvature_is_at_least_the_second_derivative(order):
+    rng = np.random.default_rng(order)
+    case = Chains("moderate", rng, 3, order, [4, 1])
+    candidates = draw_candidates(rng, case.labels, 3, 0.8)
+    objective = objective_of("log", case, candidates, bound_share=0.0)
+    curvature = objective.examples(case.scores, 0)[1].copy()
+    eps = 1e-3
+    for index in np.ndindex(*case.scores.shape):
+        values = []
+        for step in (-eps, 0.0, eps):
+            scores = case.scores.copy()
+            scores[index] += step
+            values.append(len(case.labels) * objective.value(scores))
+        second = -(values[0] - 2 * values[1] + values[2]) / eps**2
+        assert curvature[index] >= 2 * second - 1e-5
+
+
 @given(seeds, shapes)
 def test_newton_steps_of_full_length_raise_the_likelihood(rng, shape):
     case = Chains("moderate", rng, *shape)

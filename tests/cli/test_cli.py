@@ -312,6 +312,14 @@ def test_weights_of_linear_models_are_listed_by_strength(table, run, tmp_path):
 # Real data
 
 
+def test_hyphenation_reaches_a_published_accuracy(data_folder, run, tmp_path):
+    stem, model = data_folder / "hyphen" / "sparse.hyphen.6", tmp_path / "model.treecrf"
+    words = ["--format", "sparse", "--model", model]
+    assert run("train", f"{stem}.train", *words, "--max-iter", 60, "--quiet")[0] == 0
+    text = run("evaluate", f"{stem}.test", *words)[1]
+    assert float(text.split("accuracy")[1].split()[0]) > 0.915
+
+
 def test_occupancy_reads_the_original_columns(data_folder, run, tmp_path):
     pytest.importorskip("pyarrow")
     folder, model = data_folder / "occupancy", tmp_path / "model.treecrf"

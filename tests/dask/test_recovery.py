@@ -55,6 +55,26 @@ def kill_holders(client, future):
     return set(holders)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("place", ["encode", "read"])
+def test_death_in_preparation(workers, tmp_path, place, n):
+    crash = toys.make_files(tmp_path / "crash", n), place
+    with pytest.warns(UserWarning, match="was lost"), shards(workers, **{place: crash}) as toy:
+        assert toys.run(toy, N_ITER) == TREES
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("place", ["draw", "grow"])
+def test_death_in_an_iteration(workers, tmp_path, place, n):
+    crashes = {3: (toys.make_files(tmp_path / "crash", n), place)}
+    with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
+        assert toys.run(toy, N_ITER, crashes) == TREES
+    assert not list(tmp_path.iterdir())
+
+
 def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_path):
     crash = toys.make_files(tmp_path / "crash", 0), "encode"
 

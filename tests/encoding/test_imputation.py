@@ -11,7 +11,7 @@ from support.family import assert_equal_arrays
 from support.settings import FIXED
 
 import treecrf
-from treecrf import TreeCRF
+from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.encoding.encoder import METHODS
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
@@ -142,6 +142,15 @@ def test_a_saved_model_imputes_the_same(method, data, tmp_path):
     again = treecrf.load(tmp_path / "model")
     assert_equal_arrays(again.predict_proba(X_test), crf.predict_proba(X_test))
     assert again.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("method", ["impute", "indicator"])
+def test_any_estimator_gets_complete_rows(method, data):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y, X_test = data
+    model = SlidingWindowClassifier(LogisticRegression(), window=1, missing=method).fit(X, y)
+    assert len(model.predict(X_test)[0]) == 20
 
 
 def test_a_warm_start_keeps_the_method(data):

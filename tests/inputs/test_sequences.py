@@ -150,6 +150,14 @@ def test_a_model_of_arrays_reads_sparse_matrices_and_the_reverse(integers):
         assert_equal_arrays(crf.predict_proba(X), crf.predict_proba(matrices))
 
 
+def test_a_3d_array_is_a_list_of_tables():
+    X = np.random.default_rng(6).normal(size=(6, 8, 2))
+    y = (X[:, :, 0] > 0).astype(int)
+    np.testing.assert_array_equal(
+        fitted_probabilities(X, y), fitted_probabilities(list(X), list(y))
+    )
+
+
 def test_forms_of_symbols_train_the_same_model(letters):
     X, y = letters
     expected = fitted_probabilities(X, y)
@@ -494,6 +502,11 @@ def test_only_0_and_1_are_booleans(store):
     odd = [same[0], store(np.array([[1.0, 0.0], [np.nan, 0.7]]))]
     with pytest.raises(TypeError, match=r"sequence 1, position 1, feature 1: 0.7 is neither 0 nor"):
         crf.predict(odd)
+
+
+@given(garbage, garbage)
+def test_garbage_works_or_raises(X, y):
+    check_call(lambda: small(max_iter=1).fit(X, y).predict_proba(X))
 
 
 @pytest.mark.filterwarnings("ignore:nothing in sequence")
