@@ -51,7 +51,7 @@ def bomb(members: list[tuple[str, bytes]]) -> bytes:
 
 
 BOMBS = {
-    "unknown member": lambda: [("more.npy", bytes(140 * MB))],
+    "unknown member": lambda: [("more.npy", bytes(200 * MB))],
     "known member": lambda: [("forest.leaf.npy", npy(np.zeros(16 * MB)))],
     "largest known member": lambda: [("forest.leaf.npy", npy(np.zeros(15 * MB)))],
     "text": lambda: [("json.npy", npy(np.frombuffer(b"[" + b"[]," * MB, np.uint8)))],
