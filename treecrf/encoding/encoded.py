@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from scipy import sparse
@@ -110,7 +111,7 @@ class EncodedSequences:
 
     def __getstate__(self) -> dict[str, Any]:
         # Without lists, their starts are zeros, of more bytes than a row with few codes.
-        state = {name: value for name, value in vars(self).items() if name != "rows_from_first"}
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
         if not len(self.list_ids):
             state["list_starts"] = len(self.list_starts)
         return state
@@ -146,12 +147,17 @@ class EncodedColumns:
 
     @classmethod
     def of(cls, encoded: EncodedSequences) -> EncodedColumns:
-        """Transpose rows."""
-        columns = []
-        for table in (encoded.codes, encoded.bits):
-            columns.append(np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8))
-            columns[-1][:, : len(table)] = table.T
-        return cls(*columns, *encoded.postings())
+        """Transpose rows. All who use the columns of the same sequences at a time share them."""
+        weak = vars(encoded).get("columns")
+        shared = weak and weak()
+        if shared is None:
+            columns = []
+            for table in (encoded.codes, encoded.bits):
+                columns.append(np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8))
+                columns[-1][:, : len(table)] = table.T
+            shared = cls(*columns, *encoded.postings())
+            vars(encoded)["columns"] = ref(shared)
+        return shared
 
 
 def gathered(

@@ -319,15 +319,9 @@ class Scorer:
 class Router:
     """Positions to whose scores trees are added."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
-        order: int,
-        columns: EncodedColumns | None = None,  # of ``encoded``, if there are any already
-    ):
+    def __init__(self, encoder: Encoder, encoded: EncodedSequences, order: int):
         self.encoder = encoder
-        self._columns = EncodedColumns.of(encoded) if columns is None else columns
+        self._columns = EncodedColumns.of(encoded)
         self._rows = encoded.row_of_position
         self._depth = encoded.depth_of(order)
         self._has_missing = bool(encoded.has_missing.any())
