@@ -164,8 +164,7 @@ class HMMClassifier(SequenceClassifier):
         """
         self._validate_params()
         warn_without_effect(self, self._needed)
-        raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight)
-        raw = raw.resolved()
+        raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight).resolved()
         sequences, labels = raw.read()
         note_unlabeled(self, labels.n_unlabeled, sequences.n_positions)
         if sequences.schema.form != "symbols":

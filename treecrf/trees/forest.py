@@ -91,9 +91,10 @@ class Forest:
 
     def pack(self, names: tuple[str, ...] = FIELDS + SURROGATE_FIELDS) -> dict[str, np.ndarray]:
         """Return all nodes, in one array for each field, and the start of each tree."""
-        some, packed = [tree for tree in self.trees if len(tree["reversed"])] or self.trees[:1], {}
+        packed = {}
+        with_surrogates = [tree for tree in self.trees if len(tree["reversed"])] or self.trees[:1]
         for name in names:
-            trees = some if name in SURROGATE_FIELDS else self.trees
+            trees = with_surrogates if name in SURROGATE_FIELDS else self.trees
             packed[name] = np.concatenate([tree[name] for tree in trees]) if trees else np.zeros(0)
         sizes = (len(tree["leaf"]) for tree in self.trees)
         packed["starts"] = np.cumsum([0, *sizes], dtype=np.int32)

@@ -222,7 +222,7 @@ cdef class Features:
 
     def __init__(self, encoded, tests, Features shared=None):
         self.n_words = encoded.n_padded_rows // 64
-        self.columns = EncodedColumns.of(encoded) if shared is None else shared.columns
+        self.columns = EncodedColumns.of(encoded)
         self.code_columns, self.bit_columns = self.columns.codes, self.columns.bits
         self.posting_starts, self.postings = self.columns.posting_starts, self.columns.postings
         self.codes = encoded.codes
