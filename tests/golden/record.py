@@ -1,7 +1,7 @@
 """Record what the tests in this folder compare with: ``python tests/golden/record.py``.
 
-It rewrites ``fits.json`` and ``names.json``, and lowers the numbers in ``limits.json``, which it
-never raises. Names of files as arguments, such as ``fits``, choose among them.
+It rewrites ``fits.json`` and ``names.json``; one of these names as an argument chooses it.
+``limits.json``, the exceptions from rules about names, is edited by hand.
 """
 
 from __future__ import annotations
@@ -28,21 +28,10 @@ def names() -> dict:
     return {"signatures": signatures(), "messages": messages()}
 
 
-def limits() -> dict:
-    from support.golden_limits import KINDS
-
-    path = FOLDER / "limits.json"
-    old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {
-        kind: {name: min(n, old.get(kind, {}).get(name, n)) for name, n in sizes().items()}
-        for kind, sizes in KINDS.items()
-    }
-
-
 if __name__ == "__main__":
     sys.path[:0] = [str(FOLDER.parents[1]), str(FOLDER.parent)]
     warnings.simplefilter("ignore")
-    for record in (fits, names, limits):
-        if record.__name__ in (sys.argv[1:] or ["fits", "names", "limits"]):
+    for record in (fits, names):
+        if record.__name__ in (sys.argv[1:] or ["fits", "names"]):
             text = json.dumps(record(), indent=1, ensure_ascii=False)
             (FOLDER / f"{record.__name__}.json").write_text(text + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Results, public names, messages and sizes are those recorded in this folder."""
+"""Results, public names and messages are those recorded in this folder."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,9 @@ pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
 from support.golden_fits import arithmetic, cluster, results
-from support.golden_limits import KINDS
 from support.golden_names import messages, signatures
 from support.golden_settings import FITS
+from support.sizes import methods, names_of_two_things
 
 # What fits warn of is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -20,8 +20,7 @@ RECORDED = {
     for path in Path(__file__).parent.glob("*.json")
 }
 RECORD = "python tests/golden/record.py"
-# Below this fraction of a limit, the limit must be lowered.
-NEAR = 0.97
+MAX_METHODS = 40
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +64,10 @@ def test_names_and_messages_are_those_recorded(found_in):
     assert "no error" not in found.values()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_sizes_are_at_their_limits(kind):
-    found, limits = KINDS[kind](), RECORDED["limits"][kind]
-    # What a cluster calls varies by a few functions.
-    highest = {n: 1.02 * limit + 3 if "on Dask" in n else limit for n, limit in limits.items()}
-    higher = {n: f"{v}, limit {limits.get(n)}" for n, v in found.items() if v > highest.get(n, 0)}
-    assert not higher, "must not grow"
-    lower = [name for name, limit in limits.items() if found.get(name, 0) < NEAR * limit]
-    assert not lower, f"lower the limits: {RECORD} limits"
+def test_few_public_names_have_two_meanings():
+    assert names_of_two_things() == RECORDED["limits"]["meanings"]
+
+
+def test_estimators_have_at_most_40_methods():
+    more = {name: n for name, n in methods().items() if n > MAX_METHODS}
+    assert more == RECORDED["limits"]["methods"]
