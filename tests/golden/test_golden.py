@@ -8,7 +8,13 @@ import pytest
 pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
-from support.golden_fits import arithmetic, cluster, results
+from support.golden_fits import (
+    TOLERANCE,
+    arithmetic,
+    cluster,
+    is_rounded_by_libraries,
+    results,
+)
 from support.golden_names import messages, signatures
 from support.golden_settings import FITS
 from support.sizes import methods, names_of_two_things
@@ -43,9 +49,12 @@ def test_results_are_the_same_in_all_ways_and_those_recorded(name, workers, has_
         if of_way != found["memory"]
     }
     assert not differing, "differs from the fit in memory"
-    if not has_this_arithmetic:
-        pytest.skip("recorded with other versions of NumPy, SciPy or scikit-learn, or processor")
-    assert found["memory"] == RECORDED["fits"].get(name), f"if intended: {RECORD} fits"
+    recorded = RECORDED["fits"].get(name)
+    if is_rounded_by_libraries(name) and not has_this_arithmetic:
+        expected = pytest.approx(recorded["means"], rel=0, abs=TOLERANCE)
+        assert found["memory"]["means"] == expected
+    else:
+        assert found["memory"] == recorded, f"if intended: {RECORD} fits"
 
 
 def test_all_results_are_recorded():

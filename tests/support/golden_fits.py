@@ -18,17 +18,19 @@ from scipy.optimize import minimize
 from sklearn.pipeline import Pipeline
 from support.dask_data import cut
 from support.golden_data import Data, data_of, write
-from support.golden_settings import FITS, FLAT, GIVEN, Fit
+from support.golden_settings import FITS, FLAT, GIVEN, LIBRARIES, Fit
 from support.model_files import read
 
 import treecrf
 
 N_DIGITS = 12
+# Largest difference of means of probabilities between machines, for fits that libraries round.
+TOLERANCE = 1e-4
 # Arguments with an entry for each training sequence.
 OF_EACH = ("y", "sample_weight", "allowed", "init_score")
 
 
-def results(name: str) -> dict[str, dict[str, str]]:
+def results(name: str) -> dict[str, dict[str, Any]]:
     """Results of each way to fit a model; those of the first are recorded."""
     fit = FITS[name]
     data, found = data_of(fit.data), {}
@@ -39,7 +41,14 @@ def results(name: str) -> dict[str, dict[str, str]]:
         if name in FLAT:
             flat = hashes(treecrf.flatten(model), data.new)
             found[way] |= {f"flat {part}": value for part, value in flat.items()}
+        if is_rounded_by_libraries(name):
+            found[way]["means"] = mean_probabilities(model, data.new)
     return found
+
+
+def is_rounded_by_libraries(name: str) -> bool:
+    """Whether the last bits depend on NumPy's exponentials, BLAS, LAPACK or scikit-learn."""
+    return name.startswith(LIBRARIES)
 
 
 def fitted(fit: Fit, data: Data, way: str, folder: Path) -> Any:
@@ -120,6 +129,15 @@ def hashes(model: Any, new: Any) -> dict[str, str]:
     return found | {
         "scores": digest(attributes), "proba": digest(pairs), "labels": digest(best)
     }  # fmt: skip
+
+
+def mean_probabilities(model: Any, new: Any) -> list[float]:
+    """Mean over positions of the probability of each label, and of its square."""
+    if isinstance(model, Pipeline):
+        model, new = model[-1], model[:-1].transform(new)
+    p = np.vstack(model.predict_proba(new))
+    means = np.concatenate([p.mean(axis=0), (p**2).mean(axis=0)])
+    return means.round(9).tolist()
 
 
 def digest(value: Any) -> str:

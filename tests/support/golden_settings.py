@@ -219,3 +219,11 @@ FITS = {
 }  # fmt: skip
 # Fits whose flat forms are recorded as well: they predict the same, and have files of their own.
 FLAT = ("TreeCRF, letters", "TreeCRF, gaps by surrogate", "FutureFeatureMEMM")
+# Beginnings of names of fits whose last bits depend on libraries: linear models and starts, models
+# that call NumPy's exponentials and logarithms, and estimators of scikit-learn. All others have the
+# same bits on all machines.
+LIBRARIES = (
+    "LinearCRF", "TreeCRF with defaults", "TreeCRF, linear start", "TreeCRF, table, linear start",
+    "TreeCRF, table, auto", "FutureFeature", "Structured", "SequenceBoosting", "HMM", "PerSequence",
+    "SlidingWindowClassifier of a tree", "RecurrentSlidingWindowClassifier of a regression",
+)  # fmt: skip
