@@ -26,8 +26,8 @@ from scipy import sparse
 
 from treecrf import papers
 from treecrf.datasets import fetch_nettalk
-from treecrf.datasets.lines import read_windows
 from treecrf.datasets.published import AMINO_ACIDS
+from treecrf.datasets.sparse import read_windows
 
 SETTINGS = {"protein": papers.PROTEIN, "nettalk": papers.NETTALK, "hyphen": papers.HYPHENATION}
 NAMES = tuple(SETTINGS)

@@ -481,12 +481,6 @@ def test_crfsuite_files_that_are_refused(tmp_path):
         read_lines(tmp_path, "a.crfsuite", "\n")
 
 
-@pytest.mark.parametrize("text", ["X\0\ta\n", "X\ta\0\n"])
-def test_words_that_arrays_cannot_store_are_refused(text, tmp_path):
-    with pytest.raises(ValueError, match="ends with a NUL character"):
-        read_lines(tmp_path, "a.crfsuite", text)
-
-
 def test_sparse_rows_are_booleans(tmp_path):
     data = read_lines(tmp_path, "a.sparse", "2 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n\n2 1 0 1\n")
     assert data.sequences.dtype == bool

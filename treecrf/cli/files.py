@@ -16,14 +16,17 @@ from scipy import sparse
 from treecrf.cli.tables import FileData, ModelInput, Reading, read_table
 from treecrf.datasets.conll import (
     CONLLU_NAMES,
-    DOCUMENT,
+    default_names,
     index_of,
     label_of,
+    split_line,
     split_rows,
-    splitter,
+    starts_document,
     words_of,
 )
-from treecrf.datasets.lines import Lines, iter_crfsuite, read_sparse
+from treecrf.datasets.crfsuite import ends_sequence, iter_crfsuite, split_fields
+from treecrf.datasets.lines import Lines, read_label
+from treecrf.datasets.sparse import read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.forms import FORMAT_OF_ENDING
@@ -81,13 +84,13 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
                 has_labels = _has_labels(len(rows[0]), lines, model)
                 columns = [CodedStrings() for _ in rows[0]]
             *features, last = zip(*rows, strict=True)
-            last = (value or None for value in last) if has_labels else last
+            last = map(read_label, last) if has_labels else last
             for column, values in zip(columns, [*features, last], strict=True):
                 column.extend(values)
             lengths.append(len(rows))
     offsets = _offsets(source, lengths)
     labels, missing = columns.pop().split(offsets) if has_labels else (None, None)
-    names = tuple(f"x{j}" for j in range(len(columns)))
+    names = tuple(default_names(len(columns)))
     rows = _rows_of(source, reading, partial(_conll_rows, reading=reading), names)
     sequences = table_of([column.finish() for column in columns], offsets, names)
     return FileData(sequences, labels, missing_label=missing, text_names=names, text_rows=rows)
@@ -95,7 +98,7 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
 
 def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
     hint = "only the format conllu has comments"
-    return split_rows(lines, splitter(reading.separator), None, (DOCUMENT,), hint)
+    return split_rows(lines, reading.separator, comment_hint=hint)
 
 
 def _rows_of(
@@ -181,16 +184,19 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     kinds[table.indices[table.data != 1]] = NUMBER
     rows = _rows_of(source, reading, _attributes_of, [ATTRIBUTES])
     sequences = sparse_table_of(table, offsets, names, kinds)
-    labels = labels.split(offsets)[0]
-    return FileData(sequences, labels, text_names=[ATTRIBUTES], text_rows=rows)
+    labels, missing = labels.split(offsets)
+    if all(label is None for items in labels for label in items):
+        labels = None
+    return FileData(
+        sequences, labels, missing_label=missing, text_names=[ATTRIBUTES], text_rows=rows
+    )
 
 
 def _attributes_of(lines: Lines) -> Iterator[list]:
     """Yield the attributes of each position as a row with one column."""
     for line in lines:
-        fields = [field for field in line.split("\t") if field]
-        if fields:
-            yield [["\t".join(fields[1:])]]
+        if not ends_sequence(line):
+            yield [["\t".join(split_fields(line)[1])]]
 
 
 def read_sparse_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
@@ -284,7 +290,7 @@ def format_of_content(head: bytes, is_whole: bool) -> str | None:
         return "parquet"
     if b"\0" in head:
         return None
-    lines = head.decode("latin-1").replace("\r\n", "\n").split("\n")
+    lines = head.decode("latin-1").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not is_whole:
         lines.pop()
     text = "\n".join(lines).strip("\n")
@@ -298,7 +304,7 @@ def format_of_content(head: bytes, is_whole: bool) -> str | None:
                 if _common_width(list(csv.reader(rows, delimiter=separator))):
                     return name
     has_attributes = any("\t" in row and ("=" in row or ":" in row) for row in rows)
-    if _common_width(list(map(splitter(None), rows))):
+    if _common_width([split_line(row) for row in rows if not starts_document(row)]):
         return None if has_attributes else "conll"
     return "crfsuite" if has_attributes and has_blank_lines else None
 

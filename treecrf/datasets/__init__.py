@@ -8,7 +8,7 @@ from treecrf.datasets.conll import (
     read_conll,
     read_conllu,
 )
-from treecrf.datasets.lines import iter_crfsuite, iter_sparse, read_crfsuite, read_sparse
+from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
 from treecrf.datasets.published import (
     fetch_hyphenation,
     fetch_nettalk,
@@ -19,6 +19,7 @@ from treecrf.datasets.published import (
     read_nettalk,
     read_protein,
 )
+from treecrf.datasets.sparse import iter_sparse, read_sparse
 from treecrf.datasets.synthetic import make_block_hmm, make_future_bags, make_ring_hmm
 
 __all__ = [

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from sklearn.utils import Bunch
 
-from treecrf.datasets.lines import Lines, TextSource, as_lists
+from treecrf.datasets.lines import BYTE_ORDER_MARK, Lines, TextSource, as_lists, read_label
 from treecrf.datasets.sources import fetching, labeled, locate
 from treecrf.utils.validation import StrOptions
 
 _BLANKS = re.compile("[ \t]+")
-# The first column of lines that separate documents in the data of CoNLL-2003.
+# A column of the lines that separate documents in the data of CoNLL-2003; in some data, the first
+# one continues with the name of the document.
 DOCUMENT = "-DOCSTART-"
 
 # Columns and files of the shared tasks.
@@ -26,6 +28,10 @@ CONLLU_NAMES = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel"
 UNSPECIFIED = "_"
 # Columns of lists, in which an underscore is a value: the list is empty.
 LISTS = ("feats", "deps", "misc")
+# Numbers of words, of ranges of words that are written as one, and of empty nodes after a word.
+_WORD_NUMBER = re.compile("[1-9][0-9]*")
+_RANGE = re.compile("([1-9][0-9]*)-([1-9][0-9]*)")
+_EMPTY_NODE = re.compile("([0-9]+)[.][1-9][0-9]*")
 
 
 def read_conll(
@@ -36,44 +42,51 @@ def read_conll(
     separator: str | None = None,
     comment: str | None = None,
     encoding: str = "utf-8",
-) -> tuple[list[list[Columns]], list[list[str]] | None]:
+) -> tuple[list[list[Columns]], list[list[str | None]] | None]:
     r"""Read the sequences of a file of CoNLL columns.
 
     A line holds the columns of one position, the label last. Blank lines end a sequence. This is
-    the format of the CoNLL shared tasks of 2000, 2002 and 2003, of CRF++, and of Wapiti. Lines that
-    start with ``-DOCSTART-`` are skipped.
+    the format of the CoNLL shared tasks of 2000, 2002 and 2003, of CRF++, and of Wapiti. Lines with
+    a column ``-DOCSTART-`` start a document, and end the sequence before.
 
     Parameters
     ----------
     file : path-like or file object
         Files that start with the gzip magic bytes are decompressed.
     names : sequence of str, optional
-        Names of the columns; ``x0``, ``x1``, ... by default. The label has a name only if ``label``
-        is one of the names.
+        Names of the columns, all different; ``x0``, ``x1``, ... by default. The label has a name
+        only if ``label`` is one of the names.
     label : int, str or None, default=-1
         Index or name of the column with the labels. None if there are no labels.
     separator : str, optional
-        Separator of the columns; by default any run of spaces and tabs.
+        Separator of the columns; by default any run of spaces and tabs. With a separator, columns
+        can be empty and contain blanks, and a line of empty columns is a blank line.
     comment : str, optional
         Lines that start with it are skipped.
     encoding : str, default="utf-8"
-        Encoding of the file.
+        Encoding of the file, one in which a line feed is one byte. A file in UTF-16 can be passed
+        as an open text file.
 
     Returns
     -------
     X : list of lists of dict
         The column values of each position by name.
-    y : list of lists of str, or None
-        The labels; None if ``label`` is None.
+    y : list of lists of str or None, or None
+        The labels, without blanks around them. An empty label is None, a missing label, as in
+        ``fit``. None instead of the list if ``label`` is None.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line has a different number of columns than the first line or than `names`, there is
-        no column ``label``, the encoding is wrong, or the name of the file ends with ``.conllu``;
-        the message names the file and the line.
+        If a line has a different number of columns than the first line or than `names`, spaces and
+        tabs divide it differently than tabs alone, there is no column ``label`` or none besides
+        it, a name occurs twice, `separator` or `comment` is empty, a line begins another file
+        without a blank line before it, the file is not text in the encoding, or its name ends with
+        ``.conllu``; the message names the file and the line.
+    TypeError
+        If `names` is a str.
 
     See Also
     --------
@@ -104,7 +117,7 @@ def iter_conll(
     separator: str | None = None,
     comment: str | None = None,
     encoding: str = "utf-8",
-) -> Iterator[tuple[list[Columns], list[str] | None]]:
+) -> Iterator[tuple[list[Columns], list[str | None] | None]]:
     r"""Read sequences from CoNLL columns, one at a time.
 
     Parameters
@@ -118,12 +131,12 @@ def iter_conll(
     ------
     x : list of dict
         The column values of each position by name.
-    y : list of str or None
+    y : list of str or None, or None
         The labels; None if ``label`` is None.
 
     Raises
     ------
-    OSError, ValueError
+    OSError, ValueError, TypeError
         As in `read_conll`.
 
     Examples
@@ -136,76 +149,159 @@ def iter_conll(
     [{'word': 'He', 'tag': 'PRP'}, {'word': 'reckons', 'tag': 'VBZ'}] ['B-NP', 'B-VP']
     [{'word': 'Yes', 'tag': 'UH'}] ['O']
     """
+    _check_options(names, label, separator, comment)
     lines = Lines(file, encoding)
     if lines.name.lower().removesuffix(".gz").endswith(".conllu"):
         raise ValueError(
             f"{lines.name}: in CoNLL-U, some lines are not words; read_conllu leaves them out"
         )
-    skipped = (DOCUMENT,) if comment is None else (DOCUMENT, comment)
     n_columns = None if names is None else len(names) + isinstance(label, int)
     hint = "" if comment else 'comment="#" skips such lines'
-    for rows in split_rows(lines, splitter(separator), n_columns, skipped, hint):
+    for rows in split_rows(lines, separator, n_columns, comment, comment_hint=hint):
         target, keys = _label_column(label, names, len(rows[0]), lines)
         columns = [j for j in range(len(rows[0])) if j != target]
         x = [{key: row[j] for key, j in zip(keys, columns, strict=True)} for row in rows]
-        yield x, None if target is None else [row[target] for row in rows]
+        yield x, None if target is None else [read_label(row[target]) for row in rows]
+
+
+def check_column_names(names: Sequence[str], parameter: str) -> None:
+    """Check a parameter that holds the names of columns; each may occur once."""
+    if isinstance(names, str):
+        raise TypeError(f"{parameter}={names!r} is a str; expected a list of names")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(
+                f"{parameter}={list(names)!r}: {name!r} occurs {count} times; expected a name for "
+                "each column"
+            )
+
+
+def _check_options(
+    names: Sequence[str] | None, label: int | str | None, separator: str | None, comment: str | None
+) -> None:
+    if names is not None:
+        check_column_names(names, "names")
+    if isinstance(label, str) and (names is None or label not in names):
+        raise ValueError(f"label={label!r} is not in names={names!r}")
+    if separator == "":
+        raise ValueError("separator=''; expected a text, or None for any run of spaces and tabs")
+    if comment == "":
+        raise ValueError("comment=''; expected a text, or None if no line is a comment")
 
 
 def _label_column(
     label: int | str | None, names: Sequence[str] | None, n: int, lines: Lines
 ) -> tuple[int | None, list[str]]:
     """Return the index of the column of labels, and the names of the other columns."""
+    if label is None:
+        return None, list(names) if names is not None else default_names(n)
+    if n == 1:
+        raise lines.error(
+            "1 column; expected at least one more column before the label, or label=None for a "
+            "file without labels"
+        )
     if isinstance(label, str):
-        if names is None or label not in names:
-            raise ValueError(f"label={label!r} is not in names={names!r}")
         target = list(names).index(label)
         return target, [name for j, name in enumerate(names) if j != target]
-    if label is not None and not -n <= label < n:
+    if not -n <= label < n:
         raise lines.error(f"{n} columns; there is no column label={label}")
-    target = None if label is None else label % n
-    n_others = n - (target is not None)
-    return target, [f"x{j}" for j in range(n_others)] if names is None else list(names)
+    return label % n, list(names) if names is not None else default_names(n - 1)
+
+
+def default_names(n: int) -> list[str]:
+    """Return the names of columns that have none."""
+    return [f"x{j}" for j in range(n)]
 
 
 def split_rows(
     lines: Lines,
-    split: Callable[[str], list[str]],
-    n_columns: int | None,
-    skipped: tuple[str, ...] = (),
+    separator: str | None = None,
+    n_columns: int | None = None,
+    comment: str | None = None,
+    has_documents: bool = True,
     comment_hint: str = "",
+    problem_after: Callable[[list[str] | None, list[str]], str] | None = None,
 ) -> Iterator[list[list[str]]]:
     """Yield the rows of columns of one sequence at a time.
 
-    All lines must have n_columns columns, or as many as the first line. Lines that start with a
-    skipped text are left out. If other lines look like comments, errors give the hint about them.
+    A sequence ends at a blank line, and at the start of a document. All other lines must have
+    n_columns columns, or as many as the first one, but those that start with the comment, which are
+    left out. If other lines look like comments, errors give the hint about them. If a function
+    finds a problem of a row after the row before it in the sequence, it is an error.
     """
     rows: list[list[str]] = []
     expected, hint = f"expected {n_columns}", ""
     for line in lines:
-        if not line.strip(" \t"):
+        if is_empty_row(line, separator) or (has_documents and starts_document(line, separator)):
             if rows:
                 yield rows
             rows = []
             continue
-        if line.startswith(skipped):
+        if rows:
+            lines.refuse_joint()
+        if comment is not None and line.startswith(comment):
             continue
         if comment_hint and not hint and line.startswith("#"):
             hint = f"; line {lines.number} starts with #: {comment_hint}"
-        row = split(line)
+        row = split_line(line, separator)
         if n_columns is None:
             n_columns, expected = len(row), f"expected {len(row)}, as in line {lines.number}"
         if len(row) != n_columns:
-            raise lines.error(f"{len(row)} columns; {expected}{hint}")
+            problem = _problem(line, separator)
+            raise lines.error(f"{len(row)} columns; {expected}{hint}{problem}")
+        if separator is None and "\t" in line:
+            _refuse_blanks_within(line, row, lines)
+        if problem_after is not None:
+            problem = problem_after(rows[-1] if rows else None, row)
+            if problem:
+                raise lines.error(problem)
         rows.append(row)
     if rows:
         yield rows
 
 
-def splitter(separator: str | None) -> Callable[[str], list[str]]:
-    """Return a function that splits a line into columns, by default at runs of spaces and tabs."""
+def is_empty_row(line: str, separator: str | None) -> bool:
+    """Return whether all columns of a line are empty, as blank lines of spreadsheets are."""
+    if separator is not None:
+        line = line.replace(separator, "")
+    return not line.strip(" \t")
+
+
+def starts_document(line: str, separator: str | None = None) -> bool:
+    """Return whether one of the columns of a line is the mark of a document."""
+    if DOCUMENT not in line:
+        return False
+    columns = [column.strip() for column in split_line(line, separator)]
+    return columns[0].startswith(DOCUMENT) or DOCUMENT in columns
+
+
+def split_line(line: str, separator: str | None = None) -> list[str]:
+    """Split a line into columns, by default at runs of spaces and tabs."""
     if separator is None:
-        return lambda line: _BLANKS.split(line.strip(" \t"))
-    return lambda line: line.split(separator)
+        return _BLANKS.split(line.strip(" \t"))
+    return line.split(separator)
+
+
+def _refuse_blanks_within(line: str, row: list[str], lines: Lines) -> None:
+    """Raise ValueError if tabs alone divide a line into as many, but other columns."""
+    columns = [column.strip(" ") for column in line.split("\t")]
+    if len(columns) == len(row) and columns != row:
+        raise lines.error(
+            f"with tabs as separators, the columns are {columns}, and with spaces as well, {row}; "
+            "specify the separator, or use only one"
+        )
+
+
+def _problem(line: str, separator: str | None) -> str:
+    """Describe what may be wrong with a line that has another number of columns."""
+    if BYTE_ORDER_MARK in line:
+        return "; it contains a byte order mark: a file was appended to one without a final newline"
+    unusual = [c for c in line if c.isspace() and c not in " \t"]
+    if unusual and separator is None:
+        return f"; the character U+{ord(unusual[0]):04X} in it does not separate columns"
+    if separator is None and "\t" in line:
+        return "; a tab as the separator keeps empty columns and spaces"
+    return ""
 
 
 @fetching(subset=[StrOptions({"train", "test"})])
@@ -322,7 +418,8 @@ def read_conllu(
     file : path-like or file object
         Files that start with the gzip magic bytes are decompressed.
     columns : sequence of str, default=("form",)
-        Columns to read as features. All but ``form`` are annotations, which new text does not have.
+        Columns to read as features, at least one, and all different. All but ``form`` are
+        annotations, which new text does not have.
     label : str, default="upos"
         Column with the labels.
     encoding : str, default="utf-8"
@@ -341,8 +438,12 @@ def read_conllu(
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not have ten columns separated by tabs, there is no column with a name, or
-        the encoding is wrong; the message names the file and the line.
+        If a line does not have ten columns separated by tabs, the words of a sentence are not
+        numbered 1, 2, 3, ..., as where a blank line between two sentences is missing, there is no
+        column with a name, a name occurs twice, or the file is not text in the encoding; the
+        message names the file and the line.
+    TypeError
+        If `columns` is a str.
 
     See Also
     --------
@@ -387,7 +488,7 @@ def iter_conllu(
 
     Raises
     ------
-    OSError, ValueError
+    OSError, ValueError, TypeError
         As in `read_conllu`.
 
     Examples
@@ -398,6 +499,9 @@ def iter_conllu(
     >>> list(iter_conllu(io.StringIO("\t".join(row))))
     [([{'form': 'Stop'}], ['VERB'])]
     """
+    check_column_names(columns, "columns")
+    if not columns:
+        raise ValueError("columns is empty; expected the name of at least one column")
     chosen = [(name, index_of(name, f"columns={columns!r}")) for name in columns]
     target = index_of(label, f"label={label!r}")
     for words in words_of(Lines(file, encoding)):
@@ -414,13 +518,52 @@ def index_of(name: str, where: str) -> int:
 
 def words_of(lines: Lines) -> Iterator[list[list[str]]]:
     """Yield the columns of the words of one sentence at a time, without ranges and empty nodes."""
-    for rows in split_rows(lines, splitter("\t"), len(CONLLU_NAMES), ("#",)):
-        words = [row for row in rows if "-" not in row[0] and "." not in row[0]]
+    sentences = split_rows(
+        lines, "\t", len(CONLLU_NAMES), "#", has_documents=False, problem_after=_number_problem
+    )
+    for rows in sentences:
+        words = [row for row in rows if _WORD_NUMBER.fullmatch(row[0])]
+        for row in rows:
+            joined = _RANGE.fullmatch(row[0])
+            if joined and int(joined[2]) > len(words):
+                raise lines.error(f"the sentence ends after word {len(words)} of {row[0]}")
         if words:
             yield words
 
 
+def _number_problem(before: list[str] | None, row: list[str]) -> str:
+    """Return what is wrong with the number of a word, a range or a node; nothing if it is right.
+
+    Words count from 1. A range stands before its first word, and empty nodes after a word.
+    """
+    number, n_words = row[0], _words_until(before)
+    joined, empty = _RANGE.fullmatch(number), _EMPTY_NODE.fullmatch(number)
+    if empty:
+        is_right = int(empty[1]) == n_words
+    elif joined:
+        is_right = int(joined[1]) == n_words + 1 <= int(joined[2])
+    elif _WORD_NUMBER.fullmatch(number):
+        is_right = int(number) == n_words + 1
+    else:
+        return f"{number!r} is not the number of a word, such as 8, 8-9 or 8.1"
+    if is_right:
+        return ""
+    first = "the first one of a sentence" if before is None else f"after {before[0]}"
+    return f"the number of the word is {number}, {first}; expected {n_words + 1}" + (
+        "" if before is None else ", or a blank line, which ends a sentence"
+    )
+
+
+def _words_until(row: list[str] | None) -> int:
+    """Return the number of words of a sentence until a row."""
+    if row is None:
+        return 0
+    joined = _RANGE.fullmatch(row[0])
+    return int(joined[1]) - 1 if joined else int(row[0].partition(".")[0])
+
+
 def label_of(word: Sequence[str], column: int) -> str | None:
     """Return the label of a word, None if it is not specified."""
-    is_unknown = word[column] == UNSPECIFIED and CONLLU_NAMES[column] not in LISTS
-    return None if is_unknown else word[column]
+    label = read_label(word[column])
+    is_unknown = label == UNSPECIFIED and CONLLU_NAMES[column] not in LISTS
+    return None if is_unknown else label

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.datasets.lines import Lines, TextSource, as_lists, read_windows
+from treecrf.datasets.lines import Lines, TextSource, as_lists
 from treecrf.datasets.sources import data_folder, fetching, labeled, locate
+from treecrf.datasets.sparse import read_windows
 from treecrf.utils.validation import StrOptions
 
 N_WORDS = 1000
