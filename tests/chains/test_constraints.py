@@ -20,7 +20,7 @@ from treecrf.chains.constraints import (
     check_allowed,
 )
 from treecrf.chains.contexts import previous_labels
-from treecrf.inputs.offsets import offsets_of
+from treecrf.inputs.offsets import Segmentation, offsets_of
 
 XYZ = np.array(["x", "y", "z"])
 # z is always last, x never first, and y may not follow itself.
@@ -49,6 +49,39 @@ def test_matrices_with_and_without_a_row_for_the_start():
     found = as_transitions(FOLLOWS[:3], XYZ, 2)
     np.testing.assert_array_equal(found.follows, np.vstack([FOLLOWS[:3], [[True] * 3]]))
     assert as_transitions(None, XYZ, 0) is None
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"x": ["x", "y", "z"], "y": ["x", "z"], "z": [], None: ["y", "z"]},
+        {"y": {"x", "z"}, "z": (), None: np.array(["y", "z"])},
+        {None: ["z", "y", "z"], "z": set(), "y": ["z", "x"]},
+    ],
+)
+def test_dicts_of_the_labels_that_may_follow(table):
+    found = as_transitions(table, XYZ, 1)
+    np.testing.assert_array_equal(found.follows, FOLLOWS)
+    assert found.ends.all()
+    numbers = {None if key is None else "xyz".index(key): ["xyz".index(v) for v in after]
+               for key, after in table.items()}  # fmt: skip
+    np.testing.assert_array_equal(as_transitions(numbers, np.arange(3), 1).follows, FOLLOWS)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "scheme"),
+    [("BIO", "iob2"), ("bio2", "iob2"), ("BIO1", "iob1"), ("IOB1", "iob1"), ("Ioe2", "ioe2"),
+     ("BIOES", "iobes"), ("biluo", "bilou"), ("BILUO", "bilou"), ("BIOUL", "bilou")],
+)  # fmt: skip
+def test_names_of_schemes(spelled, scheme):
+    letters = {"iob1": "BI", "iob2": "BI", "ioe2": "IE", "iobes": "BIES", "bilou": "BILU"}[scheme]
+    classes = np.array([*(f"{letter}-{kind}" for letter in letters for kind in "ab"), "O"])
+    found, expected = (as_transitions(name, classes, 1) for name in (spelled, scheme))
+    np.testing.assert_array_equal(found.follows, expected.follows)
+    np.testing.assert_array_equal(found.ends, expected.ends)
+    X, y = [["u", "v", "u"]] * 3, [["O", f"{'I' if scheme == 'iob1' else letters[-1]}-a", "O"]] * 3
+    if scheme == "ioe2" or letters[-1] in "SU" or scheme == "iob1":
+        assert TreeCRF(transitions=spelled, max_iter=2).fit(X, y).transitions == spelled
 
 
 BIO = ["B-a", "B-b", "I-a", "I-b", "O"]
@@ -128,6 +161,12 @@ def test_rules_for_some_of_the_tags():
         ("bio", ["O", "O-a"], 1, "the label 'O-a' is neither O nor"),
         ("bio", ["-a", "O"], 1, "the label '-a' is neither O nor"),
         ("bio", [0, 1], 1, "the label 0 is neither O nor"),
+        ({"q": ["x"]}, XYZ, 1, "transitions has the key 'q'; expected one of the labels ['x', 'y'"),
+        ({"x": ["y", "q"]}, XYZ, 1, "transitions: 'x' is followed by 'q'; expected a list of la"),
+        ({"x": "y"}, XYZ, 1, "transitions: 'x' is followed by 'y'; expected a list of labels in"),
+        ({"x": 1}, XYZ, 1, "transitions: 'x' is followed by 1; expected a list of labels in ['x'"),
+        ({None: [None]}, XYZ, 1, "transitions: None is followed by None; expected a list of lab"),
+        ({"x": ["x"]}, XYZ, 0, "transitions with order=0; expected order 1 or higher"),
     ],
 )
 def test_invalid_rules_raise(transitions, classes, order, message):
@@ -209,6 +248,28 @@ def test_scores_of_forbidden_labels_alone_become_minus_infinity(order, masked, s
             np.testing.assert_array_equal(some[:, 0], alone[:, start])
 
 
+def first_impossible(transitions, n, allowed):
+    """The error for the first position that no beginning reaches, by enumeration."""
+    masks = np.ones((n, 3), dtype=bool) if allowed is None else allowed
+
+    def beginnings(t):
+        unending = Transitions(transitions.follows, np.ones(3, dtype=bool))
+        paths = product(range(3), repeat=t)
+        return [p for p in paths if is_possible(p, unending, masks[:t])]
+
+    def names(codes):
+        found = [repr(label) for label in "xyz" if "xyz".index(label) in codes]
+        return "any label" if len(found) == 3 else " or ".join(found)
+
+    t = next((t for t in range(n) if not beginnings(t + 1)), None)
+    if t is None:
+        place, labels, where = n - 1, {path[-1] for path in beginnings(n)}, "at the end"
+    else:
+        place, labels = t, set(np.flatnonzero(masks[t]))
+        where = f"after {names({path[-1] for path in beginnings(t)})}" if t else "at the start"
+    return f"sequence 0, position {place}: {names(labels)} {where} is forbidden by transitions"
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("seed", sweep(range(30), 10))
 def test_every_allowed_beginning_can_be_completed(masked, seed):
@@ -223,8 +284,11 @@ def test_every_allowed_beginning_can_be_completed(masked, seed):
     ]
     offsets = np.array([0, n])
     if not possible:
-        with pytest.raises(ValueError, match=r"^sequence 0: no label sequence is allowed$"):
-            Constraints.of(transitions, XYZ, offsets, allowed)
+        expected = first_impossible(transitions, n, allowed)
+        for backward in (False, True):
+            masks = allowed[::-1] if masked and backward else allowed
+            with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+                Constraints.of(transitions, XYZ, offsets, masks, backward)
         return
     constraints = Constraints.of(transitions, XYZ, offsets, allowed)
     for t in range(n):
@@ -256,7 +320,7 @@ def test_sequences_without_an_allowed_label_sequence_raise():
     transitions = as_transitions(FOLLOWS, XYZ, 1)
     allowed = np.ones((5, 3), dtype=bool)
     allowed[3:] = [0, 1, 0]
-    with pytest.raises(ValueError, match=r"^sequence 1: no label sequence is allowed$"):
+    with pytest.raises(ValueError, match=r"^sequence 1, position 1: 'y' after 'y' is forbidden by"):
         Constraints.of(transitions, XYZ, np.array([0, 3, 5]), allowed)
 
 
@@ -301,6 +365,41 @@ def test_masks_and_known_labels_are_combined():
 def test_forms_of_known_labels(classes, known):
     found = as_allowed(None, [known], np.array(classes), np.array([0, 3]))
     np.testing.assert_array_equal(found, np.array([[0, 0, 1], [1, 1, 1], [1, 0, 0]], dtype=bool))
+
+
+ABC_MASK = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)
+STRINGS, INTEGERS = ["a", "b", "c"], [0, 1, 5]
+
+
+@pytest.mark.parametrize(
+    ("classes", "allowed"),
+    [
+        (STRINGS, [["a"], ["b", "c"], None]),
+        (STRINGS, [("a",), ["c", "b", "c"], ["a", "b", "c"]]),
+        (STRINGS, [{"a"}, frozenset("bc"), None]),
+        (STRINGS, [["a"], np.array(["b", "c"]), None]),
+        (STRINGS, np.array([["a", "a"], ["b", "c"], None], dtype=object)),
+        (STRINGS, np.array([["a", "a"], ["b", "c"], ["a", "b"]])),
+        (STRINGS, pd.Series([["a"], ["b", "c"], None])),
+        (STRINGS, ABC_MASK.tolist()),
+        (STRINGS, pd.DataFrame(ABC_MASK, columns=list("abc"))),
+        (INTEGERS, [{0}, {5, 1}, None]),
+        (INTEGERS, [{np.int8(0)}, {5.0, True}, None]),
+        (INTEGERS, ABC_MASK.astype(float)),
+    ],
+)
+@pytest.mark.parametrize("is_long", [False, True])
+def test_forms_of_allowed_labels(classes, allowed, is_long):
+    offsets, segmentation = np.array([0, 3]), Segmentation()
+    if is_long:
+        if isinstance(allowed, pd.DataFrame):
+            allowed = allowed.to_numpy()
+        offsets, segmentation = np.array([0, 1, 3]), Segmentation(lengths=[1, 2])
+    given = allowed if is_long else [allowed]
+    found = as_allowed(given, None, np.array(classes), offsets, segmentation)
+    expected = ABC_MASK.copy()
+    expected[2, 2] = not (isinstance(allowed, np.ndarray) and allowed.dtype.kind == "U")
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_labels_that_masks_forbid_raise():

@@ -163,7 +163,9 @@ def test_unknown_labels_follow_the_transitions():
     log_p = model.predict_log_likelihood(["ab", "ab"], [["O", {"I", "B"}], ["O", "B"]])
     assert log_p[0] == pytest.approx(log_p[1])
     follows = [[False, True], [True, False]]
-    with pytest.raises(ValueError, match="sequence 1: the known labels are forbidden by transit"):
+    with pytest.raises(
+        ValueError, match="sequence 1, position 2: 'y' after 'y' is forbidden by tr"
+    ):
         TreeCRF(transitions=follows).fit(["ab", "aba"], ["xy", ["x", None, "y"]])
 
 

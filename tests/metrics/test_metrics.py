@@ -1,6 +1,6 @@
 import math
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -73,7 +73,7 @@ def test_token_metrics_are_those_of_flat_labels(function, of_sklearn, options, p
         if "average" in keywords or "digits" in keywords:
             keywords = keywords | {"zero_division": zero_division}
         expected = getattr(sklearn.metrics, of_sklearn)(*flat, **keywords)
-        for labels in (pair, flat):
+        for labels in (pair, map(np.array, flat)):
             np.testing.assert_equal(function(*labels, **keywords), expected)
 
 
@@ -199,16 +199,81 @@ def columns(labels):
     ]
 
 
-def test_strings_are_labels_and_not_sequences_of_characters():
+def test_strings_of_columns_are_labels_and_not_sequences_of_characters():
     for y_true in columns(FLAT_TRUE):
         for y_pred in columns(FLAT_PRED):
             y_true = list(y_true) if isinstance(y_true, Iterator) else y_true
-            assert metrics.token_accuracy_score(y_true, y_pred) == 2 / 3
-    report = metrics.token_classification_report(FLAT_TRUE, FLAT_PRED, output_dict=True)
+            if hasattr(y_true, "__array__") or hasattr(y_pred, "__array__"):
+                assert metrics.token_accuracy_score(y_true, y_pred) == 2 / 3
+    flat = np.array(FLAT_TRUE), FLAT_PRED
+    report = metrics.token_classification_report(*flat, output_dict=True)
     assert {"rest", "run", "walk", "wolk"} <= report.keys()
     assert "e" not in report
-    matrix = metrics.token_confusion_matrix(FLAT_TRUE, FLAT_PRED, labels=["walk", "wolk"])
+    matrix = metrics.token_confusion_matrix(*flat, labels=["walk", "wolk"])
     np.testing.assert_array_equal(matrix, [[0, 1], [0, 0]])
+
+
+OF_PAIRS = [
+    metrics.token_accuracy_score, metrics.sequence_accuracy_score,
+    metrics.token_precision_recall_fscore, metrics.token_precision_score,
+    metrics.token_recall_score, metrics.token_f1_score, metrics.token_classification_report,
+    metrics.token_confusion_matrix, *OF_SPANS, metrics.span_classification_report,
+    lambda y_true, y_pred: metrics.mcnemar_test(y_true, y_pred, y_true),
+    lambda y_true, y_pred: metrics.paired_bootstrap(y_true, y_pred, y_true),
+]  # fmt: skip
+LISTS_OF_STRINGS = [list, tuple, iter, deque]
+
+
+@pytest.mark.parametrize("function", OF_PAIRS)
+@pytest.mark.parametrize("form", LISTS_OF_STRINGS)
+@pytest.mark.parametrize(
+    ("y_true", "y_pred"),
+    [
+        (["BIOO", "BOBO"], ["BIOB", "BOBO"]),
+        (["BIO", "B"], ["BII", "O"]),
+        (["BIO", "B"], ["BI", "O"]),
+        (["rest", "run"], ["run", "rest"]),
+        (["", "BIO"], ["", "BIO"]),
+    ],
+)
+def test_two_lists_of_strings_are_refused(function, form, y_true, y_pred, seqeval):
+    """They would be sequences in `fit`, and labels of positions in scikit-learn."""
+    message = r"^y_true and y_pred\w* are lists of strings such as '\w*', each of which may be.*np"
+    with pytest.raises(ValueError, match=message):
+        function(form(y_true), form(y_pred))
+
+
+def test_strings_beside_sequences_are_sequences(seqeval):
+    strings, wrong = ["BIOO", "BOBO", "", "B"], ["BIOB", "BOBO", "", "B"]
+    listed, wrong_listed = ([list(labels) for labels in form] for form in (strings, wrong))
+    for function in OF_PAIRS[:-2]:
+        expected = function(listed, wrong_listed)
+        np.testing.assert_equal(function(strings, wrong_listed), expected)
+        np.testing.assert_equal(function(listed, wrong), expected)
+    expected = metrics.mcnemar_test(listed, wrong_listed, listed).table
+    found = metrics.mcnemar_test(strings, wrong_listed, listed).table
+    np.testing.assert_array_equal(found, expected)
+    # A third argument does not say what the strings of two others are.
+    with pytest.raises(ValueError, match=r"^y_true and y_pred_b are lists of strings such as 'BI"):
+        metrics.mcnemar_test(strings, wrong_listed, wrong)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred"),
+    [(["B-NP", "O"], ["B-VP", "O"]), (["O", "B"], ["I", "B"]), (["U-A", "L-B-C"], ["O", "L-B-C"])],
+)
+@pytest.mark.parametrize("form", LISTS_OF_STRINGS)
+def test_tags_and_single_characters_in_lists_are_labels(y_true, y_pred, form):
+    assert metrics.token_accuracy_score(form(y_true), form(y_pred)) == 1 / 2
+    assert metrics.mcnemar_test(*map(form, (y_true, y_pred, y_true))).table.sum() == 2
+
+
+def test_strings_with_boundaries_are_labels():
+    cuts = {"lengths": [2, 1]}
+    found = metrics.sequence_accuracy_score(FLAT_TRUE, FLAT_PRED, **cuts)
+    assert found == 1 / 2
+    flat = FLAT_TRUE, FLAT_TRUE, FLAT_PRED
+    assert metrics.paired_bootstrap(*flat, n_resamples=5, **cuts).scores.tolist() == [1, 2 / 3]
 
 
 @given(label_pairs(), st.booleans())
@@ -270,8 +335,8 @@ def test_boundaries_that_do_not_fit(function, y_true, y_pred, cuts, error, messa
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "error", "message"),
     [
-        ([["O"], ["O"]], ["O", "O"], TypeError, r"^y_pred holds one label per position, y_true is"),
-        ([["O"], ["O"]], np.array(["O", "O"]), TypeError, r"^y_pred holds one label per position"),
+        ([["O"] * 2], ["O"] * 2, ValueError, r"^y_true has 1 sequences, y_pred has 2; each string"),
+        ([["O"] * 2], np.array(["O"] * 2), ValueError, r"^y_true has 1 sequences, y_pred has 2; e"),
         ([0, 1], [[0], [1]], TypeError, r"^y_true holds one label per position, y_pred is a list"),
         (np.array([0, 1]), [[0], [1]], TypeError, r"^y_true holds one label per position, y_pred"),
         ([[0, 1]], np.array([0, 1]), TypeError, r"^y_pred holds one label per position, y_true is"),
@@ -321,8 +386,12 @@ def test_unknown_average(function, average):
 # Span metrics
 
 ALPHABETS = {
-    "iob1": "BI", "iob2": "BI", "bio": "BI", "ioe2": "IE", "iobes": "BIES", "bioes": "BIES",
-    "bilou": "BILU",
+    "iob1": "BI", "iob2": "BI", "bio": "BI", "bio2": "BI", "bio1": "BI", "ioe2": "IE",
+    "iobes": "BIES", "bioes": "BIES", "bilou": "BILU", "biluo": "BILU", "bioul": "BILU",
+}  # fmt: skip
+SEQEVAL_NAMES = {
+    "bio": "IOB2", "bio2": "IOB2", "bio1": "IOB1", "bioes": "IOBES", "biluo": "BILOU",
+    "bioul": "BILOU",
 }  # fmt: skip
 
 # Three true spans (PER, LOC, PER), three predicted (PER, ORG, PER); the PER spans agree at 2 of 2.
@@ -330,8 +399,53 @@ Y_TRUE = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-PER"]]
 Y_PRED = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-PER"]]
 
 
+def all_in_spans(labels, scheme):
+    """Whether each label but O belongs to a span that seqeval finds in a scheme."""
+    from seqeval.scheme import Tokens
+
+    found = Tokens(list(labels), scheme).entities
+    inside = {t for span in found for t in range(span.start, span.end)}
+    return all((t in inside) == (label != "O") for t, label in enumerate(labels))
+
+
+# True labels that break the rules of a scheme, and the position and the label that the error names.
+BROKEN = [
+    ("bilou", ["B-X", "L-X", "O", "B-Y"], 3, "'B-Y' at the end"),
+    ("biluo", ["O", "B-X", "O"], 2, "'O' after 'B-X'"),
+    ("IOBES", ["B-X", "E-Y"], 1, "'E-Y' after 'B-X'"),
+    ("bio", ["I-X", "O"], 0, "'I-X' at the start"),
+    ("BIO2", ["B-X", "I-Y"], 1, "'I-Y' after 'B-X'"),
+    ("iob1", ["O", "B-X"], 1, "'B-X' after 'O'"),
+    ("iob1", ["I-Y", "B-X"], 1, "'B-X' after 'I-Y'"),
+    ("ioe2", ["E", "I", "O"], 2, "'O' after 'I'"),
+]
+
+
 @pytest.mark.usefixtures("seqeval")
 class TestSpans:
+    @pytest.mark.parametrize(("scheme", "labels", "position", "what"), BROKEN)
+    def test_true_labels_that_break_the_scheme(self, scheme, labels, position, what):
+        """The error is that of `fit`; seqeval alone would count fewer spans."""
+        y_true, y_pred = [["O"], [], labels, labels], [["O"], [], labels, ["O"] * len(labels)]
+        message = (
+            rf"^sequence 2 of y_true, position {position}: {what} is forbidden by scheme='{scheme}'"
+        )
+        for function in (*OF_SPANS, metrics.span_classification_report):
+            with pytest.raises(ValueError, match=message):
+                function(y_true, y_pred, scheme=scheme)
+            lengths = [len(part) for part in y_true if part]
+            with pytest.raises(ValueError, match=message.replace("sequence 2", "sequence 1")):
+                flat = np.concatenate(y_true), np.concatenate(y_pred)
+                function(*flat, scheme=scheme, lengths=lengths)
+        scorer = metrics.make_scorer(metrics.span_f1_score, scheme=scheme)
+        with pytest.raises(ValueError, match=message):
+            scorer.of_labels(y_true, y_pred)
+        options = {"scheme": scheme, "n_resamples": 2}
+        with pytest.raises(ValueError, match=message.replace("sequence 2", r"sequence \d")):
+            metrics.paired_bootstrap(y_true, y_pred, y_pred, metrics.span_f1_score, **options)
+        # Predictions may break it.
+        assert metrics.span_f1_score([["O"] * len(labels)], [labels], scheme=scheme) == 0
+
     def test_by_hand(self):
         assert metrics.span_precision_score(Y_TRUE, Y_PRED) == pytest.approx(2 / 3)
         assert metrics.span_recall_score(Y_TRUE, [*Y_PRED[:1], ["O", "O"]]) == pytest.approx(1 / 3)
@@ -360,9 +474,15 @@ class TestSpans:
         length = data.draw(st.integers(1, 8))
         sequences = st.lists(st.sampled_from(labels), min_size=length, max_size=length)
         true, pred = [data.draw(sequences)], [data.draw(sequences)]
-        scheme = {"bio": "IOB2", "bioes": "IOBES"}.get(name, name.upper())
-        options = {"scheme": getattr(schemes, scheme), "mode": "strict", "zero_division": 0}
+        scheme = getattr(schemes, SEQEVAL_NAMES.get(name, name.upper()))
+        options = {"scheme": scheme, "mode": "strict", "zero_division": 0}
         for spelled in (name, name.upper()):
+            if not all_in_spans(true[0], scheme):
+                with pytest.raises(
+                    ValueError, match=r"^sequence 0 of y_true, position \d: '[A-Z-]+"
+                ):
+                    metrics.span_f1_score(true, pred, scheme=spelled)
+                continue
             found = metrics.span_f1_score(true, pred, scheme=spelled)
             assert found == oracle.f1_score(true, pred, **options)
 

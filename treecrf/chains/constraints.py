@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from treecrf.inputs.labels import scheme_named
+from treecrf.inputs.labels import SETS
 from treecrf.inputs.offsets import Segmentation, position_name
-from treecrf.inputs.values import find_missing
+from treecrf.inputs.schemes import find_forbidden, letters_of, split_tag, tag_transitions
+from treecrf.inputs.values import find_missing, short_list, short_repr
 
-# The first letter of a tag gives its position in a chunk; O is outside of chunks.
-BEGIN, INSIDE, OUTSIDE = "B", "I", "O"
-LAST = ("E", "L")
+# Maximum number of labels that an error names.
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -35,25 +36,55 @@ class Transitions:
         by_distance = _by_distance(self.follows, self.ends, n)
         return by_distance[np.minimum(np.arange(n)[::-1], len(by_distance) - 1)]
 
+    def impossible(
+        self,
+        i: int,
+        classes: np.ndarray,
+        offsets: np.ndarray,
+        allowed: np.ndarray | None = None,
+        backward: bool = False,
+    ) -> ValueError:
+        """Return the error for a sequence without a possible label sequence.
+
+        It names the first position that no label can take, and the labels that would be possible
+        there and before. With ``backward``, the masks begin at the end of the sequences.
+        """
+        n = int(offsets[i + 1] - offsets[i])
+        masks = np.ones((n, len(classes)), dtype=bool)
+        if allowed is not None:
+            masks = allowed[offsets[i] : offsets[i + 1]]
+        masks = masks[::-1] if backward else masks
+        t = 0
+        possible, following = self.follows[-1], self.follows[-1] & masks[0]
+        while following.any() and t < n - 1:
+            t += 1
+            possible = following
+            following = self.follows[:-1][possible].any(axis=0) & masks[t]
+        what = _names_of(masks[t], classes)
+        if following.any():
+            what, where = _names_of(following, classes), "at the end"
+        elif t == 0:
+            where = "at the start"
+        else:
+            where = f"after {_names_of(possible, classes)}"
+        return ValueError(f"sequence {i}, position {t}: {what} {where} is forbidden by transitions")
+
+    def reaching_starts(self, offsets: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
+        """Mark the first labels of the sequences that are not empty, from which one may continue.
+
+        Returns a bool array (n_sequences, n_labels).
+        """
+        lengths = np.diff(offsets)
+        reaching = labels_reaching_end(self, offsets, allowed)
+        if reaching is None:
+            return np.ones((np.count_nonzero(lengths), len(self.ends)), dtype=bool)
+        return reaching[offsets[:-1][lengths > 0]]
+
     def check(self, codes: np.ndarray, offsets: np.ndarray, classes: np.ndarray) -> None:
         """Check label sequences; the error names the first forbidden label."""
-        before = np.append(0, codes[:-1])
-        before[offsets[:-1]] = len(classes)
-        broken = ~self.follows[before, codes]
-        broken[offsets[1:] - 1] |= ~self.ends[codes[offsets[1:] - 1]]
-        if not broken.any():
-            return
-        p = int(np.argmax(broken))
-        if self.follows[before[p], codes[p]]:
-            where = " at the end"
-        elif before[p] == len(classes):
-            where = " at the start"
-        else:
-            where = f" after {classes[before[p]].item()!r}"
-        raise ValueError(
-            f"{position_name(p, offsets)}: {classes[codes[p]].item()!r}{where} is forbidden by "
-            "transitions"
-        )
+        broken = find_forbidden(codes, offsets, classes, self.follows, self.ends)
+        if broken is not None:
+            raise ValueError(f"{broken} is forbidden by transitions")
 
 
 @dataclass(frozen=True)
@@ -80,14 +111,16 @@ class Constraints:
         """
         if transitions is None:
             return cls(classes, None, allowed)
-        transitions = transitions.reversed() if backward else transitions
-        reaching = labels_reaching_end(transitions, offsets, allowed)
-        follows = transitions.follows
-        first = follows[-1] if reaching is None else reaching[offsets[:-1]] & follows[-1]
+        directed = transitions.reversed() if backward else transitions
+        reaching = labels_reaching_end(directed, offsets, allowed)
+        first = directed.follows[-1]
+        if reaching is not None:
+            first = reaching[offsets[:-1]] & first
         dead = ~np.atleast_2d(first).any(axis=1)
         if dead.any():
-            raise ValueError(f"sequence {int(np.argmax(dead))}: no label sequence is allowed")
-        return cls(classes, follows, reaching)
+            i = int(np.argmax(dead))
+            raise transitions.impossible(i, classes, offsets, allowed, backward)
+        return cls(classes, directed.follows, reaching)
 
     @property
     def is_free(self) -> bool:
@@ -151,6 +184,34 @@ def labels_reaching_end(
     return reaching
 
 
+def check_possible(
+    transitions: Any,
+    order: int,
+    classes: np.ndarray,
+    offsets: np.ndarray,
+    allowed: np.ndarray | None,
+) -> None:
+    """Raise ValueError if a sequence has no label sequence under ``transitions`` and masks.
+
+    Sequences may be empty. All data are in the direction of the input.
+    """
+    rules = as_transitions(transitions, classes, order)
+    numbers = np.flatnonzero(np.diff(offsets))
+    if rules is None or not len(numbers):
+        return
+    possible = rules.follows[-1] & rules.reaching_starts(offsets, allowed)
+    dead = ~possible.any(axis=1)
+    if dead.any():
+        raise rules.impossible(int(numbers[np.argmax(dead)]), classes, offsets, allowed)
+
+
+def _names_of(labels: np.ndarray, classes: np.ndarray) -> str:
+    """Name the labels in a mask."""
+    if labels.all():
+        return "any label"
+    return short_list(list(map(repr, classes[labels].tolist())), MAX_NAMED, " or ")
+
+
 def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
     """Return the labels that can reach the end by their distance, until they no longer change."""
     rows = [ends]
@@ -162,7 +223,7 @@ def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
 
 
 def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transitions | None:
-    """Check the parameter ``transitions``: the name of rules, or a matrix."""
+    """Check the parameter ``transitions``: the name of rules, a dict of labels, or a matrix."""
     if transitions is None:
         return None
     if order == 0:
@@ -170,6 +231,8 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if isinstance(transitions, str):
         return _rules(transitions, classes)
     n = len(classes)
+    if isinstance(transitions, dict):
+        return Transitions(_named_pairs(transitions, classes), np.ones(n, dtype=bool))
     try:
         table = np.asarray(transitions)
     except ValueError:
@@ -177,11 +240,40 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if table.shape not in ((n, n), (n + 1, n)):
         raise ValueError(
             f"transitions has the shape {table.shape}; expected ({n}, {n}) or ({n + 1}, {n}): a "
-            f"row for each of the labels {classes.tolist()}, and optionally one for the start"
+            f"row for each of the labels {classes.tolist()}, and optionally one for the start; or "
+            "a dict with the labels that may follow each label"
         )
     table = _booleans(table, "transitions")
     follows = table if len(table) > n else np.vstack([table, np.ones((1, n), dtype=bool)])
     return Transitions(follows, np.ones(n, dtype=bool))
+
+
+def _named_pairs(table: dict, classes: np.ndarray) -> np.ndarray:
+    """Return the pairs that a dict allows, with the labels that may follow each of its labels.
+
+    All labels may follow one that is not in the dict. The key None stands for the start.
+    """
+    indices = {label: k for k, label in enumerate(classes.tolist())}
+    n = len(indices)
+    follows = np.ones((n + 1, n), dtype=bool)
+    for before, after in table.items():
+        if before is not None and before not in indices:
+            raise ValueError(
+                f"transitions has the key {short_repr(before)}; expected one of the labels "
+                f"{list(indices)}, or None for the start"
+            )
+        if not isinstance(after, SETS) and not _is_row(after):
+            wrong = [after]
+        else:
+            wrong = [v for v in after if not isinstance(v, Hashable) or v not in indices]
+        if wrong:
+            raise ValueError(
+                f"transitions: {before!r} is followed by {short_repr(wrong[0])}; expected a list "
+                f"of labels in {list(indices)}"
+            )
+        row = n if before is None else indices[before]
+        follows[row] = np.isin(np.arange(n), [indices[label] for label in after])
+    return follows
 
 
 def _booleans(table: np.ndarray, what: str) -> np.ndarray:
@@ -191,51 +283,17 @@ def _booleans(table: np.ndarray, what: str) -> np.ndarray:
 
 
 def _rules(name: str, classes: np.ndarray) -> Transitions:
-    may_follow, letters = RULES[scheme_named(name)]
-    tags = [_parse(label, name, letters) for label in classes.tolist()]
-    outside = (OUTSIDE, "")  # before and after a sequence
-    follows = [[may_follow(*a, *b) for b in tags] for a in [*tags, outside]]
-    ends = [may_follow(*a, *outside) for a in tags]
-    return Transitions(np.array(follows), np.array(ends))
-
-
-def _parse(label: object, name: str, letters: str) -> tuple[str, str]:
-    """Split a tag into its letter and its type."""
-    letter, dash, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
-    if label == OUTSIDE or (letter in set(letters) - {OUTSIDE} and bool(dash) == bool(kind)):
-        return letter, kind
-    raise ValueError(
-        f'transitions="{name}": the label {label!r} is neither O nor of the form '
-        + ", ".join(f"{x}-X" for x in letters if x != OUTSIDE)
-    )
-
-
-def _bio(before: str, kind_before: str, letter: str, kind: str) -> bool:
-    return letter != INSIDE or (before != OUTSIDE and kind == kind_before)
-
-
-def _iob1(before: str, kind_before: str, letter: str, kind: str) -> bool:
-    # B separates adjacent chunks of one type, and only them.
-    return letter != BEGIN or (before != OUTSIDE and kind == kind_before)
-
-
-def _ioe2(before: str, kind_before: str, letter: str, kind: str) -> bool:
-    return before != INSIDE or (letter != OUTSIDE and kind == kind_before)
-
-
-def _bioes(before: str, kind_before: str, letter: str, kind: str) -> bool:
-    goes_on = before in (BEGIN, INSIDE)
-    return (letter in (INSIDE, *LAST)) == goes_on and (not goes_on or kind == kind_before)
-
-
-# For each scheme, whether a tag may follow another one, and the letters of its tags.
-RULES: dict[str, tuple[Callable, str]] = {
-    "iob1": (_iob1, "BIO"),
-    "iob2": (_bio, "BIO"),
-    "ioe2": (_ioe2, "IEO"),
-    "iobes": (_bioes, "BIOES"),
-    "bilou": (_bioes, "BILOU"),
-}
+    letters = letters_of(name)
+    tags = []
+    for label in classes.tolist():
+        tag = split_tag(label, letters)
+        if tag is None:
+            raise ValueError(
+                f'transitions="{name}": the label {label!r} is neither O nor of the form '
+                + ", ".join(f"{x}-X" for x in letters if x != "O")
+            )
+        tags.append(tag)
+    return Transitions(*tag_transitions(name, tags))
 
 
 def as_allowed(
@@ -245,7 +303,7 @@ def as_allowed(
     offsets: np.ndarray,
     segmentation: Segmentation | None = None,
 ) -> np.ndarray | None:
-    """Check masks of allowed labels and lists of known labels, and combine them to one mask.
+    """Check allowed labels, as masks or by name, and known labels, and combine them to one mask.
 
     There is an item for each sequence, or one for a long table.
     """
@@ -253,7 +311,7 @@ def as_allowed(
         return None
     mask = np.ones((offsets[-1], len(classes)), dtype=bool)
     for name, items, what, restrict in (
-        ("allowed", allowed, "masks", _mask),
+        ("allowed", allowed, "masks or sets of labels", _restrict),
         ("known", known, "label sequences", _keep),
     ):
         if items is None:
@@ -295,19 +353,82 @@ def check_labels(
         check_allowed(allowed, codes, classes, offsets)
 
 
-def _mask(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
-    table = np.asarray(item)
+def _restrict(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
+    """Apply the argument ``allowed`` of one sequence: a mask, or the labels of each position."""
+    if _has_labels(item):
+        _restrict_to_labels(mask, item, classes, i)
+        return
+    expected = (
+        f"expected a mask of shape {mask.shape}, or for each position None or the set of its "
+        f"labels, such as {{{classes[0].item()!r}}}"
+    )
+    try:
+        table = np.asarray(item)
+    except ValueError:
+        raise ValueError(
+            f"sequence {i}: allowed has rows of different lengths; {expected}"
+        ) from None
     if not len(mask) and not table.size:
         return
     if table.shape != mask.shape:
-        raise ValueError(
-            f"sequence {i}: allowed has the shape {table.shape}; expected {mask.shape}"
-        )
+        raise ValueError(f"sequence {i}: allowed has the shape {table.shape}; {expected}")
     mask &= _booleans(table, f"sequence {i}: allowed")
 
 
+def _has_labels(item: Any) -> bool:
+    """Return whether positions have sets, strings or None, instead of the rows of a mask."""
+    if hasattr(item, "__array__"):
+        item = np.asarray(item)
+        if item.dtype.kind in "biuf":
+            return False
+    if not _is_iterable(item):
+        return False
+    kinds = (str, *SETS)
+    return any(
+        position is None
+        or isinstance(position, kinds)
+        or (_is_row(position) and len(position) > 0 and isinstance(position[0], str))
+        for position in item
+    )
+
+
+def _is_iterable(item: Any) -> bool:
+    return isinstance(item, Iterable) and not issparse(item) and getattr(item, "ndim", 1) > 0
+
+
+def _is_row(position: Any) -> bool:
+    is_array = isinstance(position, np.ndarray) and position.ndim == 1
+    return is_array or isinstance(position, (list, tuple))
+
+
+def _restrict_to_labels(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
+    positions = list(np.asarray(item) if hasattr(item, "__array__") else item)
+    if len(positions) != len(mask):
+        raise ValueError(
+            f"sequence {i}: allowed has labels for {len(positions)} positions; expected {len(mask)}"
+        )
+    indices = {label: k for k, label in enumerate(classes.tolist())}
+    for t, labels in enumerate(positions):
+        if labels is None:
+            continue
+        if not isinstance(labels, SETS) and not _is_row(labels):
+            raise ValueError(
+                f"sequence {i}, position {t}: allowed is {short_repr(labels)}; expected a set or a "
+                "list of labels, or None if all are allowed"
+            )
+        is_possible = np.zeros(len(indices), dtype=bool)
+        for label in labels:
+            if not isinstance(label, Hashable) or label not in indices:
+                raise ValueError(
+                    f"sequence {i}, position {t}: allowed label {short_repr(label)} was not seen "
+                    f"in training; expected labels in {list(indices)}"
+                )
+            is_possible[indices[label]] = True
+        mask[t] &= is_possible
+
+
 def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
-    if not isinstance(item, Iterable):
+    if not isinstance(item, str) and not _is_iterable(item):
         raise TypeError(
             f"sequence {i}: known is of type {type(item).__name__}; expected a list of labels, "
             "None where they are unknown"

@@ -48,10 +48,8 @@ def completed(
             raise ValueError(f"{position_name(p, offsets)}: {labels} is forbidden by allowed")
         candidates = candidates & allowed
     codes, exists = label_paths(candidates, transitions, offsets)
-    if not exists.all():
-        raise ValueError(
-            f"sequence {int(np.argmin(exists))}: the known labels are forbidden by transitions"
-        )
+    if transitions is not None and not exists.all():
+        raise transitions.impossible(int(np.argmin(exists)), classes, offsets, candidates)
     return codes, candidates if unknown_labels(candidates).any() else None
 
 

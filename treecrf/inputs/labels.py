@@ -23,11 +23,6 @@ from treecrf.inputs.values import (
 
 # Types of values that hold the possible labels of a position.
 SETS = (set, frozenset)
-# Tagging schemes of spans, in any case.
-# Without IOE1: seqeval 1.2.2 misses one-label spans followed by another span of the same type.
-SCHEMES = ("iob1", "iob2", "ioe2", "iobes", "bilou")
-ALIASES = {"bio": "iob2", "bioes": "iobes"}
-SCHEME_NAMES = (*SCHEMES, *ALIASES)
 KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
 NOWHERE = np.zeros(0, dtype=np.intp)
 
@@ -275,11 +270,3 @@ def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
         problem = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
         raise ValueError(f"y holds {problem}; expected at least 2 different labels")
     return classes
-
-
-def scheme_named(name: str) -> str:
-    """Return the scheme with a name, one of `SCHEMES`; ValueError if there is none."""
-    lower = name.lower() if isinstance(name, str) else name
-    if lower not in SCHEME_NAMES:
-        raise ValueError(f"scheme={name!r}; expected None or one of {SCHEME_NAMES}")
-    return ALIASES.get(lower, lower)

@@ -61,10 +61,11 @@ def reversed_positions(offsets: np.ndarray) -> np.ndarray:
     return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
 
 
-def position_name(position: int, offsets: np.ndarray) -> str:
-    """Name a sequence and a position in error messages, given the position among all."""
+def position_name(position: int, offsets: np.ndarray, argument: str = "") -> str:
+    """Name a sequence, of an argument, and a position, given the position among all."""
     i = int(np.searchsorted(offsets, position, side="right")) - 1
-    return f"sequence {i}, position {position - int(offsets[i])}"
+    owner = f" of {argument}" if argument else ""
+    return f"sequence {i}{owner}, position {position - int(offsets[i])}"
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,9 @@ def short_repr(value: object) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
-def short_list(items: Sequence[str], n: int = MAX_NAMES) -> str:
+def short_list(items: Sequence[str], n: int = MAX_NAMES, separator: str = ", ") -> str:
     """Return the first ``n`` items, separated by commas."""
-    return ", ".join(items[:n]) + (", ..." if len(items) > n else "")
+    return separator.join([*items[:n], *(["..."] if len(items) > n else [])])
 
 
 def closest_name(name: str, names: Iterable) -> str:

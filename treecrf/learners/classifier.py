@@ -13,7 +13,7 @@ from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.inputs.dataset import NO_NAMES, RawData
-from treecrf.inputs.labels import SCHEME_NAMES
+from treecrf.inputs.schemes import SCHEME_NAMES
 from treecrf.learners.predictor import FittedChain, Predictor, accuracy_of, of_each
 from treecrf.learners.stream import Stream
 from treecrf.utils import model_file
@@ -32,6 +32,7 @@ from treecrf.utils.typing import (
     WeightsLike,
 )
 from treecrf.utils.validation import (
+    CaselessOptions,
     DocumentationLink,
     Interval,
     Needs,
@@ -64,7 +65,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         "order": [Interval(numbers.Integral, 0, None, closed="left")],
         "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk"})],
         "cost_matrix": ["array-like", dict, None],
-        "transitions": [StrOptions(set(SCHEME_NAMES)), "array-like", None],
+        "transitions": [CaselessOptions(set(SCHEME_NAMES)), dict, "array-like", None],
         "n_jobs": [
             Interval(numbers.Integral, 1, None, closed="left"),
             Interval(numbers.Integral, None, -1, closed="right"),
@@ -174,9 +175,11 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             Sequences of the same form and with the same features as the training data. Those
             without positions have empty results.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
-            Labels that are possible at each position, with columns in the order of ``classes_``.
-            None in the list means that all labels are possible in that sequence. Probabilities are
-            conditional on the labels being allowed. For a long table, one array of all positions.
+            Labels that are possible at each position, with columns in the order of ``classes_``; or
+            a list with the set of possible labels of each position, or None if all are. Labels that
+            are strings may also be in lists. None in place of a sequence means that all labels are
+            possible in it. Probabilities are conditional on the labels being allowed. For a long
+            table, one array or list of all positions.
         known : list of lists of labels or None, optional
             Labels that are already known, with None, NaN or a masked value at all other positions.
             Known labels are kept, and the other labels are predicted given them. For a long table,
@@ -214,6 +217,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> crf.predict(["nab"])[0].tolist()
         ['c', 'v', 'c']
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
+        ['c', 'v', 'v']
+        >>> crf.predict(["nab"], allowed=[[{"c"}, {"c", "v"}, {"v"}]])[0].tolist()
         ['c', 'v', 'v']
         """
         predictor = self._predictor()

@@ -78,12 +78,14 @@ class SequenceLearner(SequenceClassifier):
         Cost of predicting a label (column) when another is true (row), for
         ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
         other errors cost 1.
-    transitions : str, bool array-like or None, default=None
+    transitions : str, dict, bool array-like or None, default=None
         Which labels may follow each other, in training and in decoding: the rules of a tagging
         scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first.
+        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"`` or ``"biluo"``, in any case); a dict
+        with a list of the labels that may follow each label, and with the key None of those that
+        may come first, where labels that are no keys may be followed by all; or a matrix of shape
+        (n_classes, n_classes) with a row for each previous label, in the order of ``classes_``. An
+        optional extra row marks the labels that may come first.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     scoring : str or callable, default="loss"
@@ -198,8 +200,9 @@ class SequenceLearner(SequenceClassifier):
             all positions.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
             Labels that are possible at each training position, with columns in the order of the
-            sorted labels. None in the list means that all labels are possible in that sequence. For
-            a long table, one array of all positions. Probabilities are conditional on the labels
+            sorted labels; or their names, as in `predict`. None in the list means that all labels
+            are possible in that sequence. For a long table, one array of all positions.
+            Probabilities are conditional on the labels
             being allowed, in training as in `predict`. If several labels may be the true one, pass
             sets in ``y``.
         lengths : array-like of shape (n_sequences,), optional

@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
+from treecrf.chains.constraints import (
+    Constraints,
+    as_allowed,
+    as_transitions,
+    check_possible,
+)
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import label_paths
 from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown, warn_of_unlabeled
@@ -283,7 +288,9 @@ class Predictor:
         """Check sequences and masks of possible labels; return them in the chain's direction."""
         segmentation = segmentation or Segmentation()
         sequences = self._scored_sequences(X, segmentation, init_score)
-        masks = as_allowed(allowed, known, self.chain.classes, sequences.offsets, segmentation)
+        chain, offsets = self.chain, sequences.offsets
+        masks = as_allowed(allowed, known, chain.classes, offsets, segmentation)
+        check_possible(chain.transitions, chain.order, chain.classes, offsets, masks)
         if self.chain.is_backward:
             sequences = sequences.reversed()
             masks = None if masks is None else masks[reversed_positions(sequences.offsets)]

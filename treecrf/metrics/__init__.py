@@ -10,9 +10,11 @@ array, list, or column of a data frame. Metrics that need whole sequences also n
 ``groups`` in the second case. Labels are either all str, or all int or bool; floats that are whole
 numbers count as int.
 
-A string is a label, and metrics do not compare its characters. The exception is a `y_true` that was
-passed to ``fit`` as a list of strings with one label per character: if `y_pred` is a list of
-sequences, its strings are sequences, too.
+In a list of strings, each string may be one label, or a sequence of one-character labels, as in
+``fit``. If the other argument is a list of sequences, strings are sequences. If it is an array or a
+column of a data frame, they are labels. If both arguments are lists of strings, they are labels if
+they are tags such as ``B-PER``, or single characters, or if ``lengths`` or ``groups`` are given;
+all others raise ValueError. The strings of an array or of a column of a data frame are labels.
 
 Each metric is available as a function of ``(y_true, y_pred)`` and as a scorer for the ``scoring=``
 parameter of scikit-learn's model selection; see `SCORERS`, `get_scorer` and `make_scorer`.

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.values import as_list
+from treecrf.inputs.schemes import TAG
+from treecrf.inputs.values import as_list, short_repr
 from treecrf.utils.typing import LabelsLike
 from treecrf.utils.validation import documented
 
@@ -42,7 +43,8 @@ SPANS = {
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
         True and predicted labels (str), one item per sequence; or the labels of all positions as
-        one array-like, with `lengths` or `groups`.""",
+        one array-like, with `lengths` or `groups`. A list of strings is read as in
+        `token_accuracy_score`.""",
     "options": """average, scheme, mode, zero_division, lengths, groups : optional
         As in `span_f1_score`.""",
     "returns": """Returns
@@ -93,6 +95,7 @@ span_score: Callable[[Callable], Score] = documented(SPANS)
 def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:
     """Check that both arguments match, and return the labels of all positions as 1-D arrays."""
     y_true, y_pred = listed_labels(y_true, "y_true"), listed_labels(y_pred, "y_pred")
+    _refuse_strings_of_two_meanings(y_true, y_pred)
     if _are_flat(y_true, y_pred):
         return _flat_pair(y_true, y_pred)
     true, pred = _sequence_pair(y_true, y_pred)
@@ -104,6 +107,8 @@ def sequences(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Check that both arguments match, and return the labels of each sequence as 1-D arrays."""
     y_true, y_pred = listed_labels(y_true, "y_true"), listed_labels(y_pred, "y_pred")
+    if not segmentation.is_long:
+        _refuse_strings_of_two_meanings(y_true, y_pred)
     are_flat = _are_flat(y_true, y_pred)
     if are_flat and not segmentation.is_long:
         raise TypeError(
@@ -134,19 +139,42 @@ def listed_labels(labels: Any, name: str) -> Any:
     return list(labels) if isinstance(labels, Iterator) else labels
 
 
+def _refuse_strings_of_two_meanings(y_true: Any, y_pred: Any) -> None:
+    """Raise ValueError if both arguments are lists of strings that are labels or sequences.
+
+    `fit` reads such a list as sequences of one-character labels, unless it belongs to a long table.
+    The strings of an array or a column are labels, as are tags, such as B-NP. With single
+    characters, both meanings give the same scores.
+    """
+    if hasattr(y_true, "dtype") or hasattr(y_pred, "dtype"):
+        return
+    if not _forms(y_true, "y_true") == _forms(y_pred, "y_pred") == {"string"}:
+        return
+    strings = dict.fromkeys([*y_true, *y_pred])
+    if all(len(text) == 1 for text in strings) or all(map(TAG.fullmatch, strings)):
+        return
+    example = next(text for text in strings if len(text) != 1)
+    raise ValueError(
+        f"y_true and y_pred are lists of strings such as {short_repr(example)}, each of which may "
+        "be one label or the labels of a sequence; expected arrays, such as np.array(y_true), if "
+        "each string is the label of a position, or lists of lists, such as [list(labels) for "
+        "labels in y_true], if it is a sequence of one-character labels"
+    )
+
+
 def _are_flat(y_true: Any, y_pred: Any) -> bool:
     """Return whether both arguments hold one label per position, instead of one item per sequence.
 
-    A string is a label. Only in `y_true`, in which it may be passed as to `fit`, it stands for its
-    characters if `y_pred` is a list of sequences, as returned by `predict`.
+    A string is a label, unless the other argument is a list of sequences, as `predict` returns it:
+    then it is a sequence of one-character labels, as in `fit`.
     """
     true, pred = _forms(y_true, "y_true"), _forms(y_pred, "y_pred")
     if not true | pred:
         raise ValueError("y_true and y_pred are empty; expected at least one label")
     if "sequence" not in true | pred:
         return True
-    if true == {"label"} or (pred and "sequence" not in pred):
-        flat, listed = ("y_true", "y_pred") if true == {"label"} else ("y_pred", "y_true")
+    flat, listed = ("y_true", "y_pred") if "sequence" in pred else ("y_pred", "y_true")
+    if "label" in (true if flat == "y_true" else pred):
         raise TypeError(
             f"{flat} holds one label per position, {listed} is a list of label sequences; expected "
             "both in the same form"
@@ -176,8 +204,9 @@ def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.
         for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
     )
     hint = ""
-    if all(isinstance(item, str) for item in y_true):
-        hint = "; each string in y_true counts as a sequence of one-character labels"
+    for name, items in (("y_true", y_true), ("y_pred", y_pred)):
+        if len(items) and all(isinstance(item, str) for item in items):
+            hint = f"; each string in {name} counts as a sequence of one-character labels"
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} sequences, y_pred has {len(pred)}{hint}")
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):

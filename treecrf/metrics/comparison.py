@@ -120,7 +120,8 @@ def paired_bootstrap(
     ----------
     y_true, y_pred_a, y_pred_b : list of array-like of shape (n_positions,), or one array-like
         True labels, and the predictions of both labelers; one long array of each with ``lengths``
-        or ``groups``. Empty sequences are left out.
+        or ``groups``. Lists of strings as in `sequence_accuracy_score`. Empty sequences are left
+        out.
     metric : callable, default=token_accuracy_score
         A metric of this module, or another function of true and predicted label sequences. It is
         computed ``2 * n_resamples + 2`` times.

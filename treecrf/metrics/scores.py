@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -19,10 +18,21 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from treecrf.inputs.labels import SCHEME_NAMES, label_kind, scheme_named
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.labels import label_kind
+from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
+from treecrf.inputs.schemes import (
+    SCHEME_NAMES,
+    find_forbidden,
+    letters_of,
+    scheme_named,
+    split_tag,
+    tag_transitions,
+)
 from treecrf.metrics.common import check_average, positions, sequences, span_score, token_score
 from treecrf.utils.typing import LabelsLike
+
+# The letters of tags that seqeval reads without a scheme.
+LENIENT_LETTERS = "IOBES"
 
 
 def token_accuracy_score(y_true: LabelsLike, y_pred: LabelsLike) -> float:
@@ -34,7 +44,8 @@ def token_accuracy_score(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
         True and predicted labels (all str, or all int or bool), one item per sequence; or the
-        labels of all positions as one array-like.
+        labels of all positions as one array-like. In a list of strings beside a list of sequences,
+        each string is a sequence of one-character labels, as in ``fit``.
 
     Returns
     -------
@@ -45,7 +56,8 @@ def token_accuracy_score(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     ------
     ValueError
         If the numbers of sequences or their lengths differ, there are no labels, or a label is a
-        fractional number.
+        fractional number; or if both arguments are lists of strings, and these are neither tags,
+        such as B-PER, nor single characters: pass arrays of labels, or lists of lists.
     TypeError
         If labels have mixed or unsupported types, or only one argument has one item per sequence.
 
@@ -53,6 +65,8 @@ def token_accuracy_score(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     --------
     >>> from treecrf.metrics import token_accuracy_score
     >>> token_accuracy_score([list("aab"), ["b"]], [list("abb"), ["b"]])
+    0.75
+    >>> token_accuracy_score(["aab", "b"], [list("abb"), ["b"]])
     0.75
     """
     return float(accuracy_score(*positions(y_true, y_pred)))
@@ -73,7 +87,8 @@ def sequence_accuracy_score(
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
         True and predicted labels (all str, or all int or bool), one item per sequence; or the
-        labels of all positions as one array-like, with `lengths` or `groups`.
+        labels of all positions as one array-like, with `lengths` or `groups`. Lists of strings as
+        in `token_accuracy_score`, with `lengths` or `groups` always labels.
     lengths : array-like of shape (n_sequences,), optional
         Number of positions of each sequence in one long array of labels.
     groups : array-like of shape (n_positions,), optional
@@ -113,8 +128,7 @@ def token_precision_recall_fscore(
     Parameters
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (all str, or all int or bool), one item per sequence; or the
-        labels of all positions as one array-like.
+        As in `token_accuracy_score`.
     labels : array-like of shape (n_labels,), default=None
         The labels to report or average over, in this order. By default all labels in `y_true` or
         `y_pred`, sorted.
@@ -316,22 +330,35 @@ def token_confusion_matrix(
 
 
 def _span_labels(arrays: list[np.ndarray], name: str, scheme: str | None) -> list[list[str]]:
-    """Return lists of labels, none of which seqeval would misread."""
+    """Return lists of labels, none of which seqeval would misread.
+
+    True labels must follow the scheme. Otherwise, seqeval would leave out those that break its
+    rules, and so count fewer true spans than there are.
+    """
     if any(labels.size and label_kind(labels) != "str" for labels in arrays):
         raise TypeError(f"{name}: labels are numbers; spans need str labels such as 'B-PER'")
-    letters = "IOBES" if scheme is None else scheme_named(scheme).upper().rstrip("12")
-    prefixes = sorted(set(letters) - {"O"})
-    label_pattern = re.compile(f"O|[{''.join(prefixes)}](-.+)?")
-    listed = [labels.tolist() for labels in arrays]
-    for i, labels in enumerate(listed):
-        for t, label in enumerate(labels):
-            if not label_pattern.fullmatch(label):
-                hint = "" if scheme else " (or the scheme of the labels)"
-                raise ValueError(
-                    f"sequence {i} of {name}, position {t}: label {label!r}; expected 'O', or one "
-                    f"of {', '.join(prefixes)} followed by '-' and a type{hint}"
-                )
-    return listed
+    offsets = offsets_of([labels.size for labels in arrays])
+    every = np.concatenate([labels for labels in arrays if labels.size])
+    classes, codes = np.unique(every, return_inverse=True)
+    letters = LENIENT_LETTERS if scheme is None else letters_of(scheme)
+    tags = [split_tag(label, letters) for label in classes.tolist()]
+    if None in tags:
+        are_tags = np.array([tag is not None for tag in tags])
+        first = int(np.argmin(are_tags[codes]))
+        hint = "" if scheme else " (or the scheme of the labels)"
+        raise ValueError(
+            f"{position_name(first, offsets, name)}: label {every[first].item()!r}; expected 'O', "
+            f"or one of {', '.join(sorted(set(letters) - {'O'}))} followed by '-' and a type{hint}"
+        )
+    if scheme is not None and name == "y_true":
+        rules = tag_transitions(scheme, tags)
+        forbidden = find_forbidden(codes, offsets, classes, *rules, name)
+        if forbidden is not None:
+            raise ValueError(
+                f"{forbidden} is forbidden by scheme={scheme!r}; correct the labels, or "
+                "pass the scheme that they follow"
+            )
+    return [labels.tolist() for labels in arrays]
 
 
 def _span_arguments(
@@ -444,12 +471,14 @@ def span_f1_score(
     average : {None, "macro", "micro", "weighted"}, default="micro"
         "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
         per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
-    scheme : {None, "iob1", "iob2", "bio", "ioe2", "iobes", "bioes", "bilou"}, default=None
-        Tagging scheme of the labels, in upper or lower case; only spans that are valid in it
-        count. "bio" is "iob2", and "bioes" is "iobes". None reads the prefixes ``B, I, E, S``
-        leniently, like the CoNLL evaluation script: any change of type starts a span, even at an
-        ``I-``. In "iob1", spans begin with ``I-``, and ``B-`` only separates a span from one of the
-        same type right before it.
+    scheme : {None, "iob1", "iob2", "ioe2", "iobes", "bilou"}, default=None
+        Tagging scheme of the labels, in upper or lower case. Other names of "iob2" are "bio" and
+        "bio2", of "iob1" "bio1", of "iobes" "bioes", and of "bilou" "biluo" and "bioul". Only
+        spans that are valid in the scheme count. True labels that break its rules are an error.
+        Predicted labels that do are no spans: they count neither as found nor as false. None reads
+        the prefixes ``B, I, E, S`` leniently, like the CoNLL evaluation script: any change of type
+        starts a span, even at an ``I-``. In "iob1", spans begin with ``I-``, and ``B-`` only
+        separates a span from one of the same type right before it.
     mode : {None, "strict"}, default=None
         "strict" requires a `scheme`, and has no further effect: a scheme is always strict.
     zero_division : {0, 1}, default=0.0
@@ -468,7 +497,8 @@ def span_f1_score(
         If seqeval is not installed.
     ValueError
         If the numbers of sequences or their lengths differ, there are no labels, a label is not a
-        span label, an option is unknown, or `mode` is given without `scheme`.
+        span label, true labels break the rules of `scheme`, an option is unknown, or `mode` is
+        given without `scheme`. The message names the sequence and the position of a label.
     TypeError
         If labels are not str, only one argument has one item per sequence, or the sequences of one
         long array are not given.
@@ -482,9 +512,9 @@ def span_f1_score(
     0.5
     >>> span_f1_score(y_true, y_pred, average=None)
     array([1., 0.])
-    >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]])
+    >>> span_f1_score([["B-PER", "O"]], [["I-PER", "O"]])
     1.0
-    >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]], scheme="iob2")
+    >>> span_f1_score([["B-PER", "O"]], [["I-PER", "O"]], scheme="iob2")
     0.0
     """
     cuts = Segmentation(lengths, groups)
@@ -508,8 +538,7 @@ def span_classification_report(
     Parameters
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (str), one item per sequence; or the labels of all positions as
-        one array-like, with `lengths` or `groups`.
+        As in `span_f1_score`.
     scheme, mode : optional
         As in `span_f1_score`.
     digits : int, default=2

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions, validate_par
 
 from treecrf.utils.messages import warn
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "validate_params"]
+__all__ = ["CaselessOptions", "HasMethods", "Interval", "StrOptions", "validate_params"]
 
 Function = TypeVar("Function", bound=Callable)
 Class = TypeVar("Class", bound=type)
@@ -101,6 +101,14 @@ class Interval(_param_validation.Interval):
         except OverflowError:
             return False
         return val in self
+
+
+class CaselessOptions(StrOptions):
+    """Strings in upper or lower case."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Return whether a value is one of the strings."""
+        return isinstance(val, str) and super().is_satisfied_by(val.lower())
 
 
 def is_huge(value: Any) -> bool:
