@@ -203,8 +203,16 @@ def test_scorers_of_other_metrics(table, lists, seqeval):
     model = small().fit(*lists)
     scorer = make_scorer(span_f1_score, scheme="iob2")
     predicted = model.predict(X, groups=groups)
-    expected = span_f1_score(y, predicted, scheme="iob2", groups=groups)
-    assert scorer(model, X, y, groups=groups) == scorer(model, *lists) == expected
+    # True labels must follow the scheme, predicted ones need not.
+    in_scheme = np.char.replace(y, "I-", "B-")
+    expected = span_f1_score(in_scheme, predicted, scheme="iob2", groups=groups)
+    listed = [np.char.replace(labels, "I-", "B-") for labels in lists[1]]
+    assert scorer(model, X, in_scheme, groups=groups) == expected
+    assert scorer(model, lists[0], listed) == expected
+    for labels in ((X, y), (lists[0], lists[1])):
+        cuts = {"groups": groups} if labels[0] is X else {}
+        with pytest.raises(ValueError, match=r"^sequence \d of y_true, position \d: 'I-"):
+            scorer(model, *labels, **cuts)
     assert repr(scorer) == "make_scorer(span_f1_score, scheme='iob2')"
     recall = make_scorer(token_recall_score, labels=["O"], average="macro")
     assert recall(model, X, y, groups=groups) == recall(model, *lists)
