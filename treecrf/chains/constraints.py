@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,9 @@ from scipy.sparse import issparse
 
 from treecrf.inputs.labels import SETS
 from treecrf.inputs.offsets import Segmentation, position_name
+from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schemes import find_forbidden, letters_of, split_tag, tag_transitions
-from treecrf.inputs.values import find_missing, short_list, short_repr
+from treecrf.inputs.values import short_list, short_repr
 
 # Maximum number of labels that an error names.
 MAX_NAMED = 3
@@ -433,12 +434,12 @@ def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
             f"sequence {i}: known is of type {type(item).__name__}; expected a list of labels, "
             "None where they are unknown"
         )
-    labels = list(item)
+    labels = list(item) if isinstance(item, (str, Iterator)) else read_column(item).objects()
     if len(labels) != len(mask):
         raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(mask)} positions")
-    indices, missing = {label: k for k, label in enumerate(classes.tolist())}, find_missing(labels)
+    indices = {label: k for k, label in enumerate(classes.tolist())}
     for t, label in enumerate(labels):
-        if missing is not None and missing[t]:
+        if label is None:
             continue
         if not isinstance(label, Hashable) or label not in indices:
             raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from treecrf.inputs.columns import (
 )
 from treecrf.inputs.forms import FORMS, describe
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
+from treecrf.inputs.raw_column import are_exact, is_series, read_column
 from treecrf.inputs.sequences import (
     BOOLEAN,
     CATEGORY,
@@ -39,7 +40,6 @@ from treecrf.inputs.values import (
     FLOATS,
     IGNORE_OVERFLOW,
     characters,
-    find_missing,
     first_infinite,
     floats_of_codes,
     is_number,
@@ -79,11 +79,15 @@ def read_arrays(
     for item, where in zip(items, wheres, strict=True):
         check_width(item.shape[1], where, width, schema)
     specs = ColumnSpecs(None if schema is None else schema.names, width, schema, categorical)
-    by_column = specs.is_category.any() or any(item.dtype.kind in "OU" for item in items)
-    if form == "sparse" or not by_column:
+    if form == "sparse":
         _refuse_infinite(items, offsets)
-    if by_column:
-        return (_read_sparse_columns if form == "sparse" else _read_columns)(items, offsets, specs)
+        if specs.is_category.any():
+            return _read_sparse_columns(items, offsets, specs)
+    else:
+        exact, items = items, [_as_floats(item) for item in items]
+        if specs.is_category.any() or any(item.dtype.kind in "OU" for item in items):
+            return _read_columns(exact, items, offsets, specs)
+        _refuse_infinite(items, offsets)
     # Tables of numbers and booleans are used without a copy.
     if schema is not None:
         _check_booleans(items, offsets, schema)
@@ -94,12 +98,15 @@ def read_arrays(
     return ListedSequences(items=segmentation.in_places(items), **description)
 
 
-def _read_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -> LongSequences:
-    """Read tables with some columns that are categories."""
+def _read_columns(
+    exact: list, items: list, offsets: np.ndarray, specs: ColumnSpecs
+) -> LongSequences:
+    """Read tables with some columns that are categories, whose values have to be exact."""
     columns = []
     for j in range(items[0].shape[1]):
         reader = specs.reader(j, offsets)
-        for are_objects, run in groupby(items, lambda item: item.dtype.kind in "OU"):
+        tables = exact if specs.is_category[j] else items
+        for are_objects, run in groupby(tables, lambda item: item.dtype.kind in "OU"):
             # Few long parts are read faster than many short ones.
             values = [item[:, j] for item in run]
             if not are_objects:
@@ -150,16 +157,38 @@ def read_rows(
 
 def _read_sparse_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -> LongSequences:
     """Read sparse matrices with some columns that are categories; 0 is no category."""
-    table = sparse.csc_array(sparse.vstack(items), dtype=np.float64)
+    exact = _exact_values(items)
+    table = _numbered_entries(items)
+    order = table.data
+    table.data = exact[order].astype(np.float64)
     kinds = np.where(specs.is_category, CATEGORY, NUMBER).astype(np.uint8)
     categories = {}
     for j in np.flatnonzero(specs.is_category).tolist():
         part = slice(table.indptr[j], table.indptr[j + 1])
         reader = specs.reader(j, offsets, table.indices[part])
-        reader.add_numbers(table.data[part])
+        reader.add(exact[order[part]])
         column = reader.finish()
         table.data[part], categories[j] = floats_of_codes(column.data), column.values
     return sparse_table_of(table, offsets, None, kinds, categories)
+
+
+def _exact_values(items: list) -> np.ndarray:
+    """Join the entries of CSR matrices in a type that holds all of them; objects if none does."""
+    values = [item.data for item in items]
+    joined = np.concatenate(values)
+    if joined.dtype.kind == "f" and not are_exact(joined):
+        return np.concatenate([part.astype(object) for part in values])
+    return joined
+
+
+def _numbered_entries(items: list) -> sparse.csc_array:
+    """Join CSR matrices to one by columns, whose entries are their numbers in the order of rows."""
+    offsets = offsets_of([item.nnz for item in items])
+    numbered = [
+        sparse.csr_array((np.arange(first, last), item.indices, item.indptr), shape=item.shape)
+        for item, (first, last) in zip(items, pairwise(offsets.tolist()), strict=True)
+    ]
+    return sparse.csc_array(sparse.vstack(numbered, format="csr"))
 
 
 # One item
@@ -175,13 +204,13 @@ def _as_item(item: Any, where: str) -> Any:
         return as_csr(_check_type(item, where), where)
     if sparse.issparse(item):
         raise ValueError(f"{where} has {item.ndim} dimensions; {FORMS}")
+    if is_series(item):
+        return as_symbols(item, where)
     array = _as_array(item, where)
     if array.ndim == 2:
-        return _check_type(_with_nan(array), where)
+        return _check_type(_with_none(array), where)
     if array.ndim == 1:
-        # NumPy converts [1, "a"] to strings and [2**63, -1] to floats, so use the original values.
-        is_typed = hasattr(item, "dtype") or array.dtype.kind in "biu"
-        return as_symbols(array if is_typed else np.asarray(item, dtype=object), where)
+        return as_symbols(array if array.dtype.kind in "biu" else item, where)
     if isinstance(item, Mapping):
         raise TypeError(f"{where} is a dict; expected a list of dicts, one for each position")
     if isinstance(item, bytes):
@@ -196,16 +225,22 @@ def _as_item(item: Any, where: str) -> Any:
 
 
 def _as_array(item: Any, where: str) -> np.ndarray:
-    """Convert an item to an array, masked if some values of the item are."""
+    """Convert an item to an array that holds the same values, masked if some of them are."""
     of_masked = isinstance(item, (list, tuple)) and np.ma.MaskedArray in set(map(type, item))
+    convert = np.ma.array if of_masked else np.asanyarray
     try:
-        array = np.ma.array(item) if of_masked else np.asanyarray(item)
-        if array.dtype.kind == "U" and not hasattr(item, "dtype"):
-            # NumPy converts [["a", 1]] to strings.
-            array = np.array(item, dtype=object)
+        array = convert(item)
+        if not hasattr(item, "dtype") and _may_differ(array):
+            array = convert(item, dtype=object)
     except ValueError as error:
         raise ValueError(f"{where} is ragged{_reason_of(item, error)}") from None
     return array if np.ma.is_masked(array) else np.asarray(array)
+
+
+def _may_differ(array: np.ndarray) -> bool:
+    """Return whether NumPy may have changed values while it made an array of them."""
+    # It makes strings of [["a", 1]], and floats of [[2**53 + 1, 0.5]].
+    return array.dtype.kind == "U" or (array.dtype.kind == "f" and not are_exact(array))
 
 
 def _reason_of(item: Any, error: ValueError) -> str:
@@ -234,14 +269,25 @@ def _check_type(array: Any, where: str) -> Any:
     return array
 
 
-def _with_nan(array: np.ndarray) -> np.ndarray:
-    """Replace masked values by NaN, and convert objects to floats if all are numbers or missing."""
-    if isinstance(array, np.ma.MaskedArray):
-        is_plain, mask = array.dtype.kind in "biuf", np.ma.getmaskarray(array)
-        array = np.asarray(array).astype(np.float64 if is_plain else object)
-        array[mask] = np.nan
+def _with_none(array: np.ndarray) -> np.ndarray:
+    """Convert an array with missing values to floats or, unless they are exact, to objects."""
     if array.dtype.kind == "T":
-        return array.astype(object)
+        array = array.astype(object)
+    if isinstance(array, np.ma.MaskedArray):
+        mask, array = np.ma.getmaskarray(array), np.asarray(array)
+        if array.dtype.kind in "biuf":
+            floats = array.astype(np.float64)
+            floats[mask] = np.nan
+            if array.dtype.kind == "f" or are_exact(floats):
+                return floats
+        array = array.astype(object)
+        array[mask] = None
+    floats = _as_floats(array)
+    return floats if floats.dtype.kind == "f" and are_exact(floats) else array
+
+
+def _as_floats(array: np.ndarray) -> np.ndarray:
+    """Convert objects to floats, NaN if missing, unless some are neither numbers nor missing."""
     if array.dtype.kind != "O":
         return array
     kinds = set(map(type, array.flat))
@@ -370,22 +416,17 @@ def as_symbols(item: Any, where: str) -> Any:
     if isinstance(item, str):
         refuse_final_nul(item, lambda t: f"{where}, position {t}: symbol {short_repr(item[t])}")
         return item
-    array = np.asarray(item)
-    if np.ma.is_masked(item):
-        array = array.astype(object)
-        array[np.ma.getmaskarray(item)] = None
-    if array.dtype.kind == "T":
-        array = array.astype(object)
-    missing = find_missing(array) if array.dtype.kind == "O" else None
+    array, missing = read_column(item)
     if missing is None:
         return _check_present(array, where)
-    array = array.copy()
-    array[missing] = None
+    symbols = array.astype(object)
+    symbols[missing] = None
     if not missing.all():
         # Fill in missing symbols instead of dropping them, so that errors count positions right.
-        filler = array[int(np.argmin(missing))]
-        array[~missing] = _check_present(np.where(missing, filler, array), where)[~missing]
-    return array
+        filled = array.copy()
+        filled[missing] = array[int(np.argmin(missing))]
+        symbols[~missing] = _check_present(filled, where)[~missing]
+    return symbols
 
 
 def _check_present(array: np.ndarray, where: str) -> np.ndarray:

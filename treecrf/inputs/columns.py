@@ -31,6 +31,7 @@ from treecrf.inputs.values import (
     refuse_infinite,
     short_list,
     short_repr,
+    whole_decimals,
 )
 from treecrf.utils.validation import is_huge
 
@@ -78,6 +79,13 @@ class ColumnReader:
         # Position and value of the first string and the first number among categories.
         self.seen: dict[bool, tuple[int, Any]] = {}
 
+    def add(self, array: np.ndarray) -> None:
+        """Add an array of numbers, booleans, strings or objects."""
+        if array.dtype.kind not in "OU":
+            return self.add_numbers(array)
+        for start in range(0, len(array), CHUNK):
+            self.add_objects(array[start : start + CHUNK].tolist())
+
     def add_numbers(self, array: np.ndarray) -> None:
         """Add an array of booleans, integers or floats."""
         if self.is_category:
@@ -100,7 +108,7 @@ class ColumnReader:
             values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
         kinds = set(map(type, values)) - {type(None)}
         if Decimal in kinds:
-            return self.add_objects([float(v) if type(v) is Decimal else v for v in values])
+            return self._add_decimals(values)
         strings = {kind for kind in kinds if issubclass(kind, str)}
         numbers = {kind for kind in kinds if is_number(kind)}
         if kinds - strings - numbers:
@@ -124,6 +132,16 @@ class ColumnReader:
                 message = f"{short_repr(values[t])} is outside the range of float64"
                 self._refuse(t, message, ValueError)
             self._add(BOOLEAN if are_booleans else NUMBER, array)
+
+    def _add_decimals(self, values: list) -> None:
+        """Add objects some of which are decimals: whole numbers if the column is a category."""
+        if not self.is_category:
+            return self.add_objects([float(v) if type(v) is Decimal else v for v in values])
+        numbers = whole_decimals(values)
+        fraction = next((t for t, v in enumerate(numbers) if type(v) is Decimal), None)
+        if fraction is not None:
+            self._refuse_category(fraction, values[fraction])
+        self.add_objects(numbers)
 
     def finish(self) -> ColumnValues:
         """Determine the kind of the whole column; errors if parts do not fit together."""
@@ -191,10 +209,14 @@ class ColumnReader:
             if all(map(_fits_integer, set(values) - {None})):
                 return
             t = next(t for t, v in enumerate(values) if v is not None and not _fits_integer(v))
+        self._refuse_category(t, values[t])
+
+    def _refuse_category(self, t: int, value: Any) -> NoReturn:
+        """Raise ValueError for a number that is no category."""
         self._refuse(
             t,
-            f"{short_repr(values[t])} cannot be a category; expected strings or whole numbers in "
-            "the range of int64",
+            f"{short_repr(value)} cannot be a category; expected strings or whole numbers in the "
+            "range of int64",
             ValueError,
         )
 

@@ -27,6 +27,7 @@ from treecrf.inputs.frames import (
 )
 from treecrf.inputs.labels import Labels, as_labels
 from treecrf.inputs.offsets import Segmentation, position_name
+from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.sequences import InputSchema, ListedSequences, Sequences
 from treecrf.inputs.values import (
     as_list,
@@ -331,7 +332,7 @@ def _sliceable(items: Any) -> Any:
         return items
     if isinstance(items, (Mapping, set, frozenset, bytes)) or not hasattr(items, "__len__"):
         raise TypeError(f"X is {describe(items)}; expected one long table of all sequences")
-    return np.asarray(items, dtype=None if hasattr(items, "dtype") else object)
+    return read_column(items).array()
 
 
 # Numbers for each position: sample weights and initial scores

@@ -11,10 +11,10 @@ import numpy as np
 
 from treecrf.inputs._dicts import are_plain
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
+from treecrf.inputs.raw_column import RawColumn, read_column
 from treecrf.inputs.values import (
     as_list,
     characters,
-    find_missing,
     plain_array,
     refuse_final_nul,
     short_repr,
@@ -140,30 +140,30 @@ def _nothing_known(length: int) -> Labels:
 
 def _read_labels(item: Any, where: str) -> Labels:
     """Convert the labels of one sequence; one label of a set is the true one."""
-    array = label_array(item, where) if isinstance(item, str) else _one_dimensional(item, where)
-    offsets = np.array([0, len(array)])
-    if array.dtype.kind in "biuU" and not np.ma.is_masked(item):
-        return Labels(_plain_labels(array, where), offsets)
-    is_missing = None
-    if np.ma.is_masked(item):
-        is_missing = np.ma.getmaskarray(item)
-    elif array.dtype.kind == "f":
-        is_missing = np.isnan(array)
-    elif array.dtype.kind == "O":
-        is_missing = find_missing(array)
-    missing = NOWHERE if is_missing is None else np.flatnonzero(is_missing)
-    choices = _find_choices(array, where)
-    if not len(missing) and not choices:
-        return Labels(_plain_labels(array, where), offsets)
-    if len(missing) == len(array):
-        return _nothing_known(len(array))
-    filled = array.copy()
+    if isinstance(item, str):
+        return Labels(label_array(item, where), np.array([0, len(item)]))
+    values, missing = _label_column(item, where)
+    offsets = np.array([0, len(values)])
+    choices = _find_choices(values, where)
+    if missing is None and not choices:
+        return Labels(_plain_labels(values, where), offsets)
+    missing = np.zeros(len(values), dtype=bool) if missing is None else missing
+    if missing.all():
+        return _nothing_known(len(values))
+    filled = values.copy()
     for t, labels in choices.items():
         filled[t] = labels[0].item()
     # Placeholders instead of a shorter array, so that errors count positions right.
-    filled[missing] = "" if isinstance(np.delete(filled, missing)[0], str) else 0
+    filled[missing] = _placeholder(filled[int(np.argmin(missing))])
     choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
-    return Labels(_plain_labels(filled, where), offsets, missing, choices)
+    return Labels(_plain_labels(filled, where), offsets, np.flatnonzero(missing), choices)
+
+
+def _placeholder(label: Any) -> Any:
+    """Return a label of the same type as another one."""
+    if isinstance(label, str):
+        return ""
+    return False if isinstance(label, (bool, np.bool_)) else 0
 
 
 def _find_choices(array: np.ndarray, where: str) -> dict[int, np.ndarray]:
@@ -213,17 +213,17 @@ def label_array(item: Any, where: str) -> np.ndarray:
         return characters(item)
     if np.ma.is_masked(item):
         raise ValueError(f"{where}: labels are masked; expected a label at every position")
-    return _plain_labels(_one_dimensional(item, where), where)
+    return _plain_labels(_label_column(item, where).array(), where)
 
 
-def _one_dimensional(item: Any, where: str) -> np.ndarray:
-    # NumPy alone would convert ["a", 1] to two strings.
-    array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
+def _label_column(item: Any, where: str) -> RawColumn:
+    """Read the labels of one sequence, of any type."""
     if isinstance(item, bytes):
         raise TypeError(f"{where}: labels are bytes; decode them to a string")
-    if array.ndim != 1:
-        raise ValueError(f"{where}: labels have {array.ndim} dimensions; expected 1")
-    return array.astype(object) if array.dtype.kind == "T" else array
+    column = read_column(item)
+    if column.values.ndim != 1:
+        raise ValueError(f"{where}: labels have {column.values.ndim} dimensions; expected 1")
+    return column
 
 
 def _plain_labels(array: np.ndarray, where: str) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.values import CategoryEncoder, as_list, find_missing, short_repr
 
 
@@ -177,13 +178,13 @@ def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.nd
 
 
 def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
-    array = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
-    if array.ndim != 1:
+    column = read_column(groups)
+    if column.values.ndim != 1:
         raise TypeError(
-            f"groups has {array.ndim} dimensions; expected a 1-D array with the group of each "
-            "position"
+            f"groups has {column.values.ndim} dimensions; expected a 1-D array with the group of "
+            "each position"
         )
-    values = array.tolist()
+    values = column.array().tolist()
     if len(values) != n:
         raise ValueError(f"{name} has {n} positions, groups has {len(values)}")
     refuse_missing_groups(values)

@@ -23,6 +23,7 @@ from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
 from treecrf.inputs.forms import is_empty, is_empty_list
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
+from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.sequences import (
     BOOLEAN,
     CATEGORY,
@@ -355,8 +356,7 @@ def _names_of_groups(raw: RawData, offsets: np.ndarray) -> list | None:
         return None
     if column is not None:
         groups = column_of(raw.X, column)
-    groups = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
-    return groups[offsets[:-1]].tolist()
+    return read_column(groups).array()[offsets[:-1]].tolist()
 
 
 def _hash(group: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import repeat
 from numbers import Integral
@@ -15,6 +16,10 @@ from scipy import sparse
 
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
+# The smallest float that stands for several integers.
+FIRST_INEXACT = 2.0**53
+# Exponents of decimals from which on they are not converted to integers.
+MAX_EXPONENT = 30
 # Maximum number of characters of a value in an error message.
 MAX_CHARACTERS = 80
 # Maximum number of names that an error message lists.
@@ -63,11 +68,35 @@ def find_missing(values: Sequence) -> np.ndarray | None:
     """Return a mask of the missing objects, including NaN; None if all are present."""
     kinds = set(map(type, values))
     missing = {kind for kind in kinds if stands_for_missing(kind)}
-    floats = {kind for kind in kinds if issubclass(kind, FLOATS)}
+    floats = {kind for kind in kinds if issubclass(kind, (*FLOATS, Decimal))}
     if not missing and not floats:
         return None
-    are_missing = [type(v) in missing or (type(v) in floats and v != v) for v in values]
+    are_missing = [type(v) in missing or (type(v) in floats and is_nan(v)) for v in values]
     return np.array(are_missing) if any(are_missing) else None
+
+
+def is_nan(value: Any) -> bool:
+    """Return whether a float or a decimal is not a number; of decimals, some refuse to compare."""
+    return value.is_nan() if isinstance(value, Decimal) else value != value
+
+
+def whole_decimals(values: Sequence) -> Any:
+    """Replace whole decimals by integers in a list or an array of objects; others remain."""
+    if Decimal not in set(map(type, values)):
+        return values
+    numbers = [_integer_of(v) if type(v) is Decimal else v for v in values]
+    if isinstance(values, list):
+        return numbers
+    array = np.empty(len(numbers), dtype=object)
+    array[:] = numbers
+    return array
+
+
+def _integer_of(value: Decimal) -> int | Decimal:
+    """Convert a decimal to an integer; one that has a fraction, or is far too large, remains."""
+    if not value.is_finite() or value.adjusted() > MAX_EXPONENT:
+        return value
+    return int(value) if value == value.to_integral_value() else value
 
 
 def floats_of_codes(codes: np.ndarray) -> np.ndarray:

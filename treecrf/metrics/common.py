@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schemes import TAG
 from treecrf.inputs.values import as_list, short_repr
 from treecrf.utils.typing import LabelsLike
@@ -131,11 +132,11 @@ def sequences(
 
 
 def listed_labels(labels: Any, name: str) -> Any:
-    """Return an iterator as a list, and an Arrow array as an array of objects."""
+    """Return an iterator as a list, and an Arrow array as an array of its values."""
     if is_frame(labels):
         raise TypeError(f"{name} is a data frame; expected its column of labels")
     if hasattr(labels, "__array__"):
-        return labels if hasattr(labels, "dtype") else np.asarray(labels, dtype=object)
+        return labels if hasattr(labels, "dtype") else read_column(labels).array()
     return list(labels) if isinstance(labels, Iterator) else labels
 
 
