@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from treecrf.encoding.sequence_keys import input_hashes
+from treecrf.encoding.sequence_keys import Content, keys_in, sequence_keys
 from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.parts import (
@@ -131,8 +131,8 @@ def test_parts_are_described_and_read_like_all(form, cut):
     assert (found.n_sequences, found.n_positions) == (whole.n_sequences, whole.n_positions)
     assert found.longest == expected.longest
     sequences = [read_part(part, found)[0] for i, part in enumerate(raws) if i != 1]
-    hashes = np.concatenate([input_hashes(part).content for part in sequences])
-    assert hashes.tolist() == input_hashes(whole).content.tolist()
+    keys = np.concatenate(keys_in(LocalPartitions([Content(part) for part in sequences])))
+    assert keys.tolist() == sequence_keys(Content(whole)).tolist()
     assert {part.form for part in sequences} == {whole.form}
 
 

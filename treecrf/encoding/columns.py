@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.sequence_keys import input_hashes, keys_of
+from treecrf.encoding.sequence_keys import Content, keys_in
 from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Description, Sequences
 from treecrf.utils.hashing import likely_bound, mix, smallest
 from treecrf.utils.model_file import check_categories, require
-from treecrf.utils.partitions import Partitions, PerPartition
+from treecrf.utils.partitions import Partitions, PerPartition, view
 
 # Names of the arrays of `Columns`, in the order of its constructor.
 ARRAYS = ("kinds", "sizes", "thresholds")
@@ -239,7 +239,7 @@ def _learn_thresholds(
 
 def _choose(partitions: Partitions, n_positions: int, seed: int) -> list[np.ndarray]:
     """Choose enough positions for quantiles in each part: those with the smallest hashes."""
-    keys = PerPartition(partitions.derive(input_hashes).reduce(keys_of))
+    keys = PerPartition(keys_in(view(partitions, Content)))
     for bound in (likely_bound(MAX_SAMPLES, n_positions), None):
         found = partitions.map(_find_smallest, keys, seed, bound)
         hashes = np.concatenate([of_part for _, of_part in found])

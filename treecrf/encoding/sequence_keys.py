@@ -1,175 +1,351 @@
 """Keys of sequences: hashes of their content, which replace their numbers in random choices.
 
 Sequences have the same keys in whatever order they are passed, so the random choices of training,
-and with them the model, do not depend on that order.
+and with them the model, do not depend on that order. Neither do the keys depend on how the data are
+written: on the order of the columns, and on the names of columns, labels and categories. A label or
+column is hashed by its fingerprint instead, which is a hash of where it occurs in all sequences and
+with which values. A category has a fingerprint of its own.
+
+Labels or columns that occur alike have equal fingerprints. If sequences differ in nothing else, the
+hashes of their content are equal. Only such sequences are ordered by the numbers of labels and
+columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.encoded import EncodedSequences
-from treecrf.inputs.offsets import positions_in_sequences, runs
-from treecrf.inputs.sequences import Sequences
+from treecrf.encoding._fingerprints import (
+    add_by_index,
+    add_dense,
+    add_sparse,
+    hash_dense,
+    hash_sparse,
+)
+from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.inputs.sequences import CHARACTER, MAX_TABLE, Sequences
 from treecrf.utils.hashing import mix, ranks_of_equals
+from treecrf.utils.partitions import LocalPartitions, Partitions
 
-# Positions are hashed in runs of this size, so that intermediate results stay in the cache.
-RUN_POSITIONS = 1 << 14
+# What stands for a missing symbol among the hashes of symbols, and for no symbol at all.
+MISSING_SYMBOL, NO_SYMBOL = 1, 0
+
+
+@dataclass(frozen=True)
+class Content:
+    """Sequences, and what is known of their labels; None where nothing is."""
+
+    sequences: Sequences
+    codes: np.ndarray | None = None
+    allowed: np.ndarray | None = None
+    candidates: np.ndarray | None = None
+    # These order sequences whose content is otherwise the same.
+    weights: np.ndarray | None = None
+    previous: np.ndarray | None = None  # codes of the labels that later ones depend on
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """Hashes of cells: of columns, of categories, or of symbols."""
+
+    hashes: np.ndarray  # uint64
+    # uint64, ascending: the symbols that are hashed; None for the cells of a table in their order.
+    symbols: np.ndarray | None = None
+
+    @classmethod
+    def total(cls, parts: Iterable[Fingerprints]) -> Fingerprints:
+        """Add up the hashes of parts of the sequences."""
+        parts = list(parts)
+        if parts[0].symbols is None:
+            return cls(np.sum([part.hashes for part in parts], axis=0, dtype=np.uint64))
+        symbols, indices = np.unique(
+            np.concatenate([part.symbols for part in parts]), return_inverse=True
+        )
+        hashes = np.zeros(len(symbols), dtype=np.uint64)
+        add_by_index(indices, np.concatenate([part.hashes for part in parts]), hashes)
+        return cls(hashes, symbols)
 
 
 @dataclass(frozen=True)
 class SequenceHashes:
-    """Hashes of sequences."""
+    """Hashes of sequences, uint64 arrays (n_sequences,)."""
 
-    content: np.ndarray  # uint64 (n_sequences,); equal for identical sequences
-    # Hashes of numbers that order identical sequences. Either all parts of the data have them, or
-    # no part does.
-    ties: np.ndarray | None
-
-
-def sequence_keys(
-    encoded: EncodedSequences,
-    codes: np.ndarray,
-    *masks: np.ndarray | None,
-    ties: Iterable[np.ndarray] = (),
-) -> np.ndarray:
-    """Compute a different key for each labeled sequence, from its content.
-
-    ``masks`` mark allowed and possible labels. ``ties`` are numbers of the positions that order
-    identical sequences, such as weights.
-    """
-    return keys_of([encoded_hashes(encoded, codes, *masks, ties=ties)])[0]
+    content: np.ndarray  # equal for sequences that are the same but for the names of anything
+    ties: np.ndarray  # of the weights and the like
+    written: np.ndarray  # of the content with the numbers of labels and columns
 
 
-def encoded_hashes(
-    encoded: EncodedSequences,
-    codes: np.ndarray,
-    *masks: np.ndarray | None,
-    ties: Iterable[np.ndarray] = (),
-    with_lists: bool | None = None,
-) -> SequenceHashes:
-    """Hash each labeled sequence, see `sequence_keys`; identical sequences have equal hashes.
-
-    The hashes depend on whether any sequence lists an id. In a part of the data, ``with_lists``
-    is True if this holds for any part.
-    """
-    if with_lists is None:
-        with_lists = lists_ids(encoded)
-    offsets, rows = encoded.offsets, encoded.row_of_position
-    bounds = [(offsets[i], offsets[j]) for i, j in runs(offsets, RUN_POSITIONS)]
-    pieces = ((i, j, _hash_rows(encoded, rows[i:j], with_lists)) for i, j in bounds)
-    return _combined(pieces, offsets, codes, masks, ties)
+# Keys
 
 
-def input_hashes(
-    sequences: Sequences,
-    codes: np.ndarray | None = None,
-    *masks: np.ndarray | None,
-    ties: Iterable[np.ndarray] = (),
-) -> SequenceHashes:
-    """Hash each sequence before it is encoded; the hashes of identical sequences are equal.
+def sequence_keys(content: Content) -> np.ndarray:
+    """Compute a different key for each sequence, from its content; uint64 (n_sequences,)."""
+    return keys_in(LocalPartitions([content]))[0]
 
-    They do not depend on how the values are stored, but differ from those of `encoded_hashes`.
-    """
-    pieces = ((start, stop, _hash_values(piece)) for start, stop, piece in sequences.pieces())
-    return _combined(pieces, sequences.offsets, codes, masks, ties)
+
+def keys_in(partitions: Partitions) -> list[np.ndarray]:
+    """Compute keys that are different in all parts, which are of type `Content`."""
+    labels = _added(partitions.map(label_sums))
+    cells = Fingerprints.total(partitions.map(cell_sums, labels))
+    return partitions.derive(content_hashes, labels, cells).reduce(keys_of)
 
 
 def keys_of(parts: list[SequenceHashes]) -> list[np.ndarray]:
-    """Compute keys that are different in all parts: hashes, with the ranks of identical ones."""
-    content = np.concatenate([hashes.content for hashes in parts])
-    if parts[0].ties is None:
-        keys = mix(content, ranks_of_equals(content))
-    else:
-        order = np.argsort(np.concatenate([hashes.ties for hashes in parts]), kind="stable")
-        keys = np.empty_like(content)
-        keys[order] = mix(content[order], ranks_of_equals(content[order]))
+    """Compute keys that are different in all parts: hashes, with the ranks of equal ones."""
+    content, ties, written = (
+        np.concatenate([getattr(hashes, name) for hashes in parts])
+        for name in ("content", "ties", "written")
+    )
+    order = np.lexsort((written, ties))
+    keys = np.empty_like(content)
+    keys[order] = mix(content[order], ranks_of_equals(content[order]))
     return np.split(keys, np.cumsum([len(hashes.content) for hashes in parts])[:-1])
 
 
-def _combined(
-    pieces: Iterable[tuple[int, int, np.ndarray]],
-    offsets: np.ndarray,
-    codes: np.ndarray | None,
-    masks: tuple[np.ndarray | None, ...],
-    ties: Iterable[np.ndarray],
-) -> SequenceHashes:
-    """Hash sequences, given hashes of the positions of runs of them, and where these lie."""
-    hashes, done = [], 0
-    for start, stop, content in pieces:
-        if codes is not None:
-            # The label of each position, and its rows of the masks.
-            of_labels = codes[start:stop]
-            for mask in masks:
-                if mask is not None:
-                    packed = np.packbits(mask[start:stop], axis=1)
-                    of_labels = mix(of_labels, _hash_bytes(packed))
-            content = mix(content, of_labels)
-        n = int(np.searchsorted(offsets, stop)) - done
-        hashes.append(_hash_sequences(content, offsets[done : done + n + 1]))
-        done += n
-    # The numbers that order identical sequences.
-    of_ties = [_hash_sequences(tie.view(np.uint64), offsets) for tie in ties]
-    return SequenceHashes(np.concatenate(hashes), mix(*of_ties) if of_ties else None)
+# Labels
+
+
+def label_sums(content: Content) -> np.ndarray:
+    """Hash where each label occurs, or is possible; uint64 array.
+
+    The array has an item for each label up to the highest one that is found.
+    """
+    offsets = content.sequences.offsets
+    lengths = np.repeat(np.diff(offsets), np.diff(offsets))
+    hashes = mix(positions_in_sequences(offsets), lengths)
+    if content.candidates is not None:
+        # A label that is one of several possible ones differs from a label that is known.
+        counts = content.candidates.sum(axis=1).astype(np.uint64)
+        return _sums_where(content.candidates, hashes * counts)
+    if content.codes is None:
+        return np.zeros(0, dtype=np.uint64)
+    n_labels = int(content.codes.max()) + 1
+    if content.allowed is not None:
+        n_labels = max(n_labels, content.allowed.shape[1])
+    sums = np.zeros(n_labels, dtype=np.uint64)
+    add_by_index(content.codes.astype(np.int64), hashes, sums)
+    return sums
+
+
+def _sums_where(marks: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Sum the hashes of the marked positions of each label."""
+    return np.array([hashes[of_label].sum(dtype=np.uint64) for of_label in marks.T], np.uint64)
+
+
+def _added(parts: list[np.ndarray]) -> np.ndarray:
+    """Add arrays, as if shorter ones ended in zeros; return their hashes."""
+    total = np.zeros(max(map(len, parts)), dtype=np.uint64)
+    for part in parts:
+        total[: len(part)] += part
+    return mix(total)
+
+
+def _hash_labels(content: Content, labels: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Hash what is known of the labels of some positions, given a hash of each label."""
+    if content.codes is None:
+        return np.zeros(stop - start, dtype=np.uint64)
+    if content.candidates is None:
+        hashes = labels[content.codes[start:stop]]
+    else:
+        hashes = _sums_of_marked(content.candidates[start:stop], labels)
+    if content.allowed is not None:
+        hashes = hashes + _sums_of_marked(~content.allowed[start:stop], mix(labels))
+    return hashes
+
+
+def _sums_of_marked(marks: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Sum the hashes of the labels that are marked at each position."""
+    return np.where(marks, hashes[: marks.shape[1]], np.uint64(0)).sum(axis=1, dtype=np.uint64)
+
+
+# Cells
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """The cells of the columns of a table, one column after another."""
+
+    sequences: Sequences
+
+    @cached_property
+    def n_categories(self) -> np.ndarray:
+        """Number of categories of each column, int64 (n_features,); -1 for other columns."""
+        counts = np.full(self.sequences.n_features, -1)
+        for j, values in self.sequences.categories.items():
+            counts[j] = len(values)
+        return counts
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First cell of each column, and the number of all; int64 (n_features + 1,)."""
+        # The missing values of a column of categories are a cell as well.
+        return np.append(0, np.cumsum(np.where(self.n_categories < 0, 1, self.n_categories + 1)))
+
+    def add_to(self, sums: np.ndarray, piece: Any, salts: np.ndarray) -> None:
+        """Add the hashes of values and the salts of their positions to the sums of cells."""
+        arrays = self.starts, self.n_categories, salts, sums
+        if sparse.issparse(piece):
+            add_sparse(*_entries(piece), *arrays)
+        else:
+            add_dense(_dense(piece), *arrays)
+
+    def hash_rows(self, piece: Any, cells: np.ndarray) -> np.ndarray:
+        """Sum the hashes of the values of each row, given some hashes of each cell."""
+        out = np.zeros((piece.shape[0], cells.shape[1]), dtype=np.uint64)
+        arrays = self.starts, self.n_categories, cells, out
+        if sparse.issparse(piece):
+            hash_sparse(*_entries(piece), *arrays)
+        else:
+            hash_dense(_dense(piece), *arrays)
+        return out
+
+
+def cell_sums(content: Content, labels: np.ndarray) -> Fingerprints:
+    """Hash where each cell occurs and with which values, given the hashes of labels.
+
+    An occurrence is hashed with its position, and with all labels of its sequence.
+    """
+    sequences = content.sequences
+    if is_of_symbols(sequences):
+        return Fingerprints.total(
+            _symbol_sums(sequences, piece, _salts(content, labels, start, offsets))
+            for start, offsets, piece in _pieces(sequences)
+        )
+    table = CellTable(sequences)
+    sums = np.zeros(table.starts[-1], dtype=np.uint64)
+    for start, offsets, piece in _pieces(sequences):
+        table.add_to(sums, piece, _salts(content, labels, start, offsets))
+    return Fingerprints(sums)
+
+
+def _symbol_sums(sequences: Sequences, piece: np.ndarray, salts: np.ndarray) -> Fingerprints:
+    """Hash where each symbol of a piece occurs."""
+    symbols, indices = _symbols_in(sequences, piece)
+    sums = np.zeros(len(symbols), dtype=np.uint64)
+    add_by_index(indices, mix(salts), sums)
+    found = (sums != 0) & (symbols != NO_SYMBOL)
+    return Fingerprints(sums[found], symbols[found])
+
+
+def _salts(content: Content, labels: np.ndarray, start: int, offsets: np.ndarray) -> np.ndarray:
+    """Hash each position of a piece with the labels of its sequence."""
+    hashes = _hash_labels(content, labels, start, start + int(offsets[-1]))
+    of_sequences = _hash_sequences(hashes, offsets)
+    return mix(np.repeat(of_sequences, np.diff(offsets)), positions_in_sequences(offsets))
+
+
+def _pieces(sequences: Sequences) -> Iterator[tuple[int, np.ndarray, Any]]:
+    """Yield pieces: first position, offsets of their sequences from there on, and values."""
+    for start, stop, piece in sequences.pieces():
+        first, last = np.searchsorted(sequences.offsets, [start, stop])
+        yield start, sequences.offsets[first : last + 1] - start, piece
+
+
+# Sequences
+
+
+def content_hashes(content: Content, labels: np.ndarray, cells: Fingerprints) -> SequenceHashes:
+    """Hash each sequence, given the hashes of labels and cells."""
+    sequences, hashes = content.sequences, []
+    numbers = mix(np.arange(len(labels)))
+    tables = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
+    for start, offsets, piece in _pieces(sequences):
+        stop = start + int(offsets[-1])
+        if cells.symbols is None:
+            rows = CellTable(sequences).hash_rows(piece, tables)
+        else:
+            rows = _hash_symbols(sequences, piece, cells)
+        hashes.append(
+            [
+                _hash_sequences(mix(of_rows, _hash_labels(content, names, start, stop)), offsets)
+                for of_rows, names in zip(rows.T, (labels, numbers), strict=True)
+            ]
+        )
+    of_content, written = np.concatenate(hashes, axis=1)
+    return SequenceHashes(of_content, _hash_ties(content, labels), written)
+
+
+def _hash_symbols(sequences: Sequences, piece: np.ndarray, cells: Fingerprints) -> np.ndarray:
+    """Hash the symbol of each position, by its fingerprint and by its name."""
+    symbols, indices = _symbols_in(sequences, piece)
+    places = np.minimum(np.searchsorted(cells.symbols, symbols), len(cells.symbols) - 1)
+    present = cells.symbols[places] == symbols
+    hashes = np.where(present, mix(cells.hashes[places]), np.uint64(0))
+    return np.stack([hashes, symbols], axis=1)[indices]
+
+
+def _hash_ties(content: Content, labels: np.ndarray) -> np.ndarray:
+    """Hash what orders sequences of the same content; 0 without it."""
+    offsets, scores = content.sequences.offsets, content.sequences.init_scores
+    hashes = np.zeros(offsets[-1], dtype=np.uint64)
+    if content.weights is not None:
+        hashes = mix(hashes, _bits(content.weights))
+    if content.previous is not None:
+        hashes = mix(hashes, labels[content.previous])
+    if scores is not None:
+        of_labels = mix(_bits(scores), labels[: scores.shape[1]])
+        hashes = mix(hashes, of_labels.sum(axis=1, dtype=np.uint64))
+    return _hash_sequences(hashes, offsets)
 
 
 def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Combine the hashes of the positions of each sequence."""
-    indices = positions_in_sequences(offsets - offsets[0])
-    return _sum_runs(mix(of_positions, indices), offsets - offsets[0])
+    hashes = mix(of_positions, positions_in_sequences(offsets))
+    return np.add.reduceat(hashes, offsets[:-1])
 
 
-def lists_ids(encoded: EncodedSequences) -> bool:
-    """Return whether any row lists an id."""
-    return len(encoded.list_ids) > 0
+# Values
 
 
-def _hash_rows(encoded: EncodedSequences, rows: np.ndarray, with_lists: bool) -> np.ndarray:
-    """Hash the codes, bits and lists of some rows."""
-    stored = [table[rows] for table in (encoded.codes, encoded.bits) if table.shape[1]]
-    hashes = _hash_bytes(np.hstack(stored)) if stored else np.zeros(len(rows), dtype=np.uint64)
-    if not with_lists:
-        return hashes
-    first = int(rows.min())
-    starts = encoded.list_starts[first : int(rows.max()) + 2]
-    ids = encoded.list_ids[starts[0] : starts[-1]]
-    return mix(hashes, _sum_runs(mix(ids), starts - starts[0])[rows - first])
+def is_of_symbols(sequences: Sequences) -> bool:
+    """Return whether sequences consist of symbols, some of which may be missing."""
+    return sequences.form == "symbols" or sequences.of_symbols
 
 
-def _hash_bytes(table: np.ndarray) -> np.ndarray:
-    """Hash the rows of a table of bytes."""
-    n_words = -(-table.shape[1] // 8)
-    words = np.zeros((len(table), 8 * n_words), dtype=np.uint8)
-    words[:, : table.shape[1]] = table
-    return mix(n_words, *words.view("<u8").T)
+def _symbols_in(sequences: Sequences, piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return hashes of different symbols, ascending or not, and the index of each position."""
+    if piece.ndim == 2:
+        known = _hash_values(sequences.categories[0])
+        symbols = np.concatenate([[NO_SYMBOL], known, [MISSING_SYMBOL]]).astype(np.uint64)
+        return symbols, np.where(np.isnan(piece), len(known) + 1, piece)[:, 0].astype(np.int64)
+    if piece.dtype == CHARACTER:
+        points = np.ascontiguousarray(piece).view(np.uint32)
+        if points.max() < MAX_TABLE:
+            return mix(0, np.arange(points.max() + 1)), points.astype(np.int64)
+    return np.unique(_hash_values(piece), return_inverse=True)
 
 
-def _hash_values(piece: Any) -> np.ndarray:
-    """Hash each position: the sum of the hashes of its values and columns, except zeros."""
-    if sparse.issparse(piece):
-        entries = piece.tocsr()
-        return _sum_runs(_hash_entries(entries.indices, entries.data), entries.indptr)
-    if piece.dtype.kind == "U":
-        # Strings end in zeros, and their width varies between pieces.
-        piece = np.ascontiguousarray(piece).view(np.uint32).reshape(len(piece), -1)
-    table = piece.reshape(len(piece), -1)
-    return _hash_entries(np.arange(table.shape[1]), table).sum(axis=1, dtype=np.uint64)
+def _hash_values(values: np.ndarray) -> np.ndarray:
+    """Hash strings or integers; equal strings of different widths have the same hash."""
+    if values.dtype.kind != "U":
+        return mix(0, values)
+    points = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
+    hashes = mix(np.arange(points.shape[1]), points)
+    # Strings end in zeros.
+    return np.where(points == 0, np.uint64(0), hashes).sum(axis=1, dtype=np.uint64)
 
 
-def _hash_entries(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Hash values and their columns; 0 for zeros. All missing values of a column are equal."""
-    values = values.astype(np.float64)
-    values[np.isnan(values)] = np.nan
-    return np.where(values == 0, np.uint64(0), mix(columns, values.view(np.uint64)))
+def _entries(piece: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the values of a sparse table, their columns, and where its rows begin."""
+    table = piece.tocsr()
+    return (
+        table.data.astype(np.float64, copy=False),
+        table.indices.astype(np.int64, copy=False),
+        table.indptr.astype(np.int64, copy=False),
+    )
 
 
-def _sum_runs(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Sum each run of hashes, modulo 2**64; runs may be empty."""
-    sums = np.zeros(len(values) + 1, dtype=np.uint64)
-    np.cumsum(values, out=sums[1:])
-    return sums[starts[1:]] - sums[starts[:-1]]
+def _dense(piece: np.ndarray) -> np.ndarray:
+    """Return a table as the kernels read it."""
+    return piece.view(np.uint8) if piece.dtype.kind == "b" else piece.astype(np.float64, copy=False)
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Return the bits of numbers, as integers."""
+    return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed, known_examples, unknown_labels
-from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
+from treecrf.encoding.sequence_keys import Content, sequence_keys
 from treecrf.inputs.data_warnings import warn_of_unlabeled
 from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores, as_weights
 from treecrf.inputs.labels import Labels
@@ -42,13 +42,11 @@ class LabeledSequences:
     # Codes of the labels that later ones depend on; None: ``codes``.
     previous: np.ndarray | None = None
 
-    @property
-    def ties(self) -> list[np.ndarray]:
-        """Numbers that order identical sequences, float64 arrays (n_positions,)."""
-        ties = [] if self.weights is None else [self.weights]
-        ties += [] if self.previous is None else [self.previous.astype(np.float64)]
-        scores = self.sequences.init_scores
-        return ties if scores is None else [*ties, sums_of_labels(scores.T)]
+    def content(self) -> Content:
+        """Return what keys of the sequences are computed from."""
+        return Content(
+            self.sequences, self.codes, self.allowed, self.candidates, self.weights, self.previous
+        )
 
     def take_marked(self, marks: np.ndarray) -> LabeledSequences | None:
         """Select the sequences that a bool array (n_sequences,) marks; None without any."""
@@ -64,12 +62,7 @@ class LabeledSequences:
 
     def hashes(self, seed: int) -> np.ndarray:
         """Return a random number for each sequence, from its content; uint64 (n_sequences,)."""
-        return mix(seed, keys_of([self.content_hashes()])[0])
-
-    def content_hashes(self) -> SequenceHashes:
-        """Hash the content of each sequence; see `treecrf.encoding.sequence_keys.input_hashes`."""
-        masks = self.allowed, self.candidates
-        return input_hashes(self.sequences, self.codes, *masks, ties=self.ties)
+        return mix(seed, sequence_keys(self.content()))
 
     def parted(self, held_out: np.ndarray) -> tuple[LabeledSequences, LabeledSequences]:
         """Return the sequences for training, and those marked as held out.
@@ -117,14 +110,6 @@ class LabeledSequences:
             for array in (self.allowed, self.candidates, self.weights, self.previous)
         )
         return LabeledSequences(sequences, self.codes[positions], *others)
-
-
-def sums_of_labels(scores: np.ndarray) -> np.ndarray:
-    """Sum scores (n_labels, n_positions) with a different factor for each label."""
-    total = np.zeros(scores.shape[1])
-    for k, of_label in enumerate(scores):
-        total += (k + 1) * of_label
-    return total
 
 
 # Labels, checked against the parameters of an estimator

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.sequence_keys import encoded_hashes, keys_of, lists_ids
-from treecrf.learners.boosted.labeled import EncodedPart, Hashes
+from treecrf.learners.boosted.labeled import EncodedPart
 from treecrf.learners.boosted.loop import Booster, Scored
 from treecrf.learners.boosted.sampled_booster import LocalShards, SampledBooster, scored_on_shards
 from treecrf.learners.boosted.scores import starting_parts, table_of_parts
@@ -33,7 +32,7 @@ from treecrf.learners.training_data import (
 )
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import read_constraints
-from treecrf.utils.partitions import Partitions, PartitionsView, PerPartition, identity, view
+from treecrf.utils.partitions import Partitions, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
@@ -103,7 +102,11 @@ def engine_of(
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
         weights = label_weights(spec.class_weight, classes, sums)
     settings = setup, start, weights, threads if data.in_memory else None
-    encoded, held_out = training.partitions.derive(encode_part, *settings, True).kept(), None
+    keys = None
+    if threshold is not None or growth.subsample < 1:
+        keys = PerPartition(training.keys())
+    encoded = training.partitions.derive(encode_part, *settings, True, keys).kept()
+    held_out = None
     if data.held_out is not None:
         held_out = data.held_out.partitions.derive(encode_part, *settings).kept()
     validation, sets = None, []
@@ -119,7 +122,7 @@ def engine_of(
         table = table_of_parts(
             part.start_state, part.start_transitions, part.encoded.offsets, kind.order
         )
-        arguments = part.position_weights, threads, table
+        arguments = part.position_weights, threads, table, part.keys
         booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
     else:
         booster = _sampled_booster(forest, encoded, setup, data)
@@ -133,7 +136,6 @@ def _sampled_booster(
     forest: Forest, encoded: Partitions, setup: BoostingSetup, data: TrainingInput
 ) -> SampledBooster:
     """Return a booster on shards of encoded data; the data before encoding are released."""
-    encoded = _with_keys(encoded)
     totals = encoded.map(totals_of)
     largest = [
         max((w for weight, w in totals if w and (weight is None) == is_held_out), default=None)
@@ -176,51 +178,23 @@ def encode_part(
     of_labels: np.ndarray,  # float64 (n_labels,): weights of the labels
     threads: Threads | None = None,  # for data in this process
     is_training: bool = False,
+    keys: np.ndarray | None = None,  # of the sequences, for random choices in training
 ) -> EncodedPart:
-    """Encode sequences; those for training have position weights, and hashes for their keys."""
+    """Encode sequences; those for training have position weights."""
     spec, threads, weights = setup.spec, threads or Threads(1), None
     if is_training:
         weights = multiplied_weights(of_labels, data)
         if spec.kind.order == 0 and data.candidates is not None:
             # Without neighbors, positions at which all labels are possible have no residuals.
             weights = weights * ~data.candidates.all(axis=1)
-    part = EncodedPart(
+    return EncodedPart(
         setup.encoder.encode(data.sequences, threads),
         spec.kind.labels(data, setup.classes),
         weights,
         *starting_parts(start, data.sequences, threads),
         source=None if is_training or spec.scoring in OBJECTIVES else data,
+        keys=keys,
     )
-    if not is_training or setup.threshold is None:
-        return part
-    arrays, ties = (part.encoded, data.codes, data.allowed, data.candidates), [weights, *data.ties]
-    are_possible = part.encoded.n_ids > 0, not lists_ids(part.encoded)
-    with_lists, without = (
-        encoded_hashes(*arrays, ties=ties, with_lists=case) if is_possible else None
-        for case, is_possible in zip((True, False), are_possible, strict=True)
-    )
-    return replace(part, hashes=(with_lists, without))
-
-
-def _with_keys(encoded: Partitions) -> Partitions:
-    """Return encoded partitions with keys, on which samples depend."""
-    own = PerPartition(encoded.derive(attrgetter("hashes")).reduce(_encoded_keys))
-    if hasattr(encoded, "make_shards"):
-        return encoded.derive(_with_own_keys, own)
-    # Scratch files would store the parts again.
-    return PartitionsView(encoded, _with_own_keys, own)
-
-
-def _encoded_keys(parts: list[Hashes | None]) -> list[np.ndarray | None]:
-    """Return the keys of the training sequences of each part; None if it has none."""
-    present = [part for part in parts if part is not None]
-    no_part_lists = all(without is not None for _, without in present)
-    keys = iter(keys_of([part[no_part_lists] for part in present]))
-    return [None if part is None else next(keys) for part in parts]
-
-
-def _with_own_keys(part: EncodedPart, keys: np.ndarray | None) -> EncodedPart:
-    return part if keys is None else replace(part, keys=keys, hashes=None)
 
 
 def _scored(setup: BoostingSetup, data: EncodedPart, threads: Threads) -> Scored:

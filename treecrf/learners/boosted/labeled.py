@@ -16,7 +16,7 @@ from scipy import sparse
 from treecrf.chains.constraints import as_allowed
 from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoded import EncodedSequences, chained
-from treecrf.encoding.sequence_keys import SequenceHashes, keys_of
+from treecrf.encoding.sequence_keys import keys_in
 from treecrf.inputs.data_warnings import warn_of_columns
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
@@ -53,7 +53,13 @@ from treecrf.learners.training_data import (
     select_useful,
 )
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.partitions import LocalPartitions, Partitions, PartitionsView, PerPartition
+from treecrf.utils.partitions import (
+    LocalPartitions,
+    Partitions,
+    PartitionsView,
+    PerPartition,
+    view,
+)
 
 # Descriptions
 
@@ -196,9 +202,13 @@ class LabeledParts:
         recoded = PartitionsView(self.partitions, recode, categories)
         return replace(self, partitions=recoded, described=described)
 
+    def keys(self) -> list[np.ndarray]:
+        """Return the keys of the sequences in each part, see `sequence_keys`."""
+        return keys_in(view(self.partitions, LabeledSequences.content))
+
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
-        keys = self.partitions.derive(LabeledSequences.content_hashes).reduce(keys_of)
+        keys = self.keys()
         marks = smallest(mix(seed, np.concatenate(keys)), n)
         return np.split(marks, np.cumsum([len(of_part) for of_part in keys])[:-1])
 
@@ -338,10 +348,6 @@ def _dense(table: Any, schema: InputSchema) -> np.ndarray:
 
 # Encoded parts
 
-# Hashes for the case that some part lists ids, and for the case that no part does; None in a case
-# that this part rules out, because it has no ids or lists some.
-Hashes = tuple[SequenceHashes | None, SequenceHashes | None]
-
 
 @dataclass(frozen=True)
 class EncodedPart:
@@ -362,10 +368,8 @@ class EncodedPart:
     start_transitions: np.ndarray | None = None
     source: LabeledSequences | None = None  # before it was encoded, if ``scoring`` predicts
     # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
-    # samples of training data only.
+    # random choices among training data only.
     keys: np.ndarray | None = None
-    # What keys are computed from, see `Hashes`.
-    hashes: Hashes | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[EncodedPart]) -> EncodedPart:

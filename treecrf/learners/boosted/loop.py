@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cached_property
 from math import ceil
 from typing import Any, Protocol
 
@@ -15,9 +14,7 @@ from treecrf.chains.objectives import ExampleTable, Objective
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan, bundle
-from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.learners.iterations import History, Stopping
-from treecrf.learners.training_data import sums_of_labels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.growth import Growth
@@ -60,6 +57,7 @@ class Booster:
         position_weights: np.ndarray,
         threads: Threads,
         start: np.ndarray | None = None,  # scores to add trees to, which change; None: 0
+        keys: np.ndarray | None = None,  # of the sequences; may be None without subsamples
     ):
         self.forest = forest
         self.encoder = encoder
@@ -78,21 +76,12 @@ class Booster:
         # Logarithm of the number of units in exact sums over examples.
         self._sum_bits = FRACTION_SUM_BITS if self._in_parts else MAX_UNITS_LOG2
         self.n_planes = int(objective.given is not None)
-        # The scores to start from will change.
-        self._ties = [] if start is None else [sums_of_labels(start[:, :, 0])]
+        self.keys = keys
         # Scores that trees change, and what the objective reads them from.
         self.scores, self.source = self._start(plan, start)
         if self.weighted:
             self._round_weights(self.position_weights)
         self._growers = self._make_growers()
-
-    @cached_property
-    def keys(self) -> np.ndarray:
-        """Keys of the sequences, for random choices; uint64 array (n_sequences,)."""
-        objective = self.objective
-        masks = objective.constraints.allowed, objective.candidates
-        ties = [self.position_weights, *self._ties] if self.weighted else self._ties
-        return sequence_keys(self.whole, objective.codes, *masks, ties=ties)
 
     def _start(self, plan: Plan, start: np.ndarray | None) -> tuple[np.ndarray, Any]:
         """Add the trees to start from to the starting scores, under the constraints."""
@@ -219,9 +208,8 @@ class Booster:
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
-        keys = self.keys if self.growth.subsample < 1 else None
         weights = self.position_weights if self.weighted else None
-        return weights_in(iteration, weights, self.encoded.offsets, keys, self.growth)
+        return weights_in(iteration, weights, self.encoded.offsets, self.keys, self.growth)
 
 
 def weights_in(

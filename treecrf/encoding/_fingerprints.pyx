@@ -1,0 +1,108 @@
+"""Hashes of the cells of tables: of columns, or of the categories of a column.
+
+The value of a column of numbers or booleans belongs to the cell of its column. A category is a cell
+of its own, and so are the missing values of a column of categories. Zeros belong to no cell, so
+dense and sparse tables have the same hashes.
+
+``n_categories`` is -1 for columns without categories. The cells of a column begin at its start.
+"""
+
+from libc.math cimport isnan
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+cdef extern from "utils/hashing.h" nogil:
+    uint64_t scrambled(uint64_t state)
+    uint64_t mixed_with(uint64_t hash, uint64_t part)
+
+# What stands for a category, and for any missing number.
+cdef uint64_t PRESENT = 1, MISSING = 2
+
+ctypedef fused value_t:
+    double
+    uint8_t
+
+
+cdef inline uint64_t find_cell(double value, int64_t start, int64_t n_categories,
+                               int64_t *cell) noexcept nogil:
+    """Find the cell of a value other than 0; return what stands for the value there."""
+    cdef uint64_t bits
+    cell[0] = start
+    if n_categories >= 0:
+        cell[0] += n_categories if isnan(value) else <int64_t> value - 1
+        return PRESENT
+    if isnan(value):
+        return MISSING
+    memcpy(&bits, &value, sizeof(bits))
+    return bits
+
+
+def add_dense(const value_t[:, :] values, const int64_t[::1] starts,
+              const int64_t[::1] n_categories, const uint64_t[::1] salts, uint64_t[::1] sums):
+    """Add the hash of each value and the salt of its position to the sum of its cell."""
+    cdef Py_ssize_t i, j
+    cdef int64_t cell
+    cdef uint64_t bits
+    with nogil:
+        for i in range(values.shape[0]):
+            for j in range(values.shape[1]):
+                if values[i, j] != 0:
+                    bits = find_cell(values[i, j], starts[j], n_categories[j], &cell)
+                    sums[cell] += mixed_with(salts[i], bits)
+
+
+def add_sparse(const double[::1] values, const int64_t[::1] columns, const int64_t[::1] indptr,
+               const int64_t[::1] starts, const int64_t[::1] n_categories,
+               const uint64_t[::1] salts, uint64_t[::1] sums):
+    """Do so for the stored values of a CSR matrix."""
+    cdef Py_ssize_t i, e
+    cdef int64_t cell, j
+    cdef uint64_t bits
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            for e in range(indptr[i], indptr[i + 1]):
+                if values[e] != 0:
+                    j = columns[e]
+                    bits = find_cell(values[e], starts[j], n_categories[j], &cell)
+                    sums[cell] += mixed_with(salts[i], bits)
+
+
+def hash_dense(const value_t[:, :] values, const int64_t[::1] starts,
+               const int64_t[::1] n_categories, const uint64_t[:, ::1] cells,
+               uint64_t[:, ::1] out):
+    """Sum the hashes of the values of each row and their cells, which have several hashes."""
+    cdef Py_ssize_t i, j, k
+    cdef int64_t cell
+    cdef uint64_t bits
+    with nogil:
+        for i in range(values.shape[0]):
+            for j in range(values.shape[1]):
+                if values[i, j] != 0:
+                    bits = find_cell(values[i, j], starts[j], n_categories[j], &cell)
+                    for k in range(cells.shape[1]):
+                        out[i, k] += mixed_with(cells[cell, k], bits)
+
+
+def hash_sparse(const double[::1] values, const int64_t[::1] columns, const int64_t[::1] indptr,
+                const int64_t[::1] starts, const int64_t[::1] n_categories,
+                const uint64_t[:, ::1] cells, uint64_t[:, ::1] out):
+    """Do so for the stored values of a CSR matrix."""
+    cdef Py_ssize_t i, e, k
+    cdef int64_t cell, j
+    cdef uint64_t bits
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            for e in range(indptr[i], indptr[i + 1]):
+                if values[e] != 0:
+                    j = columns[e]
+                    bits = find_cell(values[e], starts[j], n_categories[j], &cell)
+                    for k in range(cells.shape[1]):
+                        out[i, k] += mixed_with(cells[cell, k], bits)
+
+
+def add_by_index(const int64_t[::1] indices, const uint64_t[::1] hashes, uint64_t[::1] sums):
+    """Add each hash to the sum of its index."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(indices.shape[0]):
+            sums[indices[i]] += hashes[i]
