@@ -272,6 +272,72 @@ def test_spans_are_evaluated_if_labels_are_tags(tmp_path, run, monkeypatch):
     assert 'pip install "treecrf[spans]"' in errors
 
 
+TAGS = {
+    "plain": ("B I O B", None, "_", 2),
+    "plain of segments": ("B I I B", None, "_", 2),
+    "plain of one letter": ("I I O I", None, "_", 2),
+    "plain iobes": ("B E O S", None, "_", 2),
+    "iob1 without B": ("I-P I-P O I-Q", None, "P Q", 2),
+    "iob1": ("I-P B-P O I-Q", "iob1", "P Q", 3),
+    "iob2": ("B-P I-P O B-Q", "BIO", "P Q", 2),
+    "ioe2": ("I-P E-P E-P O", "ioe2", "P", 2),
+    "iobes": ("B-P E-P O S-Q", None, "P Q", 2),
+    "bilou": ("B-P L-P O U-Q", None, "P Q", 2),
+    "bilou of the model": ("B-P L-P O U-Q", "biluo", "P Q", 2),
+    "bilou without types": ("B L O U", None, "_", 2),
+}
+
+
+def evaluated(tmp_path, run, tags, transitions, true=None):
+    """Train on a sequence of tags, evaluate the same or other tags, and return the output."""
+    data, model = tmp_path / "data.conll", tmp_path / "m"
+    text = "".join(f"w{i} {tag}\n" for i, tag in enumerate(tags.split()))
+    data.write_text(f"{text}\n" * 4)
+    options = [] if transitions is None else ["--set", f"transitions={transitions}"]
+    assert run("train", data, "--model", model, *SMALL, *options)[0] == 0
+    if true is not None:
+        rows = [f"w{i}\t{tag.strip('_')}\n" for i, tag in enumerate(true.split())]
+        data.write_text("".join(rows))
+    status, output, _ = run(
+        "evaluate", data, "--model", model, "--separator", "\t" if true else " "
+    )
+    assert status == 0
+    return output
+
+
+@pytest.mark.parametrize("case", TAGS)
+def test_spans_of_all_schemes_are_evaluated(case, tmp_path, run):
+    pytest.importorskip("seqeval")
+    tags, transitions, kinds, n_spans = TAGS[case]
+    report = evaluated(tmp_path, run, tags, transitions).split("\nspans\n")[1]
+    rows = [line.split() for line in report.splitlines() if line]
+    assert [row[0] for row in rows[1:-3]] == kinds.split()
+    assert rows[-3][-1] == str(4 * n_spans)
+
+
+@pytest.mark.parametrize(
+    ("tags", "transitions", "true", "line"),
+    [
+        ("B-P L-P O U-P", "bilou", "B-P L-P O B-P",
+         "spans: no scores; sequence 0, position 3: 'B-P' at the end is forb"),
+        ("B-P L-P O U-P", None, "B-P O O O", "spans: no scores; sequence 0, position 1: 'O' after"),
+        ("B-P I-P O B-P", "bio", "O I-P O O", "spans: no scores; sequence 0, position 1: 'I-P'"),
+        ("B-P I-P x x", None, None, "spans: no scores; sequence 0, position 2: label 'x'; ex"),
+        ("B-P I-P O O", None, "B-P _ O O", "spans: no scores, as no sequence has all its labels"),
+        ("a b a b", None, None, None),
+        ("O a O a", None, None, None),
+        ("H E S O", None, None, None),
+        ("E S O S", None, None, None),
+    ],
+)  # fmt: skip
+def test_a_line_says_why_there_are_no_scores_of_spans(tags, transitions, true, line, tmp_path, run):
+    pytest.importorskip("seqeval")
+    output = evaluated(tmp_path, run, tags, transitions, true)
+    lines = [text for text in output.splitlines() if text.startswith("spans")]
+    assert len(lines) == (line is not None)
+    assert all(text.startswith(line) for text in lines)
+
+
 def test_unseen_labels_count_as_wrong(table, model, succeed):
     table.write_text(table.read_text().replace(",x,", ",q,"))
     text = succeed("evaluate", table, *TABLE, "--model", model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 
 import numpy as np
@@ -24,8 +23,10 @@ from treecrf.cli.options import (
 from treecrf.cli.predict import predictions
 from treecrf.cli.tables import FileData
 from treecrf.inputs.dataset import named
+from treecrf.inputs.schemes import TAG
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
+from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import (
     sequence_accuracy_score,
     span_classification_report,
@@ -36,15 +37,16 @@ from treecrf.metrics import (
 DESCRIPTION = (
     "Label the sequences of a file with a trained model and compare the predictions with the "
     "labels in the file. Prints the accuracy, and precision, recall and F1 of each label. If the "
-    "labels are tags such as B-NP and I-NP, also prints the scores of whole spans, which requires "
-    "seqeval."
+    "labels are tags of spans, such as B-NP and I-NP, or B, I and O, also prints the scores of "
+    "whole spans, which requires seqeval. Their scheme is that of the model, if it has one."
 )
 EXAMPLES = """\
 examples:
   treecrf evaluate test.csv --model m.treecrf
   treecrf evaluate test.conll --model chunks.treecrf --digits 2
 """
-TAG = re.compile("O|[BIES]-.+")
+# Labels of a sequence without spans.
+NOTHING = np.array([], dtype=np.str_)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,13 +75,12 @@ def run(options: argparse.Namespace) -> int:
         )
     with named(source.name):
         predicted = [labels for labels, _ in predictions(model, data.sequences)]
-    _print_scores(data, predicted, model.classes_, options.digits)
+    _print_scores(data, predicted, options.digits)
+    _print_spans(data, predicted, model, options.digits)
     return 0
 
 
-def _print_scores(
-    data: FileData, predicted: list[np.ndarray], classes: np.ndarray, digits: int
-) -> None:
+def _print_scores(data: FileData, predicted: list[np.ndarray], digits: int) -> None:
     """Print the scores of positions with labels, and of sequences without a missing label."""
     masks = [np.array([label is not None for label in labels]) for labels in data.labels]
     true = [np.array(y[mask].tolist()) for y, mask in zip(data.labels, masks, strict=True)]
@@ -98,12 +99,46 @@ def _print_scores(
         print(f"sequence accuracy  {sequence_accuracy_score(*whole_pairs):.{digits}f}")
     print()
     print(token_classification_report(*pairs, digits=digits))
-    distinct = set(np.concatenate([*true, classes]).tolist())
-    are_tags = all(isinstance(label, str) and TAG.fullmatch(label) for label in distinct)
-    if whole and are_tags and any(label.startswith("B-") for label in distinct):
-        try:
-            report = span_classification_report(*whole_pairs, digits=digits)
-        except ImportError as error:
-            print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
-        else:
-            print(f"spans\n{report}")
+
+
+def _print_spans(
+    data: FileData, predicted: list[np.ndarray], model: SequenceClassifier, digits: int
+) -> None:
+    """Print the scores of spans, if labels are tags, or a line that says why there are none."""
+    tags = known_labels(data.labels) | set(model.classes_.tolist())
+    scheme = getattr(model, "transitions", None)
+    if not isinstance(scheme, str):
+        if not are_like_tags(tags):
+            return
+        scheme = scheme_of_letters(tags)
+    are_whole = [None not in labels.tolist() for labels in data.labels]
+    if not any(are_whole):
+        print("spans: no scores, as no sequence has all its labels")
+        return
+    # Sequences with a missing label count as empty, so that messages number all sequences.
+    true, found = [], []
+    for labels, prediction, is_whole in zip(data.labels, predicted, are_whole, strict=True):
+        true.append(np.array(labels.tolist()) if is_whole else NOTHING)
+        found.append(prediction if is_whole else NOTHING)
+    try:
+        report = span_classification_report(true, found, scheme=scheme, digits=digits)
+    except ImportError as error:
+        print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
+    except (TypeError, ValueError) as error:
+        print(f"spans: no scores; {str(error).replace(' of y_true', '')}")
+    else:
+        print(f"spans\n{report}")
+
+
+def are_like_tags(labels: set) -> bool:
+    """Return whether some labels are tags with a type, such as B-NP, or all are letters of tags."""
+    tags = [TAG.fullmatch(label) if isinstance(label, str) else None for label in labels]
+    if any(tag is not None and tag.group(2) for tag in tags):
+        return True
+    return all(tags) and len(labels & {"B", "I", "O"}) > 1
+
+
+def scheme_of_letters(labels: set) -> str | None:
+    """Return the scheme that alone has the letters of some tags, or None if none is needed."""
+    letters = {label[0] for label in labels if isinstance(label, str) and label}
+    return "bilou" if letters & {"L", "U"} else None
