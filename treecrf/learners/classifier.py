@@ -13,6 +13,7 @@ from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.inputs.dataset import NO_NAMES, RawData
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.schemes import SCHEME_NAMES
 from treecrf.learners.predictor import FittedChain, Predictor, accuracy_of, of_each
 from treecrf.learners.stream import Stream
@@ -37,6 +38,7 @@ from treecrf.utils.validation import (
     Interval,
     Needs,
     StrOptions,
+    calling_metric,
     check_parameters,
 )
 
@@ -222,6 +224,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ['c', 'v', 'v']
         """
         predictor = self._predictor()
+        refuse_metrics_of_rows(X)
         if allowed is known is init_score is lengths is groups is None:
             labels = predictor.quick_results(X, predictor.labels_in)
             if labels is not None:
@@ -279,6 +282,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         (3, 2)
         """
         predictor = self._predictor()
+        refuse_metrics_of_rows(X)
         proba_in = predictor.proba_in
         if allowed is known is init_score is lengths is groups is None:
             proba = predictor.quick_results(X, proba_in)
@@ -289,6 +293,60 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         empty = np.zeros((0, len(self.classes_)))
         proba = of_each(sequences, lambda some: predictor.in_runs(some, masks, proba_in), empty)
         return segmentation.join(proba, empty)
+
+    def decision_function(
+        self,
+        X: SequencesLike,
+        *,
+        allowed: MasksLike = None,
+        known: MasksLike = None,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Any:
+        """Compute the log-odds of every label at every position, given the whole sequence.
+
+        These are the logits of the probabilities of `predict_proba`, in the form that scikit-learn
+        expects of classifiers, for example for calibration or ROC curves.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table
+            As in `predict`.
+        allowed, known, init_score, lengths, groups : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of float arrays of shape (n_positions, n_classes), or (n_positions,) for two labels
+            Logarithms of p / (1 - p), with columns in the order of ``classes_``; for two labels,
+            those of the second one. All are finite. For a long table, one array of all positions.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError, TypeError
+            As in `predict`.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> (crf.decision_function(["nab"])[0] > 0).tolist()  # v is more probable than c
+        [False, True, False]
+        """
+        proba = SequenceClassifier.predict_proba(
+            self,
+            X,
+            allowed=allowed,
+            known=known,
+            init_score=init_score,
+            lengths=lengths,
+            groups=groups,
+        )
+        return list(map(log_odds, proba)) if isinstance(proba, list) else log_odds(proba)
 
     def predict_pairwise_proba(
         self,
@@ -603,3 +661,27 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Raises ValueError, or another error of `model_file.as_model_file_error`, if the parts of the
         model do not fit together.
         """
+
+
+def refuse_metrics_of_rows(X: Any) -> None:
+    """Raise ValueError if scikit-learn asks for predictions of sequences to compare them as rows.
+
+    Its metrics would read label sequences of equal length as sets of labels.
+    """
+    metric = calling_metric()
+    if metric is not None and not is_frame(X):
+        raise ValueError(
+            f"scoring by scikit-learn's {metric} compares labels of rows, but X is no data frame; "
+            "for sequences, pass a scorer of this package, such as "
+            "scoring=treecrf.metrics.get_scorer('token_f1_macro')"
+        )
+
+
+def log_odds(proba: FloatArray) -> FloatArray:
+    """Return the logits of probabilities (n, n_labels); for two labels, of the second, (n,)."""
+    n_labels = proba.shape[1]
+    # The sum of the others is more precise than the difference from 1.
+    others = proba @ (1.0 - np.eye(n_labels))
+    tiny = np.finfo(np.float64).tiny
+    odds = np.log(np.maximum(proba, tiny)) - np.log(np.maximum(others, tiny))
+    return odds[:, 1] if n_labels == 2 else odds

@@ -15,7 +15,7 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, indices_of
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.predictor import FittedChain, Predictor
 from treecrf.learners.training_data import LabeledSequences, Labeling, note_unlabeled
@@ -163,6 +163,7 @@ class HMMClassifier(SequenceClassifier):
         ['a', 'b']
         """
         self._validate_params()
+        refuse_metrics_of_rows(X)
         warn_without_effect(self, self._needed)
         raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight).resolved()
         sequences, labels = raw.read()

@@ -20,7 +20,7 @@ from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import InputSchema
 from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.iterations import Callback, as_callbacks
 from treecrf.learners.training_data import (
     Labeling,
@@ -249,6 +249,7 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
+        refuse_metrics_of_rows(X)
         cuts = segmentation_of(X, lengths, groups)
         raw = RawData(X, y, cuts, sample_weight, init_score, allowed)
         columns, eval_sets = raw.columns, ()

@@ -1,7 +1,7 @@
 """Validation of parameters, shared parts of docstrings, and the link of estimators to their page.
 
-scikit-learn keeps the names of both private, so a version that moves them requires a change here
-alone.
+scikit-learn keeps the names of what is used here private, so a version that moves them requires a
+change here alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
 
-from treecrf.utils.messages import warn
+from treecrf.utils.messages import PACKAGE, warn
 
 __all__ = ["CaselessOptions", "HasMethods", "Interval", "StrOptions", "validate_params"]
 
@@ -194,6 +194,41 @@ def _is_equal(value: Any, other: Any) -> bool:
 def _shown(name: str, value: Any) -> str:
     """Return a parameter with its value, unless that takes much room."""
     return f"{name}={value!r}" if isinstance(value, SCALARS) else name
+
+
+# Scorers of scikit-learn
+
+
+def calling_metric() -> str | None:
+    """Return the name of a metric of scikit-learn, if one of its scorers or searches is calling.
+
+    An estimator is not told what becomes of its predictions. The variables of the callers show it:
+    the scorer of a search or a cross-validation, while that fits a model, or the scorer itself.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module == "sklearn.model_selection._validation":
+            metric = _metric_of(frame.f_locals.get("scorer"))
+        elif module == "sklearn.metrics._scorer":
+            metric = _metric_of(frame.f_locals.get("self"))
+        elif module.startswith(("sklearn.", PACKAGE)):
+            metric = None
+        else:
+            return None
+        if metric is not None:
+            return metric
+        frame = frame.f_back
+    return None
+
+
+def _metric_of(scorer: Any) -> str | None:
+    """Return the name of a metric of scikit-learn that a scorer, or one of several, computes."""
+    several = scorer if isinstance(scorer, dict) else getattr(scorer, "_scorers", None)
+    scorers = [scorer] if several is None else several.values()
+    metrics = [getattr(each, "_score_func", None) for each in scorers]
+    names = [m.__name__ for m in metrics if getattr(m, "__module__", "").startswith("sklearn.")]
+    return names[0] if names else None
 
 
 class DocumentationLink:
