@@ -23,18 +23,26 @@ from treecrf.inputs.table_sources import (
     AS_WHOLE,
     ArrowConverter,
     Table,
+    TableOptions,
     find_kinds,
     naming,
+    separator_hint,
     temporary_file,
     temporary_space,
 )
-from treecrf.inputs.tables import GroupBoundaries, TableOptions
-from treecrf.inputs.values import CategoryEncoder, refuse_infinite, short_list, string_array
+from treecrf.inputs.tables import GroupBoundaries
+from treecrf.inputs.values import (
+    CategoryEncoder,
+    index_columns,
+    refuse_infinite,
+    short_list,
+    string_array,
+)
 
 # Maximum number of columns that an error message lists.
 MAX_COLUMNS = 30
-# Characters that separate columns in files named .csv, and how they are written as an option.
-OTHER_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
+# Kinds of labels, by the types of the classes of a model; others are whole numbers.
+KINDS_OF_CLASSES = {"U": AS_TEXT, "b": AS_BOOLEAN}
 EXPECTED = {AS_NUMBER: "a number", AS_BOOLEAN: "true, false, 0 or 1", AS_WHOLE: "a whole number"}
 
 NO_SEQUENCES = as_sequences([], segmentation=Segmentation(may_be_empty=True))
@@ -50,6 +58,18 @@ class Reading(TableOptions):
     no_group: bool = False
     with_labels: bool = True
     may_be_empty: bool = False
+
+    def advice_of_separator(self, separator: str) -> str:
+        """Return the option for a separator."""
+        return f"try --separator '{separator}'".replace("\t", "\\t")
+
+    def advice_of_encoding(self) -> str:
+        """Return the option for another encoding."""
+        return "if the file has another one, try --encoding latin-1"
+
+    def advice_of_column(self, name: str) -> str:
+        """Return the option for a column that is no feature as it is."""
+        return f"--drop {name} leaves it out"
 
 
 @dataclass(frozen=True)
@@ -96,17 +116,18 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
     ignored. The message of an error states which column is missing or invalid.
     """
     reading = _with_columns_of(model, file, reading)
-    converter = ArrowConverter(reading.missing)
+    converter = ArrowConverter(reading.missing if file.schema is None else None)
     features = _features(file, reading, model)
     label, group = reading.label if reading.with_labels else None, reading.group
     kinds = _kinds(file, converter, features, reading, model)
-    columns = [_Column(converter, kinds[name], name) for name in features]
-    labels = None if label is None else _Column(converter, kinds[label], label)
+    columns = [_Column(converter, kinds[name], name, name in reading.category) for name in features]
+    numbers = {column.name for column in columns if not column.is_category}
+    labels = None if label is None else _Column(converter, kinds[label], label, True)
     codes, groups = [np.zeros(0, dtype=np.int32)], None if group is None else []
     boundaries = GroupBoundaries(converter, group, lambda i: f"row {i + file.first_row}")
     rows = RowFile([column.dtype for column in columns])
     needed = dict.fromkeys([*features, *(name for name in (label, group) if name is not None)])
-    for batch in file.batches(list(needed)):
+    for batch in file.batches(list(needed), numbers):
         row = rows.n_rows + file.first_row
         with naming(file.name):
             if labels:
@@ -132,7 +153,9 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
         if groups is not None:
             starts = np.concatenate(boundaries.starts).tolist()
             offsets = boundaries.checked(dict(zip(starts, groups, strict=True)).__getitem__)
-        described = [ColumnValues(column.kind, np.zeros(0), column.values()) for column in columns]
+        described = [
+            ColumnValues(column.kind, np.zeros(0), column.categories()) for column in columns
+        ]
         sequences = table_of(described, offsets, tuple(features))
         stored = replace(sequences.table, columns=rows)
         # Categories are recoded while the rows are read.
@@ -169,7 +192,7 @@ def _with_columns_of(model: ModelInput | None, file: Table, reading: Reading) ->
             raise ValueError(
                 f"{file.name}: there is no column {group!r}, which identified the sequences in "
                 "training; specify another with --group, or --no-group if all rows are one "
-                f"sequence; {_columns(file)}"
+                f"sequence; {_columns(file, reading)}"
             )
     return replace(reading, label=label, group=group)
 
@@ -182,17 +205,18 @@ def _others(file: Table, model: ModelInput) -> set[str]:
 def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[str]:
     """Return the names of the columns that are features."""
     named = [reading.label, reading.group, *reading.drop, *reading.category]
-    _require_columns(file, [name for name in named if name is not None])
+    _require_columns(file, [name for name in named if name is not None], reading)
     if reading.label is not None and reading.label == reading.group:
         raise ValueError(f"--label and --group both name {reading.label!r}; expected two columns")
     others = {reading.label, reading.group, *reading.drop}
     if model is not None and model.schema.names is not None:
-        _require_columns(file, model.schema.names)
+        _require_columns(file, model.schema.names, reading)
         if reading.label is not None and reading.label not in _others(file, model):
             stored = model.columns.label
             hint = "" if stored is None else f"; the labels of its training data were in {stored!r}"
             raise ValueError(f"--label names {reading.label!r}, a feature of the model{hint}")
         return list(model.schema.names)
+    others |= index_columns(file.names)
     features = [name for name in file.names if name not in others]
     if model is not None and len(features) != model.schema.n_features:
         raise ValueError(
@@ -200,25 +224,24 @@ def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[s
             f"{model.schema.n_features} features without names"
         )
     if not features:
-        raise ValueError(f"{file.name}: no columns are left as features; {_columns(file)}")
+        raise ValueError(f"{file.name}: no columns are left as features; {_columns(file, reading)}")
     return features
 
 
-def _require_columns(file: Table, names: Iterable[str]) -> None:
+def _require_columns(file: Table, names: Iterable[str], reading: Reading) -> None:
     known = set(file.names)
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, file.names, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"{file.name}: there is no column {name!r}; {hint}{_columns(file)}")
+            raise ValueError(
+                f"{file.name}: there is no column {name!r}; {hint}{_columns(file, reading)}"
+            )
 
 
-def _columns(file: Table) -> str:
-    if len(file.names) == 1:
-        for separator, option in OTHER_SEPARATORS.items():
-            if separator in file.names[0]:
-                return f"the only column is {file.names[0]!r}; try --separator '{option}'"
-    return f"the columns are: {short_list(file.names, MAX_COLUMNS)}"
+def _columns(file: Table, reading: Reading) -> str:
+    hint = separator_hint(file.names, reading).removeprefix("; ")
+    return hint or f"the columns are: {short_list(file.names, MAX_COLUMNS)}"
 
 
 def _kinds(
@@ -231,10 +254,12 @@ def _kinds(
     """Determine the kinds of the features and the label."""
     if model is None:
         categories = [*reading.category, *filter(None, [reading.label])]
-        batches = file.batches(list(dict.fromkeys([*features, *categories])))
+        plain = [name for name in features if name not in reading.category]
+        names = list(dict.fromkeys([*features, *categories]))
+        batches = file.batches(names, frozenset(plain))
         # In a typed column, the first batch determines the kind.
         some = batches if file.schema is None else islice(batches, 1)
-        return find_kinds(converter, features, categories, ((file, batch) for batch in some))
+        return find_kinds(converter, plain, categories, ((file, batch) for batch in some), reading)
     kinds = {}
     for j, name in enumerate(features):
         kind = KINDS[model.schema.kinds[j]]
@@ -242,20 +267,20 @@ def _kinds(
             kind = AS_WHOLE if model.schema.categories[j].dtype.kind == "i" else AS_TEXT
         kinds[name] = kind
     if reading.label is not None:
-        kinds[reading.label] = AS_TEXT if model.classes.dtype.kind == "U" else AS_WHOLE
+        kinds[reading.label] = KINDS_OF_CLASSES.get(model.classes.dtype.kind, AS_WHOLE)
     return kinds
 
 
 class _Column:
     """A column of numbers or booleans, read as floats, or of categories, read as codes."""
 
-    def __init__(self, converter: ArrowConverter, kind: str, name: str):
+    def __init__(self, converter: ArrowConverter, kind: str, name: str, is_category: bool):
         self.name = name
-        self.is_category = kind in (AS_WHOLE, AS_TEXT)
+        self.is_category = is_category or kind in (AS_WHOLE, AS_TEXT)
         self.kind = CATEGORY if self.is_category else KINDS.index(kind)
         # Half floats can represent 0, 1 and NaN.
         types = {AS_BOOLEAN: np.float16, AS_NUMBER: np.float64}
-        self.dtype = np.dtype(types.get(kind, np.int32))
+        self.dtype = np.dtype(np.int32 if self.is_category else types[kind])
         self._converter = converter
         self._kind = kind
         self._encoder = CategoryEncoder()
@@ -263,45 +288,64 @@ class _Column:
     def read(self, array: Any, row: int) -> np.ndarray:
         """Convert an array that begins at a row; ValueError if a value does not fit."""
         try:
-            values = self._converted(array)
+            values = self._codes(array) if self.is_category else self._numbers(array)
         except ValueError:
             raise self._refusal(array, row) from None
         if not self.is_category:
             refuse_infinite(values, lambda i: f"row {row + i}, column {self.name!r}")
         return values
 
-    def _converted(self, array: Any) -> np.ndarray:
-        if self._kind == AS_NUMBER:
-            return self._converter.numbers(array)
-        if self._kind == AS_BOOLEAN:
-            try:
-                return self._converter.booleans(array)
-            except ValueError:
-                values = self._converter.numbers(array)
-                if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-                    raise
-                return values
-        if self._kind == AS_WHOLE and not self._converter.are_whole(array):
-            raise ValueError("not whole")
-        values, indices = self._converter.categories(array)
-        kind = int if self._kind == AS_WHOLE else str
+    def _numbers(self, array: Any) -> np.ndarray:
+        """Return floats; booleans stand for 0 and 1, and the reverse."""
+        numbers, booleans = self._converter.numbers, self._converter.booleans
+        first, second = (numbers, booleans) if self._kind == AS_NUMBER else (booleans, numbers)
+        try:
+            return first(array)
+        except ValueError:
+            values = second(array)
+            if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+                raise
+            return values
+
+    def _codes(self, array: Any) -> np.ndarray:
+        kind = {AS_BOOLEAN: bool, AS_WHOLE: int, AS_TEXT: str}[self._kind]
+        values, indices = self._converter.categories(self._plain(array))
+        if kind is bool and not {0, 1}.issuperset(values):
+            raise ValueError("not a boolean")
         return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
+
+    def _plain(self, array: Any) -> Any:
+        """Return text, whole numbers, or booleans, which also stand for 0 and 1."""
+        if self._kind == AS_TEXT:
+            return array
+        try:
+            return self._converter.whole(array)
+        except ValueError:
+            return self._converter.flags(array)
 
     def _refusal(self, array: Any, row: int) -> ValueError:
         for i in range(len(array)):
+            part = array.slice(i, 1)
             try:
-                self._converted(array.slice(i, 1))
+                self._codes(part) if self.is_category else self._numbers(part)
             except ValueError:
                 break
         value, problem = array[i].as_py(), f"not {EXPECTED[self._kind]}"
-        if self._kind == AS_WHOLE and isinstance(value, int):
+        if self._kind == AS_WHOLE and type(value) is int:
             problem = "larger than 64 bits"
         return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
 
     def values(self) -> np.ndarray:
         """Return the values of a category in the order of their codes."""
-        values, is_whole = self._encoder.values, self._kind == AS_WHOLE
-        return np.array(values, dtype=np.int64) if is_whole else string_array(values)
+        values = self._encoder.values
+        if self._kind == AS_TEXT:
+            return string_array(values)
+        return np.array(values, dtype=bool if self._kind == AS_BOOLEAN else np.int64)
+
+    def categories(self) -> np.ndarray:
+        """Return the values of a category as those of a feature, which are not booleans."""
+        values = self.values()
+        return values.astype(np.int64) if values.dtype.kind == "b" else values
 
 
 class RowFile:

@@ -20,7 +20,7 @@ from treecrf.inputs.data_warnings import warn_of_time
 from treecrf.inputs.forms import is_frame, refuse_files
 from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
 from treecrf.inputs.sequences import InputSchema, LongSequences
-from treecrf.inputs.values import closest_name, column_names, is_index, require_same_names
+from treecrf.inputs.values import closest_name, column_names, index_columns, require_same_names
 
 
 def column_of(X: Any, name: str) -> list:
@@ -124,14 +124,11 @@ def read_frames(
     offsets = segmentation.item_offsets(list(map(len, wrapped)), groups)
     warn_of_time(frames, offsets)
     others = segmentation.group_columns
-    columns = [
-        {
-            name: j
-            for j, name in enumerate(frame.columns)
-            if name not in others and not is_index(name)
-        }
-        for frame in wrapped
-    ]
+    known = None if schema is None else schema.names
+    columns = []
+    for frame in wrapped:
+        excluded = index_columns(frame.columns, known) | others
+        columns.append({name: j for j, name in enumerate(frame.columns) if name not in excluded})
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, others)
     # In errors, columns without names have the names of the training data.

@@ -24,21 +24,25 @@ from treecrf.inputs.offsets import Segmentation, offsets_of, runs
 from treecrf.inputs.table_sources import (
     AS_NUMBER,
     AS_TEXT,
+    DEFAULTS,
     SEPARATORS,
     ArrowConverter,
     CsvFile,
     ParquetFile,
     Source,
     Table,
+    TableOptions,
     find_files,
     find_kinds,
     import_pyarrow,
+    separator_hint,
     table_of_batches,
     typed_text,
 )
 from treecrf.inputs.values import (
     closest_name,
     column_names,
+    index_columns,
     refuse_infinite,
     require_different_names,
     require_same_names,
@@ -54,20 +58,6 @@ MAX_PIECE_ROWS = 1 << 18
 VALUE_BYTES = 8
 # Number of rows from which the size of a row is estimated.
 SAMPLE_ROWS = 1000
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """How to read tables from files; ``drop`` and ``category`` name columns."""
-
-    drop: tuple[str, ...] = ()
-    category: tuple[str, ...] = ()  # in text files, those whose whole numbers are categories
-    missing: tuple[str, ...] = ()  # additional texts that mark a missing value
-    separator: str | None = None  # by default, that of the ending
-    encoding: str = "utf-8"
-
-
-DEFAULTS = TableOptions()
 
 
 def other_columns(raw: RawData) -> dict[str, str]:
@@ -104,24 +94,46 @@ class TableReader:
     pieces: list[tuple[int, int]]  # the first sequence of each piece, and the one after its last
     convert: Callable[[Any], Any]  # of record batches, to the same types in all tables
 
-    def __init__(self, tables: Sequence[Table], names: list[str], columns: dict[str, str]):
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        names: list[str],
+        columns: dict[str, str],
+        numbers: Sequence[str] = (),
+    ):
         self.names = [name for name in names if name != columns["groups"]]
         self.n_rows = 0  # of the tables that have been scanned
         self._pa = import_pyarrow()
         self._tables = tables
+        self.numbers = numbers  # columns of text that may be parsed, see `Table.batches`
         self._columns = columns
         self._ends: list[int] = []  # of the tables that have been scanned
+        self._kept: list[Any] | None = []  # the batches of all columns, if they are few
         self._position = 0  # of the next row
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
 
     def scan(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
         """Yield all record batches as they are, with their tables, and count the rows."""
+        n_bytes = 0
+        is_complete = {*names}.issuperset(self.names)
         for table in self._tables:
-            for batch in table.batches(names):
+            for batch in table.batches(names, self.numbers):
                 yield table, batch
                 self.n_rows += batch.num_rows
+                n_bytes += batch.nbytes
+                if n_bytes > READ_BYTES or not is_complete:
+                    self._kept = None
+                if self._kept is not None:
+                    self._kept.append(batch)
             self._ends.append(self.n_rows)
+
+    def read_as_text(self, names: Sequence[str]) -> None:
+        """Read some columns as text from now on, also where all values of a batch are numbers."""
+        self.numbers = [name for name in self.numbers if name not in names]
+        kept = self._kept or []
+        if any(not self._pa.types.is_string(b.schema.field(n).type) for b in kept for n in names):
+            self._kept = None
 
     def place_of(self, row: int) -> str:
         """Describe a row in messages."""
@@ -150,10 +162,15 @@ class TableReader:
                 batches.append(part[max(0, first) :])
         if stop == self.n_rows:
             self._batches = iter(())  # closes the file
-        return self._pa.Table.from_batches(batches)
+        # A column of many parts takes long to read.
+        return self._pa.Table.from_batches(batches).combine_chunks()
 
     def _converted(self, names: list[str]) -> Iterator[Any]:
-        return (self.convert(batch) for table in self._tables for batch in table.batches(names))
+        if self._kept is not None:
+            yield from (self.convert(batch.select(names)) for batch in self._kept)
+            return
+        for table in self._tables:
+            yield from map(self.convert, table.batches(names, self.numbers))
 
     def read(self, i: int) -> RawData:
         """Read piece i; ValueError if a number is infinite."""
@@ -178,18 +195,13 @@ class TableReader:
 
     def _refuse_infinite(self, rows: Any, start: int) -> None:
         """Raise ValueError for an infinite number, with its file and row."""
-
-        def where(i: int) -> str:
-            return f"{self.place_of(first + i)}, column {column.name!r}"
-
         for column in rows.schema:
-            if not self._pa.types.is_floating(column.type):
-                continue
-            first = start
-            for chunk in rows.column(column.name).chunks:
-                values = chunk.to_numpy(zero_copy_only=False)
-                refuse_infinite(values, where)
-                first += len(values)
+            if self._pa.types.is_floating(column.type):
+
+                def where(i: int, name: str = column.name) -> str:
+                    return f"{self.place_of(start + i)}, column {name!r}"
+
+                refuse_infinite(rows.column(column.name).to_numpy(), where)
 
 
 @dataclass(eq=False)
@@ -219,6 +231,8 @@ class GroupBoundaries:
                 f"{array.type}; expected strings, numbers, dates or times"
             ) from None
         missing = indices < 0
+        if "" in values:
+            missing |= indices == values.index("")
         if any(value != value for value in values):
             missing |= np.isin(indices, [i for i, value in enumerate(values) if value != value])
         if missing.any():
@@ -331,22 +345,26 @@ def open_tables(
     named = [*columns.items(), *(("drop", name) for name in options.drop)]
     for argument, name in [*named, *(("category", name) for name in options.category)]:
         if name not in first.names:
-            hint = closest_name(name, first.names)
+            hint = separator_hint(first.names, options) or closest_name(name, first.names)
             raise ValueError(f"{argument}={name!r} is not a column of {first.name}{hint}")
     names = [name for name in first.names if name not in options.drop]
-    features = [name for name in names if name not in others]
+    excluded = {*others, *index_columns(names)}
+    features = [name for name in names if name not in excluded]
     if not features:
         raise ValueError(f"{first.name}: no columns are left as features")
-    reader, converter = TableReader(tables, names, columns), ArrowConverter(options.missing)
+    names = [name for name in names if name in others or name not in excluded]
+    categories = _categories(features, options, categorical_features)
+    plain = [name for name in features if name not in categories]
+    reader = TableReader(tables, names, columns, plain)
+    converter = ArrowConverter(options.missing if first.schema is None else None)
     groups = GroupBoundaries(converter, group, reader.place_of)
     if first.schema is None:
-        categories = _categories(features, options, categorical_features)
-        plain = [name for name in features if name not in categories]
         batches = groups.added(reader.scan(names))
-        kinds = find_kinds(converter, plain, [*categories, columns["y"]], batches)
+        kinds = find_kinds(converter, plain, [*categories, columns["y"]], batches, options)
         kinds[group] = AS_TEXT
         if "sample_weight" in columns:
             kinds[columns["sample_weight"]] = AS_NUMBER
+        reader.read_as_text([name for name in plain if kinds[name] == AS_TEXT])
         reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
         reader.convert = partial(_cast, _common_types(tables, names))
@@ -372,7 +390,7 @@ def table_file(source: Source, options: TableOptions, form: str | None = None) -
     if form == "parquet":
         table = ParquetFile(source)
     else:
-        table = CsvFile(source, options.separator or SEPARATORS[form], options.encoding)
+        table = CsvFile(source, options.separator or SEPARATORS[form], options)
     for name, n in Counter(table.names).most_common(1):
         if n > 1:
             raise ValueError(f"{table.name}: more than one column is named {name!r}")

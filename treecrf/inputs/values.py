@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
-from itertools import repeat
+from itertools import repeat, takewhile
 from numbers import Integral
 from typing import Any
 
@@ -24,8 +24,10 @@ MAX_EXPONENT = 30
 MAX_CHARACTERS = 80
 # Maximum number of names that an error message lists.
 MAX_NAMES = 5
-# The name under which pandas writes an index without a name, unless it counts the rows.
+# The name under which pandas writes an index without a name to Parquet.
 _INDEX = re.compile(r"__index_level_\d+__")
+# The name of such a column in CSV, as libraries read it: empty, or in pandas "Unnamed: 0".
+_UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)*")
 # Code of a category that did not occur in training; codes count from 1, and 0 is a missing value.
 UNSEEN = -1
 # Arguments of np.errstate for sums that may overflow or add infinities of both signs.
@@ -46,6 +48,20 @@ def column_names(frame: Any) -> list:
 def is_index(name: Any) -> bool:
     """Return whether a column is the index of a data frame of pandas, which is not a feature."""
     return isinstance(name, str) and _INDEX.fullmatch(name) is not None
+
+
+def index_columns(names: Iterable, known: Container | None = None) -> set:
+    """Return the columns that are an index of pandas, which are not features.
+
+    In text files, these are the leading columns without a name; if the names of the features are
+    ``known``, all without a name but these.
+    """
+    strings = [name if isinstance(name, str) else " " for name in names]
+    if known is not None:
+        unnamed = [name for name in strings if _UNNAMED.fullmatch(name) and name not in known]
+    else:
+        unnamed = list(takewhile(_UNNAMED.fullmatch, strings))
+    return {*unnamed, *filter(is_index, strings)}
 
 
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
