@@ -2,12 +2,15 @@
 
 import gzip
 import io
+import re
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from treecrf import LinearCRF, load
-from treecrf.cli.files import read_file
+from treecrf.cli.files import format_of, read_file
 from treecrf.cli.tables import Reading
 from treecrf.datasets import read_conll, read_conllu, read_crfsuite, read_sparse
 from treecrf.inputs.table_sources import Source
@@ -76,6 +79,7 @@ REPAIRED = {
         "conllu", {}, sentence("0.1", "1-2", 1, "1.1", "1.2", 2, 3), [["X"] * 3]
     ),
     "comments only": ("conllu", {}, f"# a\n\n# b\n{sentence(1)}\n# c\n", [["X"]]),
+    "empty words": ("conll", {"separator": "\t"}, "a\tX\n\tY\nc\tX\n", [["X", "Y", "X"]]),
     # Attributes
     "escapes and values": ("crfsuite", {}, "X\ta\\:b:2.0\tc:nan\t__BOS__\n", [["X"]]),
     "features in any order": ("sparse", {}, "1 2 4\n1 1 3 3 0 2 1\n", [[1]]),
@@ -151,7 +155,7 @@ def sources(path):
 def read_on_command_line(path, name, options):
     data = read_file(Source(str(path)), Reading(format=name, **options))
     n_positions = np.diff(data.sequences.offsets).tolist()
-    return n_positions, labels_of(data.labels)
+    return n_positions, None if data.labels is None else labels_of(data.labels)
 
 
 @pytest.mark.parametrize("case", REPAIRED)
@@ -204,6 +208,46 @@ def test_models_of_python_and_of_the_command_line_agree(case, tmp_path, run):
     status, output, _ = run("evaluate", path, "--format", name, "--model", model, *words)
     assert status == 0
     assert f"sequences          {len(y)}\n" in output
+
+
+PIECES = {
+    "conll": ["a X", "b c Y", "\tX", "a\t", "-DOCSTART- O", "# c", " ", "a\tb X", "a\xa0X", "X"],
+    "conllu": [
+        word(1).strip(),
+        word(2).strip(),
+        word("1-2").strip(),
+        word("1.1").strip(),
+        "#",
+        "1",
+    ],
+    "crfsuite": ["X\ta", "\ta:2", "Y", "Y\t", "X\ta:b", " ", "\t", "@x", "X \tb\ta\\:"],
+    "sparse": ["1 2 3", "2 2 3", "1 1 1 0 1", "1 2 0 1", "2 1 1 2 0", "1 1 1 3 1", "x", "1 1"],
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_lines_are_read_or_refused_alike(name, tmp_path, data):
+    line = st.sampled_from([*PIECES[name], "", MARK, "\0"])
+    ends = st.sampled_from(["\n", "\n\n", "\r\n", "\r", f"\n{MARK}"])
+    text = "".join(data.draw(st.lists(line | ends, max_size=9)))
+    path = write(tmp_path / "file", text)
+    try:
+        X, y = READERS[name](path)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=re.escape(str(error).partition("; ")[0][:60])):
+            read_on_command_line(path, name, {})
+        return
+    has_attributes = any(x.shape[1] if name == "sparse" else any(x) for x in X)
+    if not X or not has_attributes:
+        with pytest.raises(ValueError, match=r"holds no sequences|no line has an attribute"):
+            read_on_command_line(path, name, {})
+        return
+    labels = labels_of(y)
+    if name in ("conllu", "crfsuite") and not any(label for some in labels for label in some):
+        labels = None
+    assert read_on_command_line(path, name, {}) == (list(map(len, y)), labels)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037"])
@@ -293,3 +337,27 @@ def test_attributes_without_labels_are_predicted_and_kept(tmp_path, run):
     assert status == 0
     assert [line.rpartition("\t")[0] for line in output.splitlines()] == ["a:2\tb", "", "b", ""]
     assert "no labels" in run("evaluate", new, *words)[2]
+
+
+@pytest.mark.parametrize("name", ["conllu", "crfsuite", "sparse"])
+def test_separators_of_formats_that_have_their_own_are_refused(name, tmp_path, run):
+    path = write(tmp_path / "file", "X\ta\n")
+    words = ["--format", name, "--separator", ",", "--model", tmp_path / "m"]
+    assert (
+        f"--separator is for csv, tsv and conll; the columns of the format {name} have"
+        in (run("train", path, *words)[2])
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [(MARK + "# a\n" + sentence(1, 2), "conllu"), ("a X\rb Y\r\rc Z\r", "conll"),
+                       ("-DOCSTART-\n\na b X\n\n-DOCSTART- O\n\nc d Y\n", "conll")],
+)  # fmt: skip
+def test_formats_of_repaired_files_are_recognized(text, name, tmp_path):
+    assert format_of(Source(str(write(tmp_path / "file", text)))) == name
+
+
+def test_files_in_utf_16_without_an_extension_are_recognized(tmp_path):
+    (tmp_path / "file").write_bytes("a X\n".encode("utf-16"))
+    with pytest.raises(ValueError, match="the encoding of the file is UTF-16; convert"):
+        format_of(Source(str(tmp_path / "file")))

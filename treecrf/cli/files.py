@@ -6,6 +6,7 @@ import contextlib
 import csv
 import re
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from treecrf.datasets.conll import (
     words_of,
 )
 from treecrf.datasets.crfsuite import ends_sequence, iter_crfsuite, split_fields
-from treecrf.datasets.lines import Lines, read_label
+from treecrf.datasets.lines import CONVERT_UTF_16, UTF_16_MARKS, Lines, read_label
 from treecrf.datasets.sparse import read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.dataset import as_sequences
@@ -246,6 +247,11 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
                     f"--{option} requires a table with named columns; the format {name} "
                     f"{LABELS[name] if option == 'label' else 'is none'}"
                 )
+        if reading.separator is not None and name != "conll":
+            raise ValueError(
+                f"{source.name}: --separator is for csv, tsv and conll; the columns of the format "
+                f"{name} have their own separator"
+            )
         data = READERS[name](source, reading, model)
     of_symbols = model is not None and model.schema.form == "symbols"
     return data.as_symbols() if of_symbols else data
@@ -256,9 +262,11 @@ def format_of(source: Source) -> str:
     name = _format_of_ending(source)
     if name is None:
         head = source.head()
+        if head.startswith(UTF_16_MARKS):
+            raise ValueError(f"{source.name}: the encoding of the file is UTF-16; {CONVERT_UTF_16}")
         if head.lstrip().startswith((b'{"', b"[{")):
             raise ValueError(f"{source.name}: {JSON_ADVICE}")
-        name = format_of_content(head, len(head) < HEAD_BYTES)
+        name = format_of_content(head.removeprefix(BOM_UTF8), len(head) < HEAD_BYTES)
     if name is None:
         raise ValueError(
             f"{source.name}: neither the extension nor the content determines the format; specify "

@@ -232,13 +232,14 @@ def split_rows(
     rows: list[list[str]] = []
     expected, hint = f"expected {n_columns}", ""
     for line in lines:
-        if is_empty_row(line, separator) or (has_documents and starts_document(line, separator)):
+        is_document = has_documents and DOCUMENT in line and starts_document(line, separator)
+        if is_document or is_empty_row(line, separator):
             if rows:
                 yield rows
             rows = []
             continue
-        if rows:
-            lines.refuse_joint()
+        if rows and lines.is_joint:
+            raise lines.joint()
         if comment is not None and line.startswith(comment):
             continue
         if comment_hint and not hint and line.startswith("#"):
@@ -269,8 +270,6 @@ def is_empty_row(line: str, separator: str | None) -> bool:
 
 def starts_document(line: str, separator: str | None = None) -> bool:
     """Return whether one of the columns of a line is the mark of a document."""
-    if DOCUMENT not in line:
-        return False
     columns = [column.strip() for column in split_line(line, separator)]
     return columns[0].startswith(DOCUMENT) or DOCUMENT in columns
 

@@ -10,7 +10,9 @@ from treecrf.datasets.lines import Lines, TextSource, as_lists, read_label
 # A backslash escapes a colon or a backslash; before any other character it is literal.
 _PART = re.compile(r"(?:\\[:\\]|[^:])*")
 _ESCAPED = re.compile(r"\\([:\\])")
-_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.ASCII | re.IGNORECASE
+)
 
 Attributes = dict[str, float]
 
@@ -100,8 +102,8 @@ def iter_crfsuite(
                 yield x, y
             x, y = [], []
             continue
-        if x:
-            lines.refuse_joint()
+        if x and lines.is_joint:
+            raise lines.joint()
         label, attributes = _parse(line, lines)
         x.append(attributes)
         y.append(label)

@@ -65,13 +65,12 @@ class Lines:
         """Make an error that names the current line."""
         return ValueError(f"{self.name}, line {self.number}: {message}")
 
-    def refuse_joint(self) -> None:
-        """Raise ValueError if another file begins at the current line, within a sequence."""
-        if self.is_joint:
-            raise self.error(
-                "the line starts with a byte order mark, so another file begins here; expected a "
-                "blank line before it"
-            )
+    def joint(self) -> ValueError:
+        """Make an error for a file that begins at the current line, within a sequence."""
+        return self.error(
+            "the line starts with a byte order mark, so another file begins here; expected a blank "
+            "line before it"
+        )
 
     def _decoded(self, line: bytes | str) -> str:
         if isinstance(line, str):
@@ -87,13 +86,13 @@ class Lines:
 
     def _checked(self, line: str) -> str:
         """Return a line without a byte order mark; ValueError if it is not text."""
+        self.is_joint = False
         if "\0" in line:
             raise self.error(
                 f"character {line.index(chr(0))} is NUL, which is not text: the file is damaged, "
                 f"or its encoding is UTF-16; in this case {CONVERT_UTF_16}"
             )
-        self.is_joint = False
-        if not line.startswith(BYTE_ORDER_MARK):
+        if line[:1] != BYTE_ORDER_MARK:
             return line
         # A mark alone in a column can be a word.
         self.is_joint = self.number > 1 and line[1:2] not in ("\t", " ")
