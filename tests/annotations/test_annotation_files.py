@@ -31,6 +31,8 @@ def test_files_are_read_as_they_were_written(tool, tmp_path):
     (tmp_path / "packed").write_bytes(gzip.compress(content))
     text = content.decode()
     assert "é" in text
+    write(tmp_path / "file.gz", TEXTS, ENTITIES, **options)
+    assert gzip.decompress((tmp_path / "file.gz").read_bytes()) == content
     sources = [tmp_path / "file.json", tmp_path / "packed", io.BytesIO(content), io.StringIO(text)]
     for source in [*sources, io.StringIO("\ufeff" + text)]:
         assert read(source) == (TEXTS, ENTITIES)

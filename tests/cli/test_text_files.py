@@ -126,6 +126,7 @@ REFUSED = {
     "sequence that goes back": (
         "sparse", {}, "2 2 2\n2 1 0 1\n1 1 0 0\n", r"line 2: sequence and position are \[2, 1\]"
     ),
+    "svmlight": ("sparse", {}, "1 2 2\n1 qid:1 1:0.5\n", "line 2: .* load_svmlight_file"),
     "comment of the papers": ("sparse", {}, "1 2 2\n1 1 0 1 # a\n", "line 2: .* not a line of who"),
 }  # fmt: skip
 

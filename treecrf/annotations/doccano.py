@@ -90,7 +90,8 @@ def write_doccano(
     Parameters
     ----------
     file : path-like or text file object
-        A path is written in UTF-8; an existing file is replaced.
+        A path is written in UTF-8, and compressed if it ends with ``.gz``; an existing file is
+        replaced.
     texts : list of str
         The texts.
     entities : list of lists of (int, int, str), or None

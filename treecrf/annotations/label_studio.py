@@ -186,8 +186,8 @@ def write_label_studio(
     Parameters
     ----------
     file : path-like or text file object
-        A path is written in UTF-8; an existing file is replaced. Label Studio requires a name that
-        ends with ``.json``.
+        A path is written in UTF-8, and compressed if it ends with ``.gz``; an existing file is
+        replaced. Label Studio requires a name that ends with ``.json``.
     texts : list of str
         The texts.
     entities : list of lists of (int, int, str) or (int, int, str, float), or None

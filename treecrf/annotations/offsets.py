@@ -124,7 +124,8 @@ def offsets_to_tags(
         If spans overlap, a span does not fit the tokens, is empty or outside of the text, tokens
         overlap or are empty, or an option is unknown.
     TypeError
-        If an offset is not an int, or a label is not a str.
+        If a token is not a pair of offsets, a span has no label, an offset is not an int, or a
+        label is not a str.
 
     See Also
     --------
@@ -175,7 +176,14 @@ def as_token_offsets(tokens: Any) -> Offsets:
     """Check the offsets of tokens, or find the tokens of a text between blanks."""
     if isinstance(tokens, str):
         return token_offsets(tokens)
-    offsets = [(index(start), index(end)) for start, end in tokens]
+    offsets = []
+    for i, pair in enumerate(tokens):
+        if isinstance(pair, str) or len(pair) != 2:
+            raise TypeError(
+                f"token {i}: {pair!r} is not a pair of offsets; token_offsets(text, tokens) finds "
+                "those of words"
+            )
+        offsets.append((index(pair[0]), index(pair[1])))
     for i, (start, end) in enumerate(offsets):
         if not 0 <= start < end:
             raise ValueError(f"token {i}: the offsets {(start, end)} are not those of characters")
@@ -187,6 +195,8 @@ def as_token_offsets(tokens: Any) -> Offsets:
 
 def as_entity(entity: Sequence, length: int | None = None) -> Entity:
     """Check a span of characters, of a text of a length if it is known."""
+    if not isinstance(entity, (list, tuple)) or len(entity) < 3:
+        raise TypeError(f"{entity!r} is not a span: expected a start, an end and a label")
     start, end, label = entity[:3]
     checked = (index(start), index(end), label)
     if not isinstance(label, str):
@@ -255,6 +265,8 @@ def tags_to_offsets(
     ValueError
         If the numbers of tokens and tags differ, a label is not a tag, the tags do not follow the
         scheme, or tokens overlap or are empty.
+    TypeError
+        If a token is not a pair of offsets.
 
     See Also
     --------

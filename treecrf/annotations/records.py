@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -60,8 +61,6 @@ def text_of(record: dict, key: str, where: str) -> str:
 
 def check_entity(span: Any, text: str, where: str) -> Entity:
     """Check a span of a text in a file."""
-    if not isinstance(span, (list, tuple)) or len(span) < 3:
-        raise ValueError(f"{where}: {span!r:.60} is not a span: a start, an end and a label")
     try:
         return as_entity(span, len(text))
     except (TypeError, ValueError) as error:
@@ -85,9 +84,10 @@ def pairs_of(texts: Sequence[str], entities: Sequence) -> Iterator[tuple[str, li
 
 @contextlib.contextmanager
 def open_to_write(file: str | os.PathLike | IO[str]) -> Iterator[TextIO]:
-    """Open a file for writing; a file object stays open."""
+    """Open a file for writing, compressed if its name ends with ".gz"; an object stays open."""
     if not isinstance(file, (str, os.PathLike)):
         yield file
         return
-    with open(file, "w", encoding="utf-8", newline="\n") as opened_file:
-        yield opened_file
+    is_gzip = os.fspath(file).endswith(".gz")
+    with (gzip.open if is_gzip else open)(file, "wt", encoding="utf-8", newline="\n") as opened:
+        yield opened

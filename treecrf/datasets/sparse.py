@@ -112,7 +112,10 @@ def iter_sparse(file: TextSource) -> Iterator[tuple[sparse.csr_array, np.ndarray
 def _integers(line: str, lines: Lines) -> list[int]:
     words = line.split()
     if not all(map(_WHOLE.fullmatch, words)):
-        raise lines.error(f"{line!r} is not a line of whole numbers")
+        hint = ""
+        if ":" in line:
+            hint = "; svmlight files are read by sklearn.datasets.load_svmlight_file"
+        raise lines.error(f"{line!r} is not a line of whole numbers{hint}")
     return list(map(int, words))
 
 
