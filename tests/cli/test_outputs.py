@@ -270,4 +270,7 @@ def test_another_column_of_a_treebank(folder, run, succeed):
         "format conll has the label in the last column" in run(*words, "3", "--format", "conll")[2]
     )
     errors = run("train", "bank.conllu", "--model", "tags", "--format", "conll")[2]
+    assert "bank.conllu: in CoNLL-U, some lines are not words; --format conllu leaves" in errors
+    (folder / "bank.txt").write_text(CONLLU * 3)
+    errors = run("train", "bank.txt", "--model", "tags", "--format", "conll")[2]
     assert "line 2: 10 columns; expected 5, as in line 1; line 1 starts with #: only" in errors

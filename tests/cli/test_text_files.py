@@ -81,7 +81,10 @@ REPAIRED = {
     "comments only": ("conllu", {}, f"# a\n\n# b\n{sentence(1)}\n# c\n", [["X"]]),
     "empty words": ("conll", {"separator": "\t"}, "a\tX\n\tY\nc\tX\n", [["X", "Y", "X"]]),
     # Attributes
-    "escapes and values": ("crfsuite", {}, "X\ta\\:b:2.0\tc:nan\t__BOS__\n", [["X"]]),
+    "escapes and values": (
+        "crfsuite", {}, "X\ta\\:b:2.0\tc:nan\t__BOS__\nY\tc:2\n", [["X", "Y"]]
+    ),
+    "values": ("crfsuite", {}, "X\ta:0\ta:2\tb\nY\tc:-1e1\n\nX\n", [["X", "Y"], ["X"]]),
     "features in any order": ("sparse", {}, "1 2 4\n1 1 3 3 0 2 1\n", [[1]]),
 }  # fmt: skip
 # Of each file: the format, options, the text, and the error.
@@ -122,11 +125,13 @@ REFUSED = {
     "range without words": ("conllu", {}, sentence("1-2", 1), "sentence ends after word 1 of"),
     "node that goes back": ("conllu", {}, sentence(1, 2, "1.1"), "line 3: the number .* is 1.1"),
     "no label and no attributes": ("crfsuite", {}, "X\ta\n\t\n", "line 2: no label"),
+    "attribute without a name": ("crfsuite", {}, "X\ta\t:2\n", "line 1: an attribute has no name"),
+    "escapes of the label": ("crfsuite", {}, "X:2\ta\n", "line 1: the label 'X:2' has a value"),
     "infinite value": ("crfsuite", {}, "X\ta:1e\n", "line 1: the value '1e' of 'a'"),
     "sequence that goes back": (
         "sparse", {}, "2 2 2\n2 1 0 1\n1 1 0 0\n", r"line 2: sequence and position are \[2, 1\]"
     ),
-    "svmlight": ("sparse", {}, "1 2 2\n1 qid:1 1:0.5\n", "line 2: .* load_svmlight_file"),
+    "svmlight": ("sparse", {}, "1 2 2\n1 qid:1 1:0.5\n", "line 2: .*load_svmlight_file"),
     "comment of the papers": ("sparse", {}, "1 2 2\n1 1 0 1 # a\n", "line 2: .* not a line of who"),
 }  # fmt: skip
 
@@ -275,6 +280,18 @@ def test_files_in_utf_16_are_recognized(name, encoding, tmp_path, run):
             READERS[name](path, **({} if name == "sparse" else {"encoding": option}))
     errors = run("train", path, "--format", name, "--model", tmp_path / "m")[2]
     assert "UTF-16" in errors
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "shift_jis"])
+def test_marks_of_utf_8_are_not_read_as_another_encoding(encoding, tmp_path, run):
+    path = write(tmp_path / "file", f"{MARK}a X\nb Y\n")
+    message = f"the file starts with the byte order mark of UTF-8, and is not {encoding}"
+    with pytest.raises(ValueError, match=message):
+        read_conll(path, encoding=encoding)
+    words = ["--format", "conll", "--model", tmp_path / "m", "--encoding", encoding]
+    assert "starts with the byte order mark of UTF-8" in run("train", path, *words)[2]
+    for utf_8 in ("utf-8", "UTF8", "utf-8-sig", "U8"):
+        assert read_conll(path, encoding=utf_8)[0] == [[{"x0": "a"}, {"x0": "b"}]]
 
 
 def test_encodings_that_do_not_exist_are_refused():

@@ -20,6 +20,7 @@ from treecrf.datasets.conll import (
     default_names,
     index_of,
     label_of,
+    refuse_conllu,
     split_line,
     split_rows,
     starts_document,
@@ -76,6 +77,7 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
 
     With a model, a file with as many columns as the model has features has no labels.
     """
+    refuse_conllu(source.name, "--format conllu")
     columns: list[CodedStrings] = []
     lengths: list[int] = []
     with source.open() as file:

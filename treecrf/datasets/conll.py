@@ -151,10 +151,7 @@ def iter_conll(
     """
     _check_options(names, label, separator, comment)
     lines = Lines(file, encoding)
-    if lines.name.lower().removesuffix(".gz").endswith(".conllu"):
-        raise ValueError(
-            f"{lines.name}: in CoNLL-U, some lines are not words; read_conllu leaves them out"
-        )
+    refuse_conllu(lines.name, "read_conllu")
     n_columns = None if names is None else len(names) + isinstance(label, int)
     hint = "" if comment else 'comment="#" skips such lines'
     for rows in split_rows(lines, separator, n_columns, comment, comment_hint=hint):
@@ -162,6 +159,12 @@ def iter_conll(
         columns = [j for j in range(len(rows[0])) if j != target]
         x = [{key: row[j] for key, j in zip(keys, columns, strict=True)} for row in rows]
         yield x, None if target is None else [read_label(row[target]) for row in rows]
+
+
+def refuse_conllu(name: str, reader: str) -> None:
+    """Raise ValueError if a file has the ending of CoNLL-U; the message names its reader."""
+    if name.lower().removesuffix(".gz").endswith(".conllu"):
+        raise ValueError(f"{name}: in CoNLL-U, some lines are not words; {reader} leaves them out")
 
 
 def check_column_names(names: Sequence[str], parameter: str) -> None:

@@ -79,9 +79,9 @@ def iter_crfsuite(
     OSError
         If the file cannot be read.
     ValueError
-        If a line has neither a label nor an attribute, a value is not a number, a field has too
-        many colons, the file has sequence weights (``@weight``), which are not supported, or is not
-        text in the encoding; the message names the file and the line.
+        If a line has neither a label nor an attribute, an attribute has no name, a value is not a
+        number, a field has too many colons, or the file has sequence weights (``@weight``), which
+        are not supported, or is not text in the encoding; the message names the file and the line.
 
     Examples
     --------
@@ -136,6 +136,8 @@ def _parse(line: str, lines: Lines) -> tuple[str | None, Attributes]:
     attributes: Attributes = {}
     for field in fields:
         name, value = _split(field, lines)
+        if not name:
+            raise lines.error(rf"an attribute has no name in {field!r}; escape a colon as \:")
         if value and not _NUMBER.fullmatch(value):
             raise lines.error(f"the value {value!r} of {name!r} is not a number")
         attributes[name] = attributes.get(name, 0.0) + (float(value) if value else 1.0)

@@ -36,6 +36,7 @@ class Lines:
         check_encoding(encoding)
         self.source = source
         self.encoding = encoding
+        self._is_utf_8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
         is_path = isinstance(source, (str, os.PathLike))
         # Of the file in messages, and of the current line, from 1.
         self.name = os.fspath(source) if is_path else str(getattr(source, "name", "the file"))
@@ -77,6 +78,11 @@ class Lines:
             return line
         if self.number == 1 and line.startswith(UTF_16_MARKS):
             raise ValueError(f"{self.name}: the encoding of the file is UTF-16; {CONVERT_UTF_16}")
+        if self.number == 1 and line.startswith(codecs.BOM_UTF8) and not self._is_utf_8:
+            raise ValueError(
+                f"{self.name}: the file starts with the byte order mark of UTF-8, and is not "
+                f"{self.encoding}; pass encoding='utf-8'"
+            )
         try:
             return line.decode(self.encoding)
         except UnicodeDecodeError as error:
