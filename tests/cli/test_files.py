@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
-from treecrf.inputs import table_sources
+from treecrf.inputs import csv_file, table_sources
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 
 pa = pytest.importorskip("pyarrow")
@@ -22,9 +22,9 @@ import pyarrow.parquet  # noqa: E402
 def _blocks(request, monkeypatch):
     """Files are read in one block, or in blocks of a few rows."""
     if request.param == "small blocks":
-        monkeypatch.setattr(table_sources, "BLOCK_BYTES", 64)
-        monkeypatch.setattr(table_sources, "LINES_IN_BLOCK", 3)
-        monkeypatch.setattr(table_sources, "LINES_IN_WIDE_BLOCK", 3)
+        monkeypatch.setattr(csv_file, "BLOCK_BYTES", 64)
+        monkeypatch.setattr(csv_file, "LINES_IN_BLOCK", 3)
+        monkeypatch.setattr(csv_file, "LINES_IN_WIDE_BLOCK", 3)
         monkeypatch.setattr(table_sources, "BATCH_ROWS", 3)
 
 
@@ -176,7 +176,7 @@ def test_compressed_and_tab_separated_files(tmp_path):
 
 
 def test_rows_longer_than_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_sources, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 64)
     wide = ",".join(f"column{j}" for j in range(50)) + "\n" + ",".join("1" * 50) + "\n"
     assert read_csv(tmp_path, wide).sequences.n_features == 50
     with pytest.raises(ValueError, match="a closing quotation mark may be missing"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.open_files import FOLDER, open_files
 
 from treecrf.cli.tables import RowFile
-from treecrf.inputs import table_sources, tables
+from treecrf.inputs import csv_file, scanned_tables, table_sources, tables
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import are_tables
 from treecrf.inputs.offsets import Segmentation
@@ -80,9 +80,10 @@ def read_all(found):
 def _sizes(request, monkeypatch):
     monkeypatch.setattr(tables, "MAX_PIECE_ROWS", request.param)
     monkeypatch.setattr(table_sources, "BATCH_ROWS", 5)
-    monkeypatch.setattr(table_sources, "BLOCK_BYTES", 200)
-    monkeypatch.setattr(table_sources, "LINES_IN_BLOCK", 3)
-    monkeypatch.setattr(table_sources, "LINES_IN_WIDE_BLOCK", 3)
+    monkeypatch.setattr(scanned_tables, "MAX_KEPT_BYTES", 300 * request.param)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(csv_file, "LINES_IN_BLOCK", 3)
+    monkeypatch.setattr(csv_file, "LINES_IN_WIDE_BLOCK", 3)
 
 
 # Reading
@@ -114,6 +115,35 @@ def test_text_files(tmp_path, cuts):
     for name in ("number", "whole", "weight"):
         values = np.array(expected[name], dtype=float)
         np.testing.assert_array_equal(np.array(found[name], dtype=float), values)
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("n_late", [0, 1, 3, 9])
+@pytest.mark.parametrize("late", ["word", " NA ", "-NAN", "true", ""])
+@pytest.mark.parametrize("full", [False, True])
+def test_values_that_fit_only_at_first(late, n_late, full, tmp_path, monkeypatch):
+    """Columns that turn out not to hold numbers are read again, as text from the first row on."""
+    if full:
+        monkeypatch.setattr(scanned_tables.tempfile, "TemporaryFile", no_space)
+    rng = np.random.default_rng(0)
+    n = 60
+    columns = {f"x{j}": [f"{j}.{i}" for i in range(n)] for j in range(10)}
+    for j in rng.permutation(10)[:n_late].tolist():
+        columns[f"x{j}"][int(rng.integers(20, n))] = late
+    path = tmp_path / "a.csv"
+    csv.write_csv(pa.table({"doc": ["d"] * n, **columns, "tag": ["N", "V"] * (n // 2)}), path)
+    table = opened(path).read(0).X
+    for name, values in columns.items():
+        if late in values and late in ("word", "true"):
+            assert table[name].to_pylist() == values
+        else:
+            expected = [None if value == late else float(value) for value in values]
+            found = [None if x is None or x != x else x for x in table[name].to_pylist()]
+            assert found == expected
+
+
+def no_space(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "full")
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])

@@ -12,19 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.columns import ColumnValues, table_of
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
-from treecrf.inputs.offsets import Segmentation, split_sequences
-from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
-from treecrf.inputs.table_sources import (
+from treecrf.inputs.column_types import (
     AS_BOOLEAN,
     AS_NUMBER,
     AS_TEXT,
     AS_WHOLE,
     ArrowConverter,
+    find_kinds,
+)
+from treecrf.inputs.columns import ColumnValues, table_of
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
+from treecrf.inputs.offsets import Segmentation, split_sequences
+from treecrf.inputs.scanned_tables import ScannedTables
+from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
+from treecrf.inputs.table_sources import (
     Table,
     TableOptions,
-    find_kinds,
     naming,
     separator_hint,
     temporary_file,
@@ -119,15 +122,24 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
     converter = ArrowConverter(reading.missing if file.schema is None else None)
     features = _features(file, reading, model)
     label, group = reading.label if reading.with_labels else None, reading.group
-    kinds = _kinds(file, converter, features, reading, model)
+    plain = [name for name in features if name not in reading.category]
+    needed = [*features, *(name for name in (label, group) if name is not None)]
+    scanned = ScannedTables([file], plain)
+    if model is None:
+        # In a typed column, the first batch determines the kind.
+        n_batches = None if file.schema is None else 1
+        batches = ((file, batch) for batch in islice(scanned.scan(file, needed), n_batches))
+        chosen = [*reading.category, *filter(None, [label])]
+        kinds = find_kinds(converter, plain, chosen, batches, reading)
+    else:
+        kinds = _kinds_of(model, features, label)
+    scanned.finish(name for name in plain if kinds[name] in (AS_WHOLE, AS_TEXT))
     columns = [_Column(converter, kinds[name], name, name in reading.category) for name in features]
-    numbers = {column.name for column in columns if not column.is_category}
     labels = None if label is None else _Column(converter, kinds[label], label, True)
     codes, groups = [np.zeros(0, dtype=np.int32)], None if group is None else []
     boundaries = GroupBoundaries(converter, group, lambda i: f"row {i + file.first_row}")
     rows = RowFile([column.dtype for column in columns])
-    needed = dict.fromkeys([*features, *(name for name in (label, group) if name is not None)])
-    for batch in file.batches(list(needed), numbers):
+    for batch in scanned.batches(needed):
         row = rows.n_rows + file.first_row
         with naming(file.name):
             if labels:
@@ -244,30 +256,16 @@ def _columns(file: Table, reading: Reading) -> str:
     return hint or f"the columns are: {short_list(file.names, MAX_COLUMNS)}"
 
 
-def _kinds(
-    file: Table,
-    converter: ArrowConverter,
-    features: list[str],
-    reading: Reading,
-    model: ModelInput | None,
-) -> dict[str, str]:
-    """Determine the kinds of the features and the label."""
-    if model is None:
-        categories = [*reading.category, *filter(None, [reading.label])]
-        plain = [name for name in features if name not in reading.category]
-        names = list(dict.fromkeys([*features, *categories]))
-        batches = file.batches(names, frozenset(plain))
-        # In a typed column, the first batch determines the kind.
-        some = batches if file.schema is None else islice(batches, 1)
-        return find_kinds(converter, plain, categories, ((file, batch) for batch in some), reading)
+def _kinds_of(model: ModelInput, features: list[str], label: str | None) -> dict[str, str]:
+    """Return the kinds of the features and the label in the training data of a model."""
     kinds = {}
     for j, name in enumerate(features):
         kind = KINDS[model.schema.kinds[j]]
         if kind == "category":
             kind = AS_WHOLE if model.schema.categories[j].dtype.kind == "i" else AS_TEXT
         kinds[name] = kind
-    if reading.label is not None:
-        kinds[reading.label] = KINDS_OF_CLASSES.get(model.classes.dtype.kind, AS_WHOLE)
+    if label is not None:
+        kinds[label] = KINDS_OF_CLASSES.get(model.classes.dtype.kind, AS_WHOLE)
     return kinds
 
 

@@ -32,7 +32,7 @@ from treecrf.cli.tables import FileData, ModelInput
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData, named
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.table_sources import MAX_WHOLE, STANDARD, Source
+from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.tables import TableReader, open_tables
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
@@ -58,6 +58,8 @@ examples:
 OWN_OPTIONS = ("order", "window", "max_iter", "random_state")
 # Parameters that have their own options, or no meaning on the command line.
 EXCLUDED = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
+# The largest whole number that --set accepts.
+MAX_WHOLE = np.iinfo(np.int64).max
 CONSTANTS = {"true": True, "false": False, "none": None}
 
 

@@ -16,28 +16,25 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.column_types import AS_NUMBER, AS_TEXT, ArrowConverter, find_kinds, typed_text
 from treecrf.inputs.columns import selected_columns
+from treecrf.inputs.csv_file import CsvFile
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import FORMAT_OF_ENDING, are_batches, are_tables, is_frame
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.offsets import Segmentation, offsets_of, runs
+from treecrf.inputs.scanned_tables import ScannedTables
 from treecrf.inputs.table_sources import (
-    AS_NUMBER,
-    AS_TEXT,
     DEFAULTS,
     SEPARATORS,
-    ArrowConverter,
-    CsvFile,
     ParquetFile,
     Source,
     Table,
     TableOptions,
     find_files,
-    find_kinds,
     import_pyarrow,
     separator_hint,
     table_of_batches,
-    typed_text,
 )
 from treecrf.inputs.values import (
     closest_name,
@@ -99,41 +96,26 @@ class TableReader:
         tables: Sequence[Table],
         names: list[str],
         columns: dict[str, str],
-        numbers: Sequence[str] = (),
+        scanned: ScannedTables,
     ):
         self.names = [name for name in names if name != columns["groups"]]
         self.n_rows = 0  # of the tables that have been scanned
         self._pa = import_pyarrow()
         self._tables = tables
-        self.numbers = numbers  # columns of text that may be parsed, see `Table.batches`
+        self._scanned = scanned
         self._columns = columns
         self._ends: list[int] = []  # of the tables that have been scanned
-        self._kept: list[Any] | None = []  # the batches of all columns, if they are few
         self._position = 0  # of the next row
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None  # of the last batch
 
     def scan(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
         """Yield all record batches as they are, with their tables, and count the rows."""
-        n_bytes = 0
-        is_complete = {*names}.issuperset(self.names)
         for table in self._tables:
-            for batch in table.batches(names, self.numbers):
+            for batch in self._scanned.scan(table, names):
                 yield table, batch
                 self.n_rows += batch.num_rows
-                n_bytes += batch.nbytes
-                if n_bytes > READ_BYTES or not is_complete:
-                    self._kept = None
-                if self._kept is not None:
-                    self._kept.append(batch)
             self._ends.append(self.n_rows)
-
-    def read_as_text(self, names: Sequence[str]) -> None:
-        """Read some columns as text from now on, also where all values of a batch are numbers."""
-        self.numbers = [name for name in self.numbers if name not in names]
-        kept = self._kept or []
-        if any(not self._pa.types.is_string(b.schema.field(n).type) for b in kept for n in names):
-            self._kept = None
 
     def place_of(self, row: int) -> str:
         """Describe a row in messages."""
@@ -166,11 +148,7 @@ class TableReader:
         return self._pa.Table.from_batches(batches).combine_chunks()
 
     def _converted(self, names: list[str]) -> Iterator[Any]:
-        if self._kept is not None:
-            yield from (self.convert(batch.select(names)) for batch in self._kept)
-            return
-        for table in self._tables:
-            yield from map(self.convert, table.batches(names, self.numbers))
+        return map(self.convert, self._scanned.batches(names))
 
     def read(self, i: int) -> RawData:
         """Read piece i; ValueError if a number is infinite."""
@@ -355,7 +333,8 @@ def open_tables(
     names = [name for name in names if name in others or name not in excluded]
     categories = _categories(features, options, categorical_features)
     plain = [name for name in features if name not in categories]
-    reader = TableReader(tables, names, columns, plain)
+    scanned = ScannedTables(tables, plain, folder)
+    reader = TableReader(tables, names, columns, scanned)
     converter = ArrowConverter(options.missing if first.schema is None else None)
     groups = GroupBoundaries(converter, group, reader.place_of)
     if first.schema is None:
@@ -364,12 +343,13 @@ def open_tables(
         kinds[group] = AS_TEXT
         if "sample_weight" in columns:
             kinds[columns["sample_weight"]] = AS_NUMBER
-        reader.read_as_text([name for name in plain if kinds[name] == AS_TEXT])
+        scanned.finish(name for name in plain if kinds[name] == AS_TEXT)
         reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
         reader.convert = partial(_cast, _common_types(tables, names))
         for _, batch in reader.scan([group]):
             groups.add(reader.convert(batch).column(0))
+        scanned.finish()
     if not reader.n_rows:
         raise ValueError(f"{first.name}: the table has no rows")
     reader.offsets = groups.checked(reader.group_at)
