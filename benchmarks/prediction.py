@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 import pycrfsuite
@@ -21,7 +22,9 @@ from settings import make_model
 from threadpoolctl import threadpool_limits
 
 from treecrf import FlatModel, TreeCRF, flatten
-from treecrf.trees.scoring import scorer
+from treecrf.trees.evaluators import ForestEvaluator
+from treecrf.trees.fast import lookup
+from treecrf.trees.scoring.fast_evaluator import FastEvaluator
 from treecrf.utils.threads import Threads
 
 # Few large steps, and many small ones.
@@ -35,12 +38,12 @@ MODELS = {
         "l2_regularization": 40.0,
     },
 }
-# Settings of `scorer` that make it use one method for all positions.
+# The evaluator for all positions, and whether it may look up bytes in registers.
 WAYS = {
-    "walking the trees": {"MIN_POSITIONS": 10**9},
-    "sets of positions": {"MIN_TREES": 10**9, "MANY_POSITIONS": 10**9},
-    "lookup in memory": {"MIN_POSITIONS": 0, "has_permutes": lambda: False},
-    "lookup": {"MIN_POSITIONS": 0},
+    "walking the trees": ("walking", False),
+    "sets of positions": ("reference", False),
+    "lookup in memory": ("lookup", False),
+    "lookup": ("lookup", True),
 }
 HEADER = ("method", "µs per position", "relative to walking", "relative to python-crfsuite")
 SHORT_HEADER = ("positions in a sequence", "walking, µs", "lookup, µs", "predict, µs")
@@ -111,12 +114,18 @@ def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str,
 @contextmanager
 def only(way: str) -> Iterator[None]:
     """Use one method for all positions."""
-    before = {name: getattr(scorer, name) for name in WAYS[way]}
-    vars(scorer).update(WAYS[way])
-    try:
+    name, may_permute = WAYS[way]
+    has_permutes = lookup.has_permutes()
+
+    def fastest(evaluator: ForestEvaluator, _: int) -> FastEvaluator | None:
+        named = [fast for fast in evaluator.fast_evaluators if fast.name == name]
+        return named[0] if named else None
+
+    with (
+        patch.object(ForestEvaluator, "fastest", fastest),
+        patch.object(lookup, "has_permutes", lambda: has_permutes and may_permute),
+    ):
         yield
-    finally:
-        vars(scorer).update(before)
 
 
 def tagger(linear: CRFsuite) -> Callable[[list], list]:

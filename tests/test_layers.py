@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 # that "+" joins a package and its module at a fixed path.
 LAYERS = [
     "_version", "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
-    "trees.growing+_tree", "trees.scoring", "trees", "learners", "learners.linear",
+    "trees.growing+_tree", "trees.scoring", "trees.fast", "trees", "trees.updates", "learners",
+    "learners.linear",
     "learners.boosted", "learners.future", "learners.flat", "learners.structured",
     "learners.registry", "inspection", "annotations", "plotting", "dask", "cli",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import bundle
 from treecrf.trees.growing.growth import Growth, TreeConstraints
 from treecrf.trees.growing.window_tests import number_tests
-from treecrf.trees.scoring.scorer import LABEL
+from treecrf.trees.scoring.packed_trees import LABEL
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]
 WINDOWS = [(0, 0), (1, 1), (2, 0), (0, 3)]

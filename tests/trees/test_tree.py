@@ -22,7 +22,7 @@ from support.sweeps import pairs, sweep
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
 from treecrf.encoding import columns
-from treecrf.trees.scoring.scorer import LABEL
+from treecrf.trees.scoring.packed_trees import LABEL
 
 
 def check_case(kind, seed, n_trees=1, **options):

@@ -7,11 +7,13 @@ from threading import Lock
 
 import numpy as np
 
-from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
+from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, MISSING, NOWHERE
-from treecrf.trees.scoring.scorer import LABEL, PackedTrees, Router, Scorer, Scoring
+from treecrf.trees.evaluators import ForestEvaluator
+from treecrf.trees.scoring.batch import Batch
+from treecrf.trees.scoring.packed_trees import LABEL, PackedTrees
 from treecrf.utils.exact import MAX_EXACT
 from treecrf.utils.model_file import require
 from treecrf.utils.threads import Threads
@@ -50,11 +52,11 @@ class Forest:
         self.trees: list[dict[str, np.ndarray]] = []
         # For each iteration, as in `treecrf.chains.score_parts.ScoreParts`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
-        self._scorers: dict = {}
+        self._evaluators: dict = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict:
-        dropped = {"transitions": None, "_scorers": {}, "_latest": None, "_lock": None}
+        dropped = {"transitions": None, "_evaluators": {}, "_latest": None, "_lock": None}
         return {**vars(self), "trees": self.pack(), **dropped}
 
     def __setstate__(self, state: dict) -> None:
@@ -154,9 +156,9 @@ class Forest:
         iterations = iterations or (0, self.n_iter)
         if iterations[0] == iterations[1]:
             return scores
-        scorer = self.scorer(encoder, *iterations, given is not None)
+        evaluator = self.evaluator(encoder, *iterations, given is not None)
         depth = self.depth_of(encoded, given) if depth is None else depth
-        scorer.add_scores(Scoring(encoded, depth, given, scores, threads))
+        evaluator.add_scores(Batch(encoded, depth, given, scores, threads))
         if self.transitions is not None and given is None:
             transitions = self.sum_of_transitions(iterations) * SCORE_UNIT
             for of_label, of_transitions in zip(scores, transitions.swapaxes(0, 1), strict=True):
@@ -177,12 +179,13 @@ class Forest:
             each = ((i, i + 1) for i in range(first, self.n_iter))
             return np.array([self.scores(encoder, encoded, threads, i, given=given) for i in each])
         packed = self.packed(encoder, first, self.n_iter)
-        scorer = Scorer(packed, encoder, self.order, given is not None)
+        evaluator = ForestEvaluator(packed, encoder, self.order, given is not None)
         shape = self.zeros(encoded, given).shape
         scores = np.zeros((self.n_iter - first, *shape))
-        # To this evaluator, each tree is a class of its own.
-        of_trees, depth = scores.reshape(-1, *shape[1:]), self.depth_of(encoded, given)
-        Scoring(encoded, depth, given, of_trees, threads).run(scorer.sets)
+        # To the reference, each tree is a class of its own.
+        tree_scores = scores.reshape(-1, *shape[1:])
+        depth = self.depth_of(encoded, given)
+        Batch(encoded, depth, given, tree_scores, threads).run(evaluator.reference)
         return scores
 
     def sum_of_transitions(self, iterations: tuple[int, int]) -> np.ndarray:
@@ -207,15 +210,6 @@ class Forest:
         context = np.zeros((self.order, encoded.n_positions), dtype=np.uint8)
         return self.scores(encoder, encoded, threads, iterations, given=context)[:, :, 0]
 
-    def add_to_parts(
-        self, parts: ScoreParts, router: Router, threads: Threads, first: int = 0
-    ) -> None:
-        """Add the values of trees, from iteration ``first`` on, to the scores of a router."""
-        for i in range(first, self.n_iter):
-            router.add(self.packed(router.encoder, i, i + 1), parts, threads)
-        if self.transitions is not None:
-            parts.add(self.sum_of_transitions((first, self.n_iter)))
-
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
         """Return scores of 0 for all contexts, or for one context per position."""
         n_contexts = 1 if given is not None else self.n_labels**self.order
@@ -227,17 +221,19 @@ class Forest:
             return np.zeros(encoded.n_positions, dtype=np.uint8)
         return encoded.depth_of(self.order)
 
-    def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
-        """Return a scorer of some iterations; the one of the whole forest is cached."""
+    def evaluator(self, encoder: Encoder, first: int, last: int, is_given: bool) -> ForestEvaluator:
+        """Return the evaluator of some iterations; the one of the whole forest is cached."""
         if (first, last) != (0, self.n_iter):
-            return Scorer(self.packed(encoder, first, last), encoder, self.order, is_given)
+            packed = self.packed(encoder, first, last)
+            return ForestEvaluator(packed, encoder, self.order, is_given)
         key = last, is_given
-        with self._lock:  # threads should not make the same scorer twice
-            if key not in self._scorers:
-                scorer = Scorer(self.packed(encoder, 0, last), encoder, self.order, is_given)
-                same = {kept: s for kept, s in self._scorers.items() if kept[0] == last}
-                self._scorers = same | {key: scorer}
-            return self._scorers[key]
+        with self._lock:  # threads should not make the same evaluator twice
+            if key not in self._evaluators:
+                packed = self.packed(encoder, 0, last)
+                current = {k: kept for k, kept in self._evaluators.items() if k[0] == last}
+                current[key] = ForestEvaluator(packed, encoder, self.order, is_given)
+                self._evaluators = current
+            return self._evaluators[key]
 
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; the latest are cached."""

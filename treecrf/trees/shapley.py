@@ -27,7 +27,7 @@ from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import runs
 from treecrf.trees._shapley import Explainer, link_tests
 from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.scoring.scorer import PackedTrees
+from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.utils.threads import Threads
 
 # Numbers of nodes of the quadrature; larger ones are multiples of the last.

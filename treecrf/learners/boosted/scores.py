@@ -23,7 +23,7 @@ from treecrf.learners.boosted.beam import BeamScores
 from treecrf.learners.boosted.loop import Scored
 from treecrf.learners.linear.crf import LinearCRF, score_parts
 from treecrf.trees.forest import Forest
-from treecrf.trees.scoring.scorer import Router
+from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 
@@ -121,23 +121,23 @@ class PartsScores(Scored):
         self,
         parts: ScoreParts,  # starting scores, which are changed
         objective: Objective,
-        router: Router,
+        updater: ScoreUpdater,
         threads: Threads,
     ):
         self.parts = parts
         self.objective = objective
-        self.router = router
+        self.updater = updater
         self.threads = threads
         self.n_iter = 0
 
     def keep_in(self, allocate: Allocate) -> None:
         """Move large arrays to arrays from a function such as `Scratch.allocate`."""
         self.parts.keep_in(allocate)
-        self.router.keep_in(allocate)
+        self.updater.keep_in(allocate)
 
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
-        forest.add_to_parts(self.parts, self.router, self.threads, self.n_iter)
+        self.updater.add(forest, self.parts, self.threads, self.n_iter)
         self.n_iter = forest.n_iter
 
     def value(self, forest: Forest) -> float:

@@ -42,7 +42,7 @@ from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
-from treecrf.trees.scoring.scorer import Router
+from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.threads import Threads
 
 # Number of examples, triples of a position, its previous labels and a label, from which on
@@ -185,8 +185,8 @@ class ExactKind(ChainKind):
         shape = setup.n_labels, self.order, data.encoded.offsets
         parts = ScoreParts(*shape, objective.constraints)
         parts.start_from(data.start_state, data.start_transitions)
-        router = Router(setup.encoder, data.encoded, self.order)
-        return PartsScores(parts, objective, router, threads)
+        updater = ScoreUpdater(setup.encoder, data.encoded, self.order)
+        return PartsScores(parts, objective, updater, threads)
 
     def threshold(self, parameter: Any, n_labels: int, n_positions: int) -> float | None:
         """Return the threshold of samples; ValueError if there are too many labels for them."""

@@ -24,7 +24,7 @@ from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.trees.conjunctions import WeightedConjunctions, bits_of, conjunctions_of
 from treecrf.trees.forest import Forest
-from treecrf.trees.scoring.scorer import PART
+from treecrf.trees.scoring.batch import MIN_TAKEN
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
@@ -50,7 +50,7 @@ class FlatForest:
         An entry is the mean fraction of the position that reaches the leaves of the conjunction: 1,
         unless a value is missing and fractions go to both children of a test.
         """
-        evaluator = self.forest.scorer(self.encoder, 0, self.forest.n_iter, False).members
+        evaluator = self.forest.evaluator(self.encoder, 0, self.forest.n_iter, False).members
         of_leaf, n = self.flat.conjunction_of_leaf, len(self.flat)
         n_leaves = np.bincount(of_leaf[of_leaf >= 0], minlength=n)
 
@@ -68,7 +68,7 @@ class FlatForest:
             sums.data /= n_leaves[sums.indices]
             return sums
 
-        parts = threads.even_parts(encoded.n_positions, PART)
+        parts = threads.even_parts(encoded.n_positions, MIN_TAKEN)
         return sparse.csr_array(sparse.vstack(threads.map(rows_of, parts), format="csr"))
 
 

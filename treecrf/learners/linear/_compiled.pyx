@@ -23,8 +23,9 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._memory cimport Memory, release, take, take_zeros
 from treecrf.learners.linear._linear cimport add_block
+from treecrf.trees.fast._quick cimport QuickScorer
+from treecrf.trees.fast._walker cimport Walk, Walker
 from treecrf.trees.scoring._answers cimport Bits
-from treecrf.trees.scoring._few cimport QuickScorer, Walk, Walker
 
 cdef enum:
     BLOCK = 64               # positions of a sequence, the bits of a word

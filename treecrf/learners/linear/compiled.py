@@ -16,8 +16,10 @@ from treecrf.inputs.values import column_names
 from treecrf.learners.linear._compiled import CompiledModel, CompiledTests, CompiledWeights
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
 from treecrf.learners.linear.scores import Weights
+from treecrf.trees.fast.contexts import MAX_CONTEXTS
+from treecrf.trees.fast.short import short_evaluators
 from treecrf.trees.forest import Forest
-from treecrf.trees.scoring.scorer import MAX_CONTEXTS, PackedTrees
+from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.utils.exact import LEAF_UNIT
 
 
@@ -42,9 +44,9 @@ def compiled(
         if not _supports(encoder) or forest.transitions is not None:
             return None
         if forest.n_iter:
-            scorer = forest.scorer(encoder, 0, forest.n_iter, False)
-            tests, walker = compiled_tests(schema, scorer.packed, encoder), scorer.walker
-            quick = scorer.quick_scorer
+            context_trees = forest.evaluator(encoder, 0, forest.n_iter, False).trees
+            tests = compiled_tests(schema, context_trees.packed, encoder)
+            walker, quick = short_evaluators(context_trees)
     if linear is not None:
         attributes, of_attributes = linear
         if order == 0 or not _fits(attributes, of_attributes, schema):

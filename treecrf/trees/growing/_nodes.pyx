@@ -21,7 +21,7 @@ NUMBERS = ("leaf", "gain", "weight", "share")
 SURROGATES = ("surrogate_column", "surrogate_offset", "surrogate_value")
 
 cdef enum:
-    LABEL = -2      # column of a previous label, as in `treecrf.trees.scoring.scorer`
+    LABEL = -2      # column of a previous label, as in `treecrf.trees.scoring.packed_trees`
 
 
 cdef class SurrogateSearch:

@@ -40,7 +40,7 @@ cdef struct Block:
     bint failed
 
 
-cdef class Evaluator:
+cdef class SetEvaluator:
     cdef Answers answers
     cdef const int32_t[::1] starts, classes, test, true_child, false_child, leaf_numbers
     cdef const double[::1] values, shares

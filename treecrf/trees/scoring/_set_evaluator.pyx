@@ -33,7 +33,7 @@ cdef extern from "utils/bitsets.h" nogil:
     int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                     uint64_t *failed)
 
-cdef extern from "trees/scoring/leaf_updates.h" nogil:
+cdef extern from "trees/scoring/context_sets.h" nogil:
     void split_members(const uint8_t *members, const int32_t *labels, Py_ssize_t stride,
                        int32_t label, Py_ssize_t n, uint8_t *passed, uint8_t *failed)
     Py_ssize_t list_rarer(const uint8_t *members, Py_ssize_t n, int *most_are_in, int32_t *out)
@@ -45,17 +45,24 @@ cdef void free_block(Block *block) noexcept nogil:
     free(block.fractions)
 
 
-cdef class Evaluator:
-    """Evaluator of trees at sets of positions."""
+cdef class SetEvaluator:
+    """Evaluator of trees at sets of positions.
+
+    It is the reference: it takes all trees, in all contexts, also where values are missing.
+    """
 
     def __init__(self, packed, symbols, depth_starts, Py_ssize_t n_given,
                  bint follows_surrogates, bint reads_lists=True):
+        """Read packed trees, and the label at each lag of each context of every depth."""
         nodes = packed.nodes
         self.answers = Answers(packed.tests, reads_lists)
-        self.starts, self.classes, self.test = packed.starts, packed.classes, packed.test_of_node
+        self.starts = packed.starts
+        self.classes = packed.classes
+        self.test = packed.test_of_node
         self.true_child, self.false_child = packed.children
         self.leaf_numbers = np.cumsum(np.asarray(self.true_child) < 0, dtype=np.int32) - 1
-        self.values, self.shares = nodes["leaf"], nodes["share"]
+        self.values = nodes["leaf"]
+        self.shares = nodes["share"]
         self.surrogates = Surrogates(packed, nodes["share"])
         self.follows_surrogates = follows_surrogates
         self.symbols = symbols
@@ -65,12 +72,12 @@ cdef class Evaluator:
         self.n_extended = self.symbols.shape[0]
         self.max_nodes = max(np.diff(self.starts), default=0)
 
-    def add_scores(self, scoring, Py_ssize_t first, Py_ssize_t last):
+    def add_scores(self, batch, Py_ssize_t first, Py_ssize_t last):
         """Add the trees' values to the scores of the positions from ``first`` to ``last - 1``."""
-        cdef const uint8_t[::1] depth = scoring.depth
-        cdef double[:, :, ::1] scores = scoring.scores
+        cdef const uint8_t[::1] depth = batch.depth
+        cdef double[:, :, ::1] scores = batch.scores
         cdef Block block
-        cdef Positions positions = Positions(scoring.encoded, scoring.given, self.n_labels)
+        cdef Positions positions = Positions(batch.encoded, batch.given, self.n_labels)
         cdef Py_ssize_t tree, start, i, n_classes = scores.shape[0]
         cdef int32_t class_
         cdef Py_ssize_t max_size = MISSING_BLOCK if positions.has_missing else BLOCK

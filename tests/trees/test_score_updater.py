@@ -1,4 +1,4 @@
-"""Trees add the same values to scores in parts as to tables of scores, to the last bit."""
+"""Trees add the same values to factored scores as to tables of scores, to the last bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.sweeps import sweep
 
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.trees.forest import LABEL
-from treecrf.trees.scoring.scorer import Router
+from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.threads import Threads
 
 
@@ -29,14 +29,14 @@ def check_scores(trained, sequences=None, n_threads=1, first=0):
     """Compare parts, which start at random scores, with the scores of the forest."""
     forest, encoder = trained.forest, trained.encoder
     encoded = trained.encoded if sequences is None else encoder.encode(pack(sequences))
-    router = Router(encoder, encoded, forest.order)
+    updater = ScoreUpdater(encoder, encoded, forest.order)
     parts = ScoreParts(forest.n_labels, forest.order, encoded.offsets)
     rng = np.random.default_rng(0)
     for part in (parts.state, parts.transitions):
         part[:] = rng.integers(-(2**22), 2**22, part.shape)
     before = parts.table()
     with Threads(n_threads) as threads:
-        forest.add_to_parts(parts, router, threads, first)
+        updater.add(forest, parts, threads, first)
     added = parts.table() - before
     exist = contexts_that_exist(encoded, forest.n_labels, forest.order)
     expected = forest.scores(encoder, encoded, Threads(1), (first, forest.n_iter))

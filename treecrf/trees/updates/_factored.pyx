@@ -1,4 +1,4 @@
-"""Addition of trees to scores in parts.
+"""Addition of trees to factored scores.
 
 A tree is a function of a position and its context, and usually few of its window tests pass. The
 default value of a context is that of the leaf it reaches if all window tests fail. It is added to
@@ -7,7 +7,7 @@ default value to its members. Of these differences, each leaf adds that of the t
 which passes the fewest label tests, to all contexts of its positions (the state), and the rest of
 them to single contexts. The leaf of a tree that tests no labels changes the state only.
 
-Parts are integers, so the way a value is divided among them does not matter for their sum.
+Terms are integers, so the way a value is divided among them does not matter for their sum.
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ from treecrf.chains._memory cimport Memory, take, take_zeros
 from treecrf.trees.growing._sets cimport Fraction, value_of_fraction
 from treecrf.trees.growing._tests cimport BIT, LISTED, LISTING_SLACK, lower_bound, test_bytes
 from treecrf.trees.scoring._answers cimport Answers, Bits, begin_bits, set_bit
-from treecrf.trees.scoring._evaluate cimport (
-    BLOCK, BLOCK_WORDS, Block, Evaluator, MISSING_BLOCK, free_block,
+from treecrf.trees.scoring._set_evaluator cimport (
+    BLOCK, BLOCK_WORDS, Block, MISSING_BLOCK, SetEvaluator, free_block,
 )
 
 cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
 
-cdef extern from "trees/scoring/leaf_updates.h" nogil:
+cdef extern from "trees/updates/leaf_updates.h" nogil:
     Py_ssize_t list_positions(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words,
                               const int32_t *position_of, const int32_t *table, Py_ssize_t width,
                               Py_ssize_t column, int32_t *out)
@@ -143,8 +143,8 @@ cdef struct Run:
 
 
 @cython.final
-cdef class PartsEvaluator(Evaluator):
-    """Evaluator that adds trees to scores in parts."""
+cdef class FactoredEvaluator(SetEvaluator):
+    """Evaluator that adds trees to factored scores."""
 
     cdef ColumnAnswers column_answers
     cdef Py_ssize_t order

@@ -26,7 +26,7 @@ from libc.string cimport memset
 from treecrf.chains._memory cimport Memory, release, take, take_zeros
 from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, close_bits, open_bits
 
-cdef extern from "utils/leaf_sums.h" nogil:
+cdef extern from "trees/fast/leaf_sums.h" nogil:
     enum:
         GROUP_WORDS
         MAX_SLOTS
@@ -80,21 +80,16 @@ def has_permutes():
     return bool(processor_has_permutes())
 
 
-def can_run(packed, Py_ssize_t n_columns):
-    """Return whether `Program` supports these trees.
+def can_run(trees):
+    """Return whether `Program` supports these `ContextTrees`, whose sums are exact.
 
-    Leaf values must be multiples of 2**-20, sums of them must fit 32 bits, and neither tests nor
-    leaves may be too many.
+    Neither tests nor leaves may be too many.
     """
-    is_leaf = packed.nodes["true_child"] < 0
-    units = np.where(is_leaf, packed.nodes["leaf"], 0.0) / UNIT
-    if len(units) == 0 or (units != np.rint(units)).any():
-        return False
-    firsts = packed.starts[: len(packed.classes)]
-    bound = np.maximum.reduceat(np.abs(units), firsts).sum()
-    n_leaves = np.add.reduceat(is_leaf, firsts, dtype=np.int64).max()
-    return bool(bound < 2.0**31 and n_leaves <= PART * MAX_PARTS
-                and n_columns + FIRST_SLOT + MAX_SLOTS < 1 << ROW_BITS)
+    is_leaf = trees.packed.test_of_node < 0
+    first_nodes = trees.packed.starts[: trees.packed.n_trees]
+    n_leaves = np.add.reduceat(is_leaf, first_nodes, dtype=np.int64).max()
+    n_rows = trees.n_tests + FIRST_SLOT + MAX_SLOTS
+    return bool(n_leaves <= PART * MAX_PARTS and n_rows < 1 << ROW_BITS)
 
 
 cdef class Program:
@@ -135,7 +130,7 @@ cdef class Program:
         self.n_columns, self.n_window_tests = n_columns, len(packed.tests)
         self.by_permutes, self.n_bytes = by_permutes, 4
         if by_permutes:
-            # The bytes of the differences of values of a tree, or of a value and 0.
+            # Bytes that the largest difference between two leaf values, or one and 0, needs.
             firsts = packed.starts[: len(packed.starts) - 1]
             highest, lowest = np.maximum.reduceat(units, firsts), np.minimum.reduceat(units, firsts)
             largest = int((np.maximum(highest, 0) - np.minimum(lowest, 0)).max())
@@ -462,10 +457,12 @@ cdef class LookupEvaluator:
     cdef Py_ssize_t n_labels, n_columns, max_groups, size_of_sums
     cdef bint by_permutes
 
-    def __init__(self, packed, Py_ssize_t n_given, groups, bint by_permutes):
+    def __init__(self, trees, groups, bint by_permutes):
+        """Compile a program for `ContextTrees`; ``groups`` are `Groups` of contexts of a depth."""
+        packed = trees.packed
         self.answers = Answers(packed.tests)
         self.n_labels = packed.n_labels
-        self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
+        self.n_columns = trees.n_tests
         self.program = Program(packed, groups, self.n_columns, by_permutes)
         self.by_permutes = by_permutes
         self.members = groups.members
@@ -473,15 +470,14 @@ cdef class LookupEvaluator:
         self.max_groups = np.diff(self.first_groups).max(initial=0)
         self.size_of_sums = BLOCK * 2 * self.program.n_bytes
 
-    def add_scores(self, scoring, const int32_t[::1] positions, Py_ssize_t first,
-                   Py_ssize_t last):
+    def add_scores(self, batch, const int32_t[::1] positions, Py_ssize_t first, Py_ssize_t last):
         """Add the trees' values to the scores of positions with the same number of labels before.
 
-        ``positions`` are their indices in the scores, ``first`` and ``last`` those among them.
+        See `FastEvaluator.kernel`.
         """
-        cdef double[:, :, ::1] scores = scoring.scores
+        cdef double[:, :, ::1] scores = batch.scores
         cdef Block block
-        cdef Positions encoded = Positions(scoring.encoded, scoring.given, self.n_labels)
+        cdef Positions encoded = Positions(batch.encoded, batch.given, self.n_labels)
         cdef Py_ssize_t class_, i, c
         cdef double *row
         cdef bint ready
@@ -559,7 +555,8 @@ cdef class LookupEvaluator:
                                          self.members.shape[1] * STRIDE * sizeof(uint32_t))
         if not open_bits(&block.bits, n_rows, ROW_WORDS) or memory.failed:
             return False
-        # Rows have garbage beyond the positions of the block, which must be initialized garbage.
+        # Words after the last position are read and ignored; clear them, so that no uninitialized
+        # memory is read.
         memset(block.bits.columns, 0, n_rows * ROW_WORDS * sizeof(uint64_t))
         memset(block.bits.columns + (self.n_columns + ONES) * ROW_WORDS, 255,
                ROW_WORDS * sizeof(uint64_t))

@@ -10,8 +10,11 @@ from support.cases import STORAGES, STORAGES_WITH_MISSING, random_sequences, ran
 from support.forests import LENGTHS, Trained
 from support.sweeps import sweep
 
+from treecrf.trees import evaluators
+from treecrf.trees.evaluators import ForestEvaluator
+from treecrf.trees.fast import costs, lookup
 from treecrf.trees.forest import LABEL
-from treecrf.trees.scoring.scorer import Scoring
+from treecrf.trees.scoring.batch import Batch
 from treecrf.utils.threads import Threads
 
 BORDERS = [8193, 4097, 4095, 4096, 8192, 8196, 16400]  # blocks are of 4096 or of 8192 positions
@@ -78,25 +81,25 @@ def test_a_forest_without_trees_scores_zero():
 
 # Each evaluator
 
-EVALUATORS = {
-    "sets": {"MIN_TREES": 10**9},
-    "lookup": {"MIN_TREES": 0, "MIN_POSITIONS": 0, "MAX_MISSING": 1},
-    "lookup in memory": {
-        "MIN_TREES": 0,
-        "MIN_POSITIONS": 0,
-        "MAX_MISSING": 1,
-        "has_permutes": lambda: False,
-    },
-    "walker": {"MIN_TREES": 0, "MIN_POSITIONS": 10**9, "MAX_MISSING": 1},
-}
+EVALUATORS = ("reference", "walking", "lookup", "lookup in memory")
 
 
 @pytest.fixture(params=EVALUATORS)
 def evaluator(request, monkeypatch):
-    """Use this evaluator, whatever the model and the data are."""
-    for name, value in EVALUATORS[request.param].items():
-        monkeypatch.setattr(f"treecrf.trees.scoring.scorer.{name}", value)
-    return request.param
+    """Use this evaluator for all positions and trees that it supports."""
+    name = request.param.removesuffix(" in memory")
+
+    def chosen(self, n_positions):
+        named = [e for e in self.fast_evaluators if e.name == name and e.supports(n_positions)]
+        return named[0] if named else None
+
+    monkeypatch.setattr(ForestEvaluator, "fastest", chosen)
+    monkeypatch.setattr(costs, "is_worth_setup", lambda *_: True)
+    monkeypatch.setattr(lookup, "MIN_POSITIONS_BY_PERMUTES", 0)
+    monkeypatch.setattr(evaluators, "MAX_MISSING", 1)
+    if request.param != name:
+        monkeypatch.setattr(lookup, "has_permutes", lambda: False)
+    return name
 
 
 @pytest.mark.parametrize("order", sweep([2, 0, 1, 3], 1))
@@ -140,12 +143,17 @@ def test_every_evaluator_takes_trees_of_any_size(evaluator, max_leaf_nodes):
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
 
 
+def evaluator_of(trained):
+    """The evaluator of all trees."""
+    return trained.forest.evaluator(trained.encoder, 0, trained.forest.n_iter, False)
+
+
 def scores_by_sets(trained):
-    """Scores by the evaluator that splits sets."""
-    scorer = trained.forest.scorer(trained.encoder, 0, trained.forest.n_iter, False)
+    """Scores by the reference."""
     scores = trained.forest.zeros(trained.encoded, None)
     depth = trained.forest.depth_of(trained.encoded, None)
-    Scoring(trained.encoded, depth, None, scores, Threads(1)).run(scorer.sets)
+    batch = Batch(trained.encoded, depth, None, scores, Threads(1))
+    batch.run(evaluator_of(trained).reference)
     return scores
 
 
@@ -161,16 +169,21 @@ def test_every_evaluator_takes_values_of_any_size(evaluator, largest, n_iter):
     np.testing.assert_array_equal(trained.scores(), scores_by_sets(trained))
 
 
+def supported(evaluator):
+    """Names of the evaluators that support many positions."""
+    return {fast.name for fast in evaluator.fast_evaluators if fast.supports(10**6)}
+
+
 @pytest.mark.parametrize("factor", [2.0**-3, 2.0**12])
-def test_values_out_of_range_are_scored_by_sets(monkeypatch, factor):
+def test_values_out_of_range_are_scored_by_sets(factor):
     """Finer ones than training makes, and sums that do not fit 32 bits."""
     trained = Trained("letters", 0, n_iter=30, max_leaf_nodes=4)
-    assert trained.forest.scorer(trained.encoder, 0, 30, False).has_program
+    assert supported(evaluator_of(trained)) == {"walking", "lookup"}
     expected = trained.walked(["abcd" * 9]) * factor
     for tree in trained.forest.trees:
         tree["leaf"] = tree["leaf"] * factor
     trained.forest = trained.forest.copy()
-    assert not trained.forest.scorer(trained.encoder, 0, 30, False).has_program
+    assert not supported(evaluator_of(trained))
     np.testing.assert_array_equal(trained.scores(["abcd" * 9]), expected)
 
 
@@ -200,28 +213,58 @@ def test_every_evaluator_in_blocks_and_threads(kind, length, evaluator):
         np.testing.assert_array_equal(trained.scores(sequences, n_threads), expected)
 
 
-def test_the_evaluator_depends_on_model_and_data(monkeypatch):
-    """Sets serve few trees and many missing values, lookup many positions, the walker few."""
+def test_the_evaluator_depends_on_missing_values(monkeypatch):
+    """The reference scores positions with missing values, and if these are many, all of them."""
     used = []
 
-    def run(scoring, evaluator, *arguments):
-        used.append(type(evaluator).__name__)
-        run.original(scoring, evaluator, *arguments)
+    def run(batch, kernel, *arguments):
+        used.append(type(kernel).__name__)
+        run.original(batch, kernel, *arguments)
 
-    run.original = Scoring.run
-    monkeypatch.setattr(Scoring, "run", run)
-    small, large = (Trained("letters", 0, n_iter=n, max_leaf_nodes=4) for n in (3, 30))
-    for trained, text, expected in (
-        (small, "abcd" * 30, {"Evaluator"}),
-        (large, "abcd" * 30, {"LookupEvaluator", "Walker"}),
-        (large, "abc", {"Walker"}),
-        (large, "abc?" * 30, {"LookupEvaluator", "Walker"}),
-        (large, ["a", "b", "c", np.nan] * 30, {"Evaluator"}),
-        (large, [*"abcd" * 30, np.nan], {"Evaluator", "LookupEvaluator", "Walker"}),
+    run.original = Batch.run
+    monkeypatch.setattr(Batch, "run", run)
+    walking = lambda self, _: self.fast_evaluators[0]  # noqa: E731
+    monkeypatch.setattr(ForestEvaluator, "fastest", walking)
+    trained = Trained("letters", 0, n_iter=3, max_leaf_nodes=4)
+    for text, expected in (
+        ("abcd" * 30, {"Walker"}),
+        ("abc?" * 30, {"Walker"}),  # an unknown letter is a value
+        ([*"abcd" * 30, np.nan], {"SetEvaluator", "Walker"}),
+        (["a", "b", "c", np.nan] * 30, {"SetEvaluator"}),
     ):
         used.clear()
         np.testing.assert_array_equal(trained.scores([text]), trained.walked([text]))
         assert set(used) == expected
+
+
+@pytest.mark.parametrize("has_permutes", [False, True])
+def test_the_choice_depends_on_the_processor(monkeypatch, has_permutes):
+    """Byte lookups in registers pay off from few positions on, those in memory from many."""
+    monkeypatch.setattr(lookup, "has_permutes", lambda: has_permutes)
+    evaluator = evaluator_of(Trained("floats", 0, n_iter=40, max_leaf_nodes=30, lengths=[300] * 3))
+    names = [getattr(evaluator.fastest(n), "name", "reference") for n in (4, 100, 100_000)]
+    assert names[0] == "walking"
+    assert (names[1] == "lookup") == has_permutes
+    assert names[2] == "lookup" or not has_permutes
+
+
+def test_little_work_needs_no_other_evaluator():
+    """Setting up an evaluator takes time."""
+    evaluator = evaluator_of(Trained("letters", 0, n_iter=3, max_leaf_nodes=4))
+    assert len(evaluator.trees.packed.classes) < costs.MIN_TREES
+    assert evaluator.fastest(4) is None
+    assert evaluator.fastest(costs.MANY_POSITIONS - 1) is None
+
+
+@pytest.mark.parametrize("kind", ["letters", "floats"])
+def test_costs_depend_on_the_positions(kind):
+    """Walking costs little at few positions, and much at many."""
+    evaluator = evaluator_of(Trained(kind, 0, n_iter=30, max_leaf_nodes=30))
+    walking, by_lookup = evaluator.fast_evaluators
+    assert walking.cost(1) < 1 < walking.cost(4096)
+    assert by_lookup.cost(1) > by_lookup.cost(512) > 0
+    times = [costs.reference_time(evaluator.trees, n) for n in (1, 64, 65, 4096, 4097, 10**6)]
+    assert times == sorted(times)
 
 
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])

@@ -1,0 +1,75 @@
+"""Estimated times of the evaluators, on which the choice among them depends.
+
+A time is a sum over what an evaluator does, each part with the nanoseconds that it takes. ``python
+benchmarks/evaluators.py --constants`` measures the constants: it times all evaluators, for models
+of different trees, tests and labels, and fits the sums to the times. They decide about speed alone,
+as all evaluators give the same scores.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.trees.scoring.packed_trees import ContextTrees
+
+# Positions of a block of the reference, and of a word of its sets.
+REFERENCE_BLOCK = 4096
+WORD = 64
+# Positions of a block of the lookup, and the fewest that take as long as one.
+LOOKUP_BLOCK = 2048
+UNIT = 512
+
+# Fewer trees at fewer positions are evaluated before another evaluator has been set up.
+MIN_TREES = 50
+MANY_POSITIONS = 1 << 13
+
+REFERENCE_TIMES = np.array([9.7, 1.1, 1.2, 3.3, 0.49])
+WALKING_TIMES = np.array([6.6, 0.24, 1.9])
+LOOKUP_TIMES = np.array([19.0, 590.0, 1000.0, 3800.0])
+
+
+def is_worth_setup(trees: ContextTrees, n_positions: int) -> bool:
+    """Return whether there is enough to do for an evaluator that must be set up."""
+    return trees.packed.n_trees >= MIN_TREES or n_positions >= MANY_POSITIONS
+
+
+def reference_time(trees: ContextTrees, n_positions: int) -> float:
+    """Estimate the time of the evaluator by sets, in nanoseconds."""
+    return float(REFERENCE_TIMES @ reference_work(trees, n_positions))
+
+
+def walking_time(trees: ContextTrees, n_positions: int) -> float:
+    """Estimate the time of walking down the trees, in nanoseconds."""
+    return float(WALKING_TIMES @ walking_work(trees, n_positions))
+
+
+def lookup_time(trees: ContextTrees, n_positions: int) -> float:
+    """Estimate the time of the lookup of values in memory, in nanoseconds."""
+    return float(LOOKUP_TIMES @ lookup_work(trees, n_positions))
+
+
+def reference_work(trees: ContextTrees, n_positions: int) -> np.ndarray:
+    """Return what the evaluator by sets does: the numbers that go with `REFERENCE_TIMES`."""
+    n_blocks = -(-n_positions // REFERENCE_BLOCK)
+    n_words = -(-n_positions // WORD)
+    return np.array([
+        trees.n_nodes * n_blocks,
+        trees.n_nodes * n_words,
+        (trees.packed.n_trees + trees.n_label_tests) * n_positions,
+        trees.n_scores * n_positions,
+        trees.n_tests * n_positions,
+    ])  # fmt: skip
+
+
+def walking_work(trees: ContextTrees, n_positions: int) -> np.ndarray:
+    """Return what walking does: the numbers that go with `WALKING_TIMES`."""
+    n_trees = trees.packed.n_trees
+    return n_positions * np.array([n_trees, trees.n_nodes, n_trees * trees.n_contexts])
+
+
+def lookup_work(trees: ContextTrees, n_positions: int) -> np.ndarray:
+    """Return what the lookup does: the numbers that go with `LOOKUP_TIMES`."""
+    n_blocks, rest = divmod(n_positions, LOOKUP_BLOCK)
+    n_units = n_blocks * (LOOKUP_BLOCK // UNIT) + -(-rest // UNIT)
+    counts = [trees.n_nodes, trees.packed.n_trees, trees.n_label_tests, trees.n_scores]
+    return n_units * np.array(counts)

@@ -1,0 +1,1 @@
+"""Adding new trees to factored scores, in the training on samples."""
