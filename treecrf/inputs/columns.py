@@ -322,6 +322,8 @@ class ColumnSpecs:
         if schema is not None:
             selected = schema.kinds == CATEGORY
         self.is_category = np.zeros(n, dtype=bool) if selected is None else selected
+        # Columns whose only numbers are 0 and 1.
+        self.is_boolean = np.zeros(n, dtype=bool) if schema is None else schema.kinds == BOOLEAN
 
     def reader(
         self, j: int, offsets: np.ndarray, positions: np.ndarray | None = None

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.columns import (
-    CHUNK,
-    ColumnReader,
-    ColumnSpecs,
-    ColumnValues,
-    check_width,
-    order_of,
-    table_of,
-)
+from treecrf.inputs.columns import ColumnSpecs, check_width, order_of
 from treecrf.inputs.data_warnings import warn_of_time
 from treecrf.inputs.forms import is_frame, refuse_files
+from treecrf.inputs.frame_columns import read_parts
 from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
 from treecrf.inputs.sequences import InputSchema, LongSequences
 from treecrf.inputs.values import closest_name, column_names, index_columns, require_same_names
@@ -116,34 +109,64 @@ def read_frames(
     frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
     """Convert data frames, or one long data frame, to sequences."""
-    import narwhals.stable.v2 as narwhals
-
     wheres, group = segmentation.item_names(len(frames)), segmentation.column
-    wrapped = [_wrap(frame, where) for frame, where in zip(frames, wheres, strict=True)]
-    groups = None if group is None else _group_column(wrapped[0], group)
-    offsets = segmentation.item_offsets(list(map(len, wrapped)), groups)
+    runs = _joined(frames, wheres)
+    groups = None if group is None else _group_column(runs[0][0], group)
+    offsets = segmentation.item_offsets(list(map(len, frames)), groups)
     warn_of_time(frames, offsets)
     others = segmentation.group_columns
     known = None if schema is None else schema.names
     columns = []
-    for frame in wrapped:
-        excluded = index_columns(frame.columns, known) | others
-        columns.append({name: j for j, name in enumerate(frame.columns) if name not in excluded})
+    for frame, _ in runs:
+        names = frame.columns
+        excluded = index_columns(names, known) | others
+        columns.append({name: j for j, name in enumerate(names) if name not in excluded})
+    wheres = [where for _, where in runs]
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, others)
     # In errors, columns without names have the names of the training data.
     shown = names if schema is None else schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
-        for frame, order in zip(wrapped, orders, strict=True)
+        for (frame, _), order in zip(runs, orders, strict=True)
     ]
-    parts = [narwhals.concat(run) for _, run in groupby(ordered, _types_of)]
+    if len(ordered) > 1:
+        ordered = [frame for frame, _ in _joined([part.to_native() for part in ordered], wheres)]
     specs = ColumnSpecs(shown, len(orders[0]), schema, categorical)
-    values = [
-        _read_column([part[:, j] for part in parts], specs.reader(j, offsets))
-        for j in range(len(orders[0]))
-    ]
-    return table_of(values, offsets, names)
+    return read_parts(ordered, offsets, names, specs)
+
+
+def _joined(frames: list, wheres: list[str]) -> list[tuple[Any, str]]:
+    """Join consecutive data frames with the same columns: few long ones are read faster.
+
+    Returns data frames of narwhals, and the name of the first part of each.
+    """
+    layouts = [_layout(frame) for frame in frames]
+    starts = [i for i in range(len(frames)) if i == 0 or layouts[i] != layouts[i - 1]]
+    joined = []
+    for start, stop in pairwise([*starts, len(frames)]):
+        first = _wrap(frames[start], wheres[start])
+        if stop > start + 1:
+            first = _wrap(_concatenated_natively(first, frames[start:stop]), wheres[start])
+        joined.append((first, wheres[start]))
+    return joined
+
+
+def _layout(frame: Any) -> tuple:
+    """Return what data frames need to have in common to be joined: columns and their types."""
+    if hasattr(frame, "column_names"):
+        return type(frame), frame.schema
+    return type(frame), column_names(frame), list(getattr(frame, "dtypes", ()))
+
+
+def _concatenated_natively(first: Any, frames: list) -> Any:
+    """Join data frames of one library; it takes longer to convert each to one of narwhals."""
+    library = first.implementation.to_native_namespace()
+    if hasattr(library, "concat_tables"):
+        return library.concat_tables(frames)
+    if first.implementation.is_pandas_like():
+        return library.concat(frames, ignore_index=True)
+    return library.concat(frames)
 
 
 def _wrap(frame: Any, where: str) -> Any:
@@ -199,30 +222,6 @@ def _match(
             order = order_of(own, expected, where, owner, mend.format(frame))
             orders.append([indices[k] for k in order])
     return orders
-
-
-def _types_of(frame: Any) -> Any:
-    """Group frames to concatenate: few long columns are read faster than many short ones."""
-    native = frame.to_native()
-    return native.schema if hasattr(native, "schema") else [*native.columns, *native.dtypes]
-
-
-def _read_column(parts: list, reader: ColumnReader) -> ColumnValues:
-    import narwhals.stable.v2 as narwhals
-
-    typed = any(series.dtype in (narwhals.Categorical, narwhals.Enum) for series in parts)
-    if typed and reader.is_category is None:
-        reader.is_category = True
-    large = (narwhals.Decimal, narwhals.Int128, narwhals.UInt128)
-    for series in parts:
-        is_full = series.dtype == narwhals.Boolean and series.null_count() == 0
-        if (is_full or series.dtype.is_numeric()) and not reader.is_category:
-            is_large = series.dtype in large
-            reader.add_numbers((series.cast(narwhals.Float64) if is_large else series).to_numpy())
-            continue
-        for start in range(0, len(series), CHUNK):
-            reader.add_objects(series[start : start + CHUNK].to_list())
-    return reader.finish()
 
 
 # Grouped frames, and labels that are a column

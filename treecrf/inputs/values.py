@@ -25,7 +25,8 @@ MAX_CHARACTERS = 80
 # Maximum number of names that an error message lists.
 MAX_NAMES = 5
 # The name under which pandas writes an index without a name to Parquet.
-_INDEX = re.compile(r"__index_level_\d+__")
+_INDEX_PREFIX = "__index_level_"
+_INDEX = re.compile(_INDEX_PREFIX + r"\d+__")
 # The name of such a column in CSV, as libraries read it: empty, or in pandas "Unnamed: 0".
 _UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)*")
 # Code of a category that did not occur in training; codes count from 1, and 0 is a missing value.
@@ -42,12 +43,15 @@ def is_number(kind: type) -> bool:
 def column_names(frame: Any) -> list:
     """Return the names of the columns of a data frame of any library."""
     names = getattr(frame, "column_names", None)
-    return list(frame.columns if names is None else names)
+    names = frame.columns if names is None else names
+    # It takes longer to iterate over an index of pandas.
+    return names.tolist() if hasattr(names, "tolist") else list(names)
 
 
 def is_index(name: Any) -> bool:
     """Return whether a column is the index of a data frame of pandas, which is not a feature."""
-    return isinstance(name, str) and _INDEX.fullmatch(name) is not None
+    is_like = isinstance(name, str) and name.startswith(_INDEX_PREFIX)
+    return is_like and _INDEX.fullmatch(name) is not None
 
 
 def index_columns(names: Iterable, known: Container | None = None) -> set:

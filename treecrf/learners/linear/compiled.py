@@ -22,6 +22,9 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.utils.exact import LEAF_UNIT
 
+# Data frames with more columns are read faster like all others.
+MAX_COLUMNS = 128
+
 
 def compiled(
     schema: InputSchema,
@@ -108,7 +111,7 @@ def _first_places(schema: InputSchema, before: int) -> np.ndarray:
 
 def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[list] | None:
     """Return the values of the columns of training; None if others are there, or some are not."""
-    if not is_frame(frame) or not hasattr(frame, "__getitem__"):
+    if len(names) > MAX_COLUMNS or not is_frame(frame) or not hasattr(frame, "__getitem__"):
         return None
     found = list(column_names(frame))
     if found != names and sorted(name for name in found if name not in ignored) != sorted(names):
