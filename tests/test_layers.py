@@ -15,7 +15,7 @@ LAYERS = [
     "trees.growing+_tree", "trees.scoring", "trees.fast", "trees", "trees.updates", "learners",
     "learners.linear",
     "learners.boosted", "learners.future", "learners.flat", "learners.structured",
-    "learners.registry", "inspection", "annotations", "plotting", "dask", "cli",
+    "learners.registry", "inspection", "annotation", "plotting", "dask", "cli",
 ]  # fmt: skip
 # Of each package: the number of its layer, and the first name of its unit.
 UNITS = {

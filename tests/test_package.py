@@ -16,7 +16,7 @@ import pytest
 import treecrf
 
 ROOT = Path(__file__).parents[1]
-SUB_PACKAGES = ["datasets", "inspection", "metrics", "papers", "plotting"]
+SUB_PACKAGES = ["annotation", "datasets", "inspection", "metrics", "papers", "plotting"]
 # Optional, or slow to import.
 NOT_IMPORTED = [
     "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "seqeval", "tqdm", "pooch",

@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
+    from treecrf import annotation as annotation
     from treecrf import callbacks as callbacks
     from treecrf import datasets as datasets
     from treecrf import inspection as inspection
@@ -53,7 +54,15 @@ if TYPE_CHECKING:
     from treecrf.learners.structured.svm import StructuredSVM as StructuredSVM
     from treecrf.utils.model_file import ModelFileError as ModelFileError
 
-_SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "papers", "plotting")
+_SUB_PACKAGES = (
+    "annotation",
+    "callbacks",
+    "datasets",
+    "inspection",
+    "metrics",
+    "papers",
+    "plotting",
+)
 # The modules of all other names. They are imported when a name is first used, so that the command
 # line starts at once.
 _HOMES = {

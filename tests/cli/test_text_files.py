@@ -263,7 +263,7 @@ def test_encodings_without_lines_of_bytes_are_refused(encoding, tmp_path, run):
     with pytest.raises(ValueError, match=f"encoding='{encoding}': .*iconv -f {encoding} -t UTF-8"):
         read_conll(path, encoding=encoding)
     with path.open(encoding=encoding) as file:
-        assert read_conll(file)[1] == [["X", "Y"]]
+        assert read_conll(file, encoding=encoding)[1] == [["X", "Y"]]
     words = ["--format", "conll", "--model", tmp_path / "m", "--encoding", encoding]
     status, _, errors = run("train", path, *words)
     assert status == 1

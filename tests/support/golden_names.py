@@ -19,7 +19,17 @@ import treecrf
 from treecrf import LinearCRF, TreeCRF
 from treecrf.dask import DaskTreeCRF
 
-MODULES = ("", "callbacks", "dask", "datasets", "inspection", "metrics", "papers", "plotting")
+MODULES = (
+    "",
+    "annotation",
+    "callbacks",
+    "dask",
+    "datasets",
+    "inspection",
+    "metrics",
+    "papers",
+    "plotting",
+)
 
 
 def public_objects() -> dict[str, Any]:

@@ -65,7 +65,7 @@ def read_conll(
         Lines that start with it are skipped.
     encoding : str, default="utf-8"
         Encoding of the file, one in which a line feed is one byte. A file in UTF-16 can be passed
-        as an open text file.
+        as an open text file, whose own encoding counts.
 
     Returns
     -------

@@ -33,10 +33,8 @@ class Lines:
     """
 
     def __init__(self, source: TextSource, encoding: str = "utf-8"):
-        check_encoding(encoding)
         self.source = source
         self.encoding = encoding
-        self._is_utf_8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
         is_path = isinstance(source, (str, os.PathLike))
         # Of the file in messages, and of the current line, from 1.
         self.name = os.fspath(source) if is_path else str(getattr(source, "name", "the file"))
@@ -76,19 +74,26 @@ class Lines:
     def _decoded(self, line: bytes | str) -> str:
         if isinstance(line, str):
             return line
-        if self.number == 1 and line.startswith(UTF_16_MARKS):
-            raise ValueError(f"{self.name}: the encoding of the file is UTF-16; {CONVERT_UTF_16}")
-        if self.number == 1 and line.startswith(codecs.BOM_UTF8) and not self._is_utf_8:
-            raise ValueError(
-                f"{self.name}: the file starts with the byte order mark of UTF-8, and is not "
-                f"{self.encoding}; pass encoding='utf-8'"
-            )
+        if self.number == 1:
+            self._check_encoding(line)
         try:
             return line.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise self.error(
                 f"byte {error.start} is not {self.encoding}: {error.reason}; try another encoding="
             ) from None
+
+    def _check_encoding(self, line: bytes) -> None:
+        """Raise ValueError if the first line shows that the encoding is wrong."""
+        check_encoding(self.encoding)
+        if line.startswith(UTF_16_MARKS):
+            raise ValueError(f"{self.name}: the encoding of the file is UTF-16; {CONVERT_UTF_16}")
+        is_utf_8 = codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+        if line.startswith(codecs.BOM_UTF8) and not is_utf_8:
+            raise ValueError(
+                f"{self.name}: the file starts with the byte order mark of UTF-8, and is not "
+                f"{self.encoding}; pass encoding='utf-8'"
+            )
 
     def _checked(self, line: str) -> str:
         """Return a line without a byte order mark; ValueError if it is not text."""

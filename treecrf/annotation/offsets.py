@@ -63,7 +63,7 @@ def token_offsets(
 
     Examples
     --------
-    >>> from treecrf.annotations import token_offsets
+    >>> from treecrf.annotation import token_offsets
     >>> token_offsets("Ada met Mary.")
     [(0, 3), (4, 7), (8, 13)]
     >>> token_offsets("Ada met Mary.", pattern=r"\w+|[^\w\s]")
@@ -133,7 +133,7 @@ def offsets_to_tags(
 
     Examples
     --------
-    >>> from treecrf.annotations import offsets_to_tags
+    >>> from treecrf.annotation import offsets_to_tags
     >>> offsets_to_tags("Ada Lovelace met Mary", [(0, 12, "PER"), (17, 21, "PER")])
     ['B-PER', 'I-PER', 'O', 'B-PER']
     >>> offsets_to_tags([(0, 3), (4, 7), (8, 12), (12, 13)], [(8, 12, "PER")], scheme="bilou")
@@ -275,7 +275,7 @@ def tags_to_offsets(
 
     Examples
     --------
-    >>> from treecrf.annotations import tags_to_offsets
+    >>> from treecrf.annotation import tags_to_offsets
     >>> tags_to_offsets("Ada Lovelace met Mary", ["B-PER", "I-PER", "O", "B-PER"])
     [(0, 12, 'PER'), (17, 21, 'PER')]
     """
@@ -340,7 +340,7 @@ def spans_to_offsets(
     Examples
     --------
     >>> from treecrf import LinearCRF
-    >>> from treecrf.annotations import offsets_to_tags, spans_to_offsets
+    >>> from treecrf.annotation import offsets_to_tags, spans_to_offsets
     >>> from treecrf.inspection import find_spans
     >>> texts = ["Ada Lovelace met Mary", "Mary met Ada"]
     >>> entities = [[(0, 12, "PER"), (17, 21, "PER")], [(0, 4, "PER"), (9, 12, "PER")]]

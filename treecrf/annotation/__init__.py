@@ -5,9 +5,9 @@ spaCy: ``(7, 11, "PER")`` is ``text[7:11]``. Characters are those of Python's st
 of a text are the first character and the one after the last of each token.
 """
 
-from treecrf.annotations.doccano import read_doccano, write_doccano
-from treecrf.annotations.label_studio import read_label_studio, write_label_studio
-from treecrf.annotations.offsets import (
+from treecrf.annotation.doccano import read_doccano, write_doccano
+from treecrf.annotation.label_studio import read_label_studio, write_label_studio
+from treecrf.annotation.offsets import (
     offsets_to_tags,
     spans_to_offsets,
     tags_to_offsets,

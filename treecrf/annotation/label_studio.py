@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any
 
-from treecrf.annotations.offsets import Entity
-from treecrf.annotations.records import check_entity, open_to_write, pairs_of, read_records, text_of
+from treecrf.annotation.offsets import Entity
+from treecrf.annotation.records import check_entity, open_to_write, pairs_of, read_records, text_of
 from treecrf.datasets.lines import TextSource
 from treecrf.utils.validation import StrOptions, validate_params
 
@@ -72,7 +72,7 @@ def read_label_studio(
     Examples
     --------
     >>> import io
-    >>> from treecrf.annotations import read_label_studio
+    >>> from treecrf.annotation import read_label_studio
     >>> region = '{"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}}'
     >>> task = '{"data": {"text": "Ada met Mary"}, "annotations": [{"result": [%s]}]}' % region
     >>> read_label_studio(io.StringIO(task))
@@ -213,7 +213,7 @@ def write_label_studio(
     Examples
     --------
     >>> import sys
-    >>> from treecrf.annotations import write_label_studio
+    >>> from treecrf.annotation import write_label_studio
     >>> write_label_studio(sys.stdout, ["Ada met Mary"], [[(0, 3, "PER", 0.75)]])
     [
     {"data": {"text": "Ada met Mary"}, "predictions": [{"result": [{"id": "0-0", "type": "labels", \

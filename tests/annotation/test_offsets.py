@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treecrf import LinearCRF, TreeCRF
-from treecrf.annotations import offsets_to_tags, spans_to_offsets, tags_to_offsets, token_offsets
+from treecrf.annotation import offsets_to_tags, spans_to_offsets, tags_to_offsets, token_offsets
 from treecrf.inputs.schemes import RULES, SCHEME_NAMES
 from treecrf.inspection import find_spans
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, TextIO
 
-from treecrf.annotations.offsets import Entity, as_entity
+from treecrf.annotation.offsets import Entity, as_entity
 from treecrf.datasets.lines import Lines, TextSource
 
 

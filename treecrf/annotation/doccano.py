@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any
 
-from treecrf.annotations.offsets import Entity
-from treecrf.annotations.records import check_entity, open_to_write, pairs_of, read_records, text_of
+from treecrf.annotation.offsets import Entity
+from treecrf.annotation.records import check_entity, open_to_write, pairs_of, read_records, text_of
 from treecrf.datasets.lines import TextSource
 
 # The spans of a text: in files to import and most exports, of old versions, and of relations.
@@ -56,7 +56,7 @@ def read_doccano(
     Examples
     --------
     >>> import io
-    >>> from treecrf.annotations import read_doccano
+    >>> from treecrf.annotation import read_doccano
     >>> file = io.StringIO('{"id": 1, "text": "Ada met Mary", "label": [[0, 3, "PER"]]}')
     >>> read_doccano(file)
     (['Ada met Mary'], [[(0, 3, 'PER')]])
@@ -108,7 +108,7 @@ def write_doccano(
     Examples
     --------
     >>> import sys
-    >>> from treecrf.annotations import write_doccano
+    >>> from treecrf.annotation import write_doccano
     >>> write_doccano(sys.stdout, ["Ada met Mary", "Yes"], [[(0, 3, "PER")], []])
     {"text": "Ada met Mary", "label": [[0, 3, "PER"]]}
     {"text": "Yes", "label": []}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treecrf.annotations import read_doccano, read_label_studio, write_doccano, write_label_studio
+from treecrf.annotation import read_doccano, read_label_studio, write_doccano, write_label_studio
 
 TEXTS = ["Ada met Mary", 'Añó\n😀 "x"', "no", ""]
 ENTITIES = [[(0, 3, "PER"), (8, 12, "PER")], [(4, 5, "é"), (4, 9, "Q")], None, []]
