@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _decode
+from treecrf.chains import _decode, _entropy
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
@@ -53,6 +53,10 @@ class Lattice:
         """Offsets of the chains that are independent of each other."""
         return self.offsets if self.order else np.arange(self.n_positions + 1)
 
+    def table(self) -> np.ndarray:
+        """Return the scores of labels in all contexts, (n_labels, n_positions, n_contexts)."""
+        return self.scores
+
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
         return self._sums()[0]
@@ -68,6 +72,12 @@ class Lattice:
         log_z = np.zeros(len(chains) - 1)
         self._in_parts(chains, _inference.marginals, out, log_z)
         return out, log_z
+
+    def entropies(self) -> np.ndarray:
+        """Return the entropy of the label sequences of each sequence, in nats."""
+        out = np.zeros(len(self.offsets) - 1)
+        self._in_parts(self.offsets, _entropy.entropies, out)
+        return out
 
     def pairwise(self) -> np.ndarray:
         """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
@@ -171,6 +181,14 @@ class PartsLattice(Lattice):
     def best_codes(self) -> np.ndarray:
         """Return the codes of the best label sequence of each sequence."""
         return np.concatenate([lattice.best_codes() for lattice in self._tables()])
+
+    def entropies(self) -> np.ndarray:
+        """Return the entropy of the label sequences of each sequence, in nats."""
+        return np.concatenate([lattice.entropies() for lattice in self._tables()])
+
+    def table(self) -> np.ndarray:
+        """Return the scores of labels in all contexts, (n_labels, n_positions, n_contexts)."""
+        return self.scores.table()
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""

@@ -4,6 +4,12 @@
 """
 
 from treecrf.inspection.dependence import partial_dependence
+from treecrf.inspection.distribution import (
+    SequenceScores,
+    sequence_entropy,
+    sequence_margin,
+    sequence_scores,
+)
 from treecrf.inspection.explanation import Contributions, Explanation, contributions, explain
 from treecrf.inspection.importance import gain_importance, permutation_importance
 from treecrf.inspection.scores import (
@@ -20,6 +26,7 @@ __all__ = [
     "Contributions",
     "Explanation",
     "Rule",
+    "SequenceScores",
     "Span",
     "Weight",
     "contributions",
@@ -31,6 +38,9 @@ __all__ = [
     "likelihood_curve",
     "partial_dependence",
     "permutation_importance",
+    "sequence_entropy",
+    "sequence_margin",
+    "sequence_scores",
     "strongest_rules",
     "strongest_weights",
     "transition_scores",

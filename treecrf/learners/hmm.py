@@ -255,6 +255,20 @@ class HMMChain(FittedChain):
     label_log_p: list[np.ndarray]
     symbol_log_p: np.ndarray
 
+    def factors(
+        self, sequences: Sequences, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return log P(symbol | label), and log P(label | previous label), up to order 1."""
+        if self.order > 1:
+            return None
+        symbols = _symbol_codes(self.schema.categories[0], sequences)
+        # A missing symbol is uninformative.
+        log_p = np.pad(self.symbol_log_p, [(0, 0), (0, 1)])
+        start, *after = self.label_log_p
+        # Without previous labels, all positions are alike.
+        transitions = after[0] if after else np.tile(start, (len(start), 1))
+        return log_p.T[symbols], np.vstack([transitions, start])
+
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         symbols = _symbol_codes(self.schema.categories[0], sequences)

@@ -61,6 +61,16 @@ class FittedChain(ABC):
         """Compute the scores of one position, float64 array (n_labels, n_contexts)."""
         return self.scores(sequences, threads)[:, position]
 
+    def factors(
+        self, sequences: Sequences, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the scores as sums of two parts; None if they are not, or of a higher order.
+
+        The parts are scores of labels, (n_positions, n_labels), and of labels after labels,
+        (n_labels + 1, n_labels), with a last row for first positions.
+        """
+        return None
+
     def normalized(self, scores: np.ndarray, threads: Threads) -> np.ndarray:
         """Return scores under constraints in the form that chains sum; may change them in place."""
         return scores

@@ -14,7 +14,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, previous_labels, require_memory
 from treecrf.chains.lattice import Lattice, PartsLattice, runs_of_tables
 from treecrf.chains.objectives import normalize
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beam import Beam, BeamLattice
@@ -107,6 +107,16 @@ class FactoredChain(ForestChain):
     def n_scores(self) -> int:
         """Number of scores of a position in a lattice: 0, because lattices are never cut."""
         return 0
+
+    def factors(
+        self, sequences: Sequences, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the scores of labels at positions, and of labels after labels, of order 1."""
+        if self.order != 1:
+            return None
+        parts = self.lattice(sequences, Constraints(self.classes), threads).scores
+        first, later = parts.transitions[0, :, :1], parts.transitions[1]
+        return SCORE_UNIT * parts.state.T, SCORE_UNIT * np.hstack([later, first]).T
 
     def lattice(
         self, sequences: Sequences, constraints: Constraints, threads: Threads

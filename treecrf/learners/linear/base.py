@@ -72,6 +72,15 @@ class LinearChain(FittedChain):
         require_memory(len(self.classes), self.order, sequences.n_positions)
         return self._linear(sequences, threads).scores(self.weights)
 
+    def factors(
+        self, sequences: Sequences, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the scores of labels, and the weights of labels after labels, if they add up."""
+        if self.weights.layout.transition_features:
+            return None
+        state = self._linear(sequences, threads).state_scores(self.weights)
+        return state, self.weights.transitions
+
     def _linear(self, sequences: Sequences, threads: Threads) -> LinearScores:
         table = AttributeMatrix.of(self.attributes, sequences)
         return LinearScores(table, self.weights.layout, threads)

@@ -19,7 +19,7 @@ from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
-from treecrf.encoding.encoded import rows_of_positions, widest
+from treecrf.encoding.encoded import widest
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, Run, metric_of, scoring_of
 from treecrf.learners.learner import SequenceLearner
@@ -389,17 +389,8 @@ def score_parts(
     """
     weights = linear._weights
     table = AttributeMatrix.of(linear._attributes, sequences)
-    scores = LinearScores(table, weights.layout, threads)
-    state = np.empty((weights.layout.n_labels, sequences.n_positions))
-
-    def fill(part: tuple[int, int]) -> None:
-        positions = slice(*table.offsets[list(part)])
-        rows = scores.part_rows(weights, *part)
-        of_positions = rows_of_positions(*table.within(*part))
-        state[:, positions] = rounded_leaves(rows[of_positions]).T
-
-    threads.map(fill, table.parts)
-    return state, weights.transitions.copy()
+    state = LinearScores(table, weights.layout, threads).state_scores(weights)
+    return np.ascontiguousarray(rounded_leaves(state).T), weights.transitions.copy()
 
 
 def start_state(linear: LinearCRF) -> tuple[dict, dict[str, np.ndarray]]:

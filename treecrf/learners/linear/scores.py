@@ -277,6 +277,19 @@ class LinearScores:
         self.threads.map(fill, table.parts)
         return out
 
+    def state_scores(self, weights: Weights) -> np.ndarray:
+        """Compute the scores of labels without those of pairs, float64 (n_positions, n_labels)."""
+        table = self.table
+        out = np.empty((table.n_positions, self.layout.n_labels))
+
+        def fill(part: tuple[int, int]) -> None:
+            positions = slice(*table.offsets[list(part)])
+            rows = self.part_rows(weights, *part)
+            out[positions] = rows[rows_of_positions(*table.within(*part))]
+
+        self.threads.map(fill, table.parts)
+        return out
+
     def gradient(self, residuals: np.ndarray) -> Weights:
         """Convert derivatives with respect to the scores to those with respect to the weights."""
         table, width = self.table, self.layout.width

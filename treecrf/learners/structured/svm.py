@@ -53,9 +53,13 @@ class KernelChain(LinearChain):
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         require_memory(len(self.classes), self.order, sequences.n_positions)
+        return scores_of_rows(*self.factors(sequences, threads), sequences.offsets)
+
+    def factors(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores of labels, and the weights of labels after labels."""
         inputs = Inputs.of(AttributeMatrix.of(self.attributes, sequences))
         rows = self.support.scores(inputs, threads)[inputs.indices]
-        return scores_of_rows(rows, self.weights.transitions, sequences.offsets)
+        return rows, self.weights.transitions
 
     def lattice(self, sequences: Sequences, constraints: Constraints, threads: Threads) -> Lattice:
         """Make a lattice of the scores of checked sequences under constraints."""

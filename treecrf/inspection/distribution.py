@@ -1,0 +1,342 @@
+"""The distribution over label sequences: its scores, its entropy, and its two best sequences."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.lattice import Lattice
+from treecrf.inputs.offsets import positions_in_sequences, split_sequences
+from treecrf.inputs.sequences import Sequences
+from treecrf.inspection.fitted import check_model
+from treecrf.learners.predictor import FittedChain, of_each
+from treecrf.utils.threads import Threads
+from treecrf.utils.typing import (
+    FloatArray,
+    GroupsLike,
+    LengthsLike,
+    MasksLike,
+    ScoresLike,
+    SequencesLike,
+)
+
+
+class SequenceScores(NamedTuple):
+    """The scores of a sequence, of which those of a label sequence are added.
+
+    Attributes
+    ----------
+    state : float array of shape (n_positions, n_classes)
+        Scores of labels at positions. Those of first labels include what a model adds at the start.
+    transitions : float array
+        Scores of labels after labels, of shape (n_classes, n_classes) if they are the same at all
+        positions, and otherwise (n_positions - 1, n_classes, n_classes). ``[u, v]`` or ``[t, u,
+        v]`` is for label u at position t and label v at position t + 1. With ``order`` m > 1, the
+        shape is (n_positions - 1, n_classes, ..., n_classes), with an axis for each of the labels
+        at positions t + 1 - m to t + 1 or, if the chain is ``"right-to-left"``, t to t + m. Labels
+        beyond the ends of the sequence do not matter: all entries along their axes are equal.
+    log_partition : float
+        log Z, the logarithm of the sum over all label sequences of the exponential of their score.
+    """
+
+    state: FloatArray
+    transitions: FloatArray
+    log_partition: float
+
+
+def sequence_scores(
+    model: Any,
+    X: SequencesLike,
+    *,
+    allowed: MasksLike = None,
+    known: MasksLike = None,
+    init_score: ScoresLike = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+) -> list[SequenceScores]:
+    """Return the scores of labels that a model computes, for inference of one's own.
+
+    The score of a label sequence is the sum of its entries in ``state`` and ``transitions``. Minus
+    log Z, it is the log-probability that ``predict_log_likelihood`` returns. The scores are also
+    called potentials, or logits.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With all contexts, not a beam.
+    X : list of sequences, or one long table
+        As in ``predict``.
+    allowed, known, init_score, lengths, groups : optional
+        As in ``predict``. Labels that are not allowed have the score minus infinity, as those that
+        the parameter ``transitions`` of the model forbids.
+
+    Returns
+    -------
+    list of SequenceScores
+        A named tuple of arrays for each sequence. Linear models, hidden Markov models, trees with
+        constant transitions and models of order 0 have one matrix of transitions. Other trees add
+        scores to pairs of labels at each position, so that all scores but those of first labels are
+        in ``transitions``. Local models, such as `treecrf.TreeMEMM`, have log-probabilities of
+        labels given the labels before.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is not a classifier of treecrf, or X does not match the training data.
+    ValueError
+        As in ``predict``, and for a model with a beam.
+    MemoryError
+        If the scores of all contexts do not fit in memory.
+
+    See Also
+    --------
+    transition_weights : The weights of labels after labels alone.
+    sequence_entropy : How uncertain a model is of whole sequences.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import sequence_scores
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+    >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> scores = sequence_scores(crf, ["nab"])[0]
+    >>> scores.state.shape, scores.transitions.shape
+    ((3, 2), (2, 2, 2))
+    >>> codes = [0, 1, 0]  # the labels "cvc", as indices in crf.classes_
+    >>> path = sum(scores.state[t, v] for t, v in enumerate(codes))
+    >>> path += sum(scores.transitions[t, codes[t], codes[t + 1]] for t in range(2))
+    >>> log_p = crf.predict_log_likelihood(["nab"], ["cvc"])[0]
+    >>> bool(abs(path - scores.log_partition - log_p) < 1e-9)
+    True
+    """
+    predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
+    chain, n_labels = predictor.chain, len(predictor.chain.classes)
+
+    def scores_of(some: Sequences) -> list[SequenceScores]:
+        constraints = chain.constraints(some.offsets, masks)
+        with Threads(predictor.n_jobs) as threads:
+            lattice = _whole(chain, chain.lattice(some, constraints, threads))
+            factors = chain.factors(some, threads)
+            log_z = lattice.log_partitions().tolist()
+        offsets = some.offsets
+        if factors is not None:
+            state, transitions = _constrained(*factors, constraints, offsets)
+        elif chain.order == 0:
+            state, transitions = lattice.table()[:, :, 0].T, np.zeros((n_labels, n_labels))
+        else:
+            state, transitions = _of_table(lattice.table(), offsets, chain.order)
+        if transitions.ndim == 2:
+            tables = [transitions] * (len(offsets) - 1)
+        else:
+            # Nothing precedes the first position of a sequence.
+            tables = [table[1:] for table in split_sequences(transitions, offsets)]
+        states = split_sequences(state, offsets)
+        if chain.is_backward:
+            states = [table[::-1] for table in states]
+            tables = list(map(_reversed, tables))
+        return [SequenceScores(*found) for found in zip(states, tables, log_z, strict=True)]
+
+    no_labels = np.zeros((0, n_labels)), np.zeros((n_labels,) * 2)
+    return of_each(sequences, scores_of, SequenceScores(*no_labels, 0.0))
+
+
+def sequence_entropy(
+    model: Any,
+    X: SequencesLike,
+    *,
+    allowed: MasksLike = None,
+    known: MasksLike = None,
+    init_score: ScoresLike = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+) -> FloatArray:
+    """Return the entropy of the label sequences: how uncertain a model is of whole sequences.
+
+    It is -sum P(y | X) log P(y | X) over all label sequences y, computed exactly, without listing
+    them. It is at most the sum of the entropies of the labels, since labels depend on each other.
+    To compare sequences of different lengths, divide by the number of positions.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With all contexts, not a beam.
+    X : list of sequences, or one long table
+        As in ``predict``.
+    allowed, known, init_score, lengths, groups : optional
+        As in ``predict``. With ``allowed`` and ``known``, the probabilities are conditional on the
+        labels being allowed: what remains uncertain if these labels are known.
+
+    Returns
+    -------
+    float array of shape (n_sequences,)
+        In nats: 0 if one label sequence is certain, n log K for n positions of which all K labels
+        are equally likely, and 0 for empty sequences.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is not a classifier of treecrf, or X does not match the training data.
+    ValueError
+        As in ``predict``, and for a model with a beam.
+
+    See Also
+    --------
+    sequence_margin : How far the best label sequence is ahead of the next one.
+
+    References
+    ----------
+    G. Mann, A. McCallum, "Efficient computation of entropy gradient for semi-supervised conditional
+    random fields", NAACL 2007.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import sequence_entropy
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+    >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> entropy = sequence_entropy(crf, ["nab", "axy"])
+    >>> bool(entropy[0] < entropy[1])
+    True
+    >>> given = sequence_entropy(crf, ["axy"], known=[["c", "v", None]])
+    >>> bool(given[0] < entropy[1])
+    True
+    """
+    predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
+
+    def entropies(lattice: Lattice, _: np.ndarray | None) -> list[float]:
+        return _whole(predictor.chain, lattice).entropies().tolist()
+
+    return np.array(of_each(sequences, lambda some: predictor.in_runs(some, masks, entropies), 0.0))
+
+
+def sequence_margin(
+    model: Any,
+    X: SequencesLike,
+    *,
+    allowed: MasksLike = None,
+    known: MasksLike = None,
+    init_score: ScoresLike = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+) -> FloatArray:
+    """Return how far the most probable label sequence is ahead of the next one.
+
+    It is log P(best | X) - log P(second best | X), the difference of their scores. A small margin
+    means that another label sequence is nearly as probable.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Decoded exactly, or in a beam.
+    X : list of sequences, or one long table
+        As in ``predict``.
+    allowed, known, init_score, lengths, groups : optional
+        As in ``predict``.
+
+    Returns
+    -------
+    float array of shape (n_sequences,)
+        Differences of log-probabilities, at least 0. Infinite where only one label sequence is
+        possible, as for an empty sequence.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is not a classifier of treecrf, or X does not match the training data.
+    ValueError
+        As in ``predict``.
+
+    See Also
+    --------
+    sequence_entropy : The entropy of all label sequences.
+    treecrf.TreeCRF.decode : The best label sequences, and their log-probabilities.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import sequence_margin
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+    >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> margin = sequence_margin(crf, ["nab", "axy"])
+    >>> bool(margin[0] > margin[1])
+    True
+    """
+    predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
+    _, log_p = predictor.n_best(sequences, masks, 2)
+    return np.array([best[0] - best[1] if len(best) > 1 else np.inf for best in log_p])
+
+
+def _read(
+    model: Any,
+    X: SequencesLike,
+    allowed: MasksLike,
+    known: MasksLike,
+    init_score: ScoresLike,
+    lengths: LengthsLike,
+    groups: GroupsLike,
+) -> tuple[Any, np.ndarray | None, Sequences]:
+    """Read sequences as ``predict`` does; return the predictor, masks and sequences."""
+    check_model(model)
+    predictor = model._predictor()
+    segmentation = predictor.segmentation(X, lengths, groups)
+    sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
+    return predictor, masks, sequences
+
+
+def _whole(chain: FittedChain, lattice: Any) -> Lattice:
+    """Return a lattice of all contexts; ValueError for a beam."""
+    if not isinstance(lattice, Lattice):
+        raise ValueError(
+            f"beam_width={chain.beam.width}: scores of all label sequences need all contexts; "
+            "expected no beam"
+        )
+    return lattice
+
+
+# Arrays of scores
+
+
+def _of_table(table: np.ndarray, offsets: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of first labels, and of labels after labels at all positions.
+
+    In the table, the last axis numbers the contexts: the nearest previous label is the lowest
+    digit. Positions with fewer previous labels use the first contexts only.
+    """
+    n_labels, n, n_contexts = table.shape
+    by_position = table.transpose(1, 2, 0)
+    depth = np.minimum(positions_in_sequences(offsets), order)
+    contexts = np.arange(n_contexts) % n_labels ** depth[:, np.newaxis]
+    transitions = np.take_along_axis(by_position, contexts[:, :, np.newaxis], axis=1)
+    state = np.zeros((n, n_labels))
+    first = depth == 0
+    state[first] = by_position[first, 0]
+    return state, transitions.reshape(n, *(n_labels,) * (order + 1))
+
+
+def _constrained(
+    state: np.ndarray, transitions: np.ndarray, constraints: Constraints, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores with those of first labels in the state, and forbidden ones at -inf."""
+    state, after = state.copy(), transitions[:-1].copy()
+    state[offsets[:-1]] += transitions[-1]
+    if constraints.follows is not None:
+        after[~constraints.follows[:-1]] = -np.inf
+        state[offsets[:-1]] += np.where(constraints.follows[-1], 0.0, -np.inf)
+    if constraints.allowed is not None:
+        state[~constraints.allowed] = -np.inf
+    return state, after
+
+
+def _reversed(transitions: np.ndarray) -> np.ndarray:
+    """Return transitions of the chain in the direction of the input."""
+    if transitions.ndim == 2:
+        return transitions.T
+    return transitions.transpose(0, *range(transitions.ndim - 1, 0, -1))[::-1]
