@@ -24,6 +24,8 @@ UNITS = {
     for unit in layer.split()
     for name in unit.split("+")
 }
+# Packages of variants, and the one module outside of each that imports it.
+DOORS = {"trees.fast": "trees.evaluators"}
 # The public names, which are collected from all layers. Only the command line imports them.
 TOP = (len(LAYERS) - 1, "cli")
 FILES = sorted(path for path in ROOT.rglob("*") if path.suffix in (".py", ".pyx", ".pxd"))
@@ -62,3 +64,20 @@ def test_imports_run_downwards():
                 if other >= number and other_unit != unit:
                     upwards.append(f"{module} imports {name}")
     assert not upwards
+
+
+def test_appendices_have_one_door():
+    """The other modules neither need a variant nor know that there is one."""
+    others = []
+    for path in FILES:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for appendix, door in DOORS.items():
+            if module == door or module.startswith(f"{appendix}."):
+                continue
+            prefix = f"treecrf.{appendix}"
+            others += [
+                f"{module} imports {name}"
+                for name in imports_of(path)
+                if f"{name}.".startswith(f"{prefix}.")
+            ]
+    assert not others

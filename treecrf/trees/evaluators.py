@@ -18,6 +18,7 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.scoring._answers import mark_missing
+from treecrf.trees.scoring._block_evaluator import BlockEvaluator
 from treecrf.trees.scoring._set_evaluator import SetEvaluator
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.fast_evaluator import FastEvaluator
@@ -25,9 +26,9 @@ from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
 
 # The fast evaluators; none in a package without the folder ``fast``.
 if find_spec("treecrf.trees.fast"):
-    from treecrf.trees.fast import EVALUATORS
+    from treecrf.trees.fast import EVALUATORS, short_evaluator
 else:
-    EVALUATORS = ()
+    EVALUATORS, short_evaluator = (), None
 
 # Maximum fraction of positions with missing values for the others to be scored separately.
 MAX_MISSING = 1 / 4
@@ -57,6 +58,11 @@ class ForestEvaluator:
         return SetEvaluator(
             self.trees.packed, symbols, depth_starts, n_given, self.follows_surrogates
         )
+
+    @cached_property
+    def block_evaluator(self) -> BlockEvaluator | None:
+        """Evaluator of short sequences in at most 64 contexts; None if there is none."""
+        return None if short_evaluator is None else short_evaluator(self.trees)
 
     @cached_property
     def fast_evaluators(self) -> list[FastEvaluator]:

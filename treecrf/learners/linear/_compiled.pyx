@@ -23,9 +23,8 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._memory cimport Memory, release, take, take_zeros
 from treecrf.learners.linear._linear cimport add_block
-from treecrf.trees.fast._quick cimport QuickScorer
-from treecrf.trees.fast._walker cimport Walk, Walker
 from treecrf.trees.scoring._answers cimport Bits
+from treecrf.trees.scoring._block_evaluator cimport BlockEvaluator
 
 cdef enum:
     BLOCK = 64               # positions of a sequence, the bits of a word
@@ -33,10 +32,6 @@ cdef enum:
     CATEGORY = 1
 
     MAX_KEYS = 128           # of a dict: more of them take long to sort
-
-    # Number of tests that hold at a position, in relation to the number of trees, up to which it
-    # takes less time to look at these tests than to walk down the trees.
-    MAX_STEPS = 6
 
 
 cdef struct Block:
@@ -199,19 +194,18 @@ cdef class CompiledModel:
     cdef bint of_symbols, is_categorical
     cdef CompiledTests tests
     cdef CompiledWeights weights     # None without a linear model
-    cdef Walker walker               # None without trees
-    cdef QuickScorer quick           # None if it does not support the trees
+    cdef BlockEvaluator evaluator    # None without trees
     cdef object read_frame           # returns the lists of a frame's values; None if unsupported
 
     def __init__(self, n_labels, order, kinds, codes, are_strings, index, of_symbols, tests,
-                 weights, walker, quick, read_frame):
+                 weights, evaluator, read_frame):
         self.n_columns, self.n_labels, self.order = len(kinds), n_labels, order
         self.n_contexts = n_labels**order
         self.kinds, self.codes, self.are_strings, self.index = kinds, codes, are_strings, index
         self.of_symbols = of_symbols
         self.is_categorical = all(kind == CATEGORY for kind in kinds)
         self.tests, self.weights = tests, weights
-        self.walker, self.quick = walker, quick
+        self.evaluator = evaluator
         self.read_frame = read_frame
 
     def scores(self, X):
@@ -465,7 +459,7 @@ cdef class CompiledModel:
         if self.weights is not None:
             self.weights.finish(block)
             self._add_weights(block, scores)
-        if self.walker is None or block.first == block.last:
+        if self.evaluator is None or block.first == block.last:
             return
         self.tests.finish(block)
         if block.first or block.last < block.length:
@@ -478,23 +472,8 @@ cdef class CompiledModel:
         for i in range(bits.size):
             depth[i] = <uint8_t> min(block.first + i, self.order)
             rows[i] = &scores[0, i, 0]
-        self._add_trees(block, &bits, depth, rows, scores.strides[0] // sizeof(double))
-
-    cdef void _add_trees(self, Block *block, const Bits *bits, const uint8_t *depth,
-                         double **rows, Py_ssize_t class_size) noexcept nogil:
-        """Add the scores of the trees, in the way that takes less time."""
-        cdef Py_ssize_t n_trees
-        cdef void *memory
-        if self.quick is not None:
-            n_trees = bits.size * self.quick.n_trees
-            if self.quick.n_steps(bits) <= MAX_STEPS * n_trees:
-                memory = take(&block.memory, n_trees * sizeof(uint64_t))
-                if memory != NULL:
-                    self.quick.add_block(bits, depth, <uint64_t *> memory, rows, class_size)
-                return
-        memory = take(&block.memory, bits.size * self.n_contexts * sizeof(Walk))
-        if memory != NULL:
-            self.walker.add_block(bits, depth, <Walk *> memory, rows, class_size)
+        self.evaluator.add_block(&bits, depth, &block.memory, rows,
+                                 scores.strides[0] // sizeof(double))
 
     cdef void _add_weights(self, const Block *block, double[:, :, :] scores) noexcept nogil:
         """Write the scores of the linear model; only the nearest previous label matters."""

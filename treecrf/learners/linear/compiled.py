@@ -16,10 +16,8 @@ from treecrf.inputs.values import column_names
 from treecrf.learners.linear._compiled import CompiledModel, CompiledTests, CompiledWeights
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
 from treecrf.learners.linear.scores import Weights
-from treecrf.trees.fast.contexts import MAX_CONTEXTS
-from treecrf.trees.fast.short import short_evaluators
 from treecrf.trees.forest import Forest
-from treecrf.trees.scoring.packed_trees import PackedTrees
+from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT
 
 # Data frames with more columns are read faster like all others.
@@ -41,15 +39,17 @@ def compiled(
     """
     if n_labels**order > MAX_CONTEXTS or schema.vectors:
         return None
-    tests, walker, quick, weights = None, None, None, None
+    tests, evaluator, weights = None, None, None
     if trees is not None:
         forest, encoder = trees
         if not _supports(encoder) or forest.transitions is not None:
             return None
         if forest.n_iter:
-            context_trees = forest.evaluator(encoder, 0, forest.n_iter, False).trees
-            tests = compiled_tests(schema, context_trees.packed, encoder)
-            walker, quick = short_evaluators(context_trees)
+            forest_evaluator = forest.evaluator(encoder, 0, forest.n_iter, False)
+            evaluator = forest_evaluator.block_evaluator
+            if evaluator is None:
+                return None
+            tests = compiled_tests(schema, forest_evaluator.trees.packed, encoder)
     if linear is not None:
         attributes, of_attributes = linear
         if order == 0 or not _fits(attributes, of_attributes, schema):
@@ -72,8 +72,7 @@ def compiled(
         schema.form == "symbols",
         tests or compiled_tests(schema),
         weights,
-        walker,
-        quick,
+        evaluator,
         partial(columns_of_frame, list(names or ()), ignored.difference(names or ())),
     )
 

@@ -11,7 +11,10 @@ Nothing depends on this folder: without it, all scores are equal to the bit, and
 """
 
 from treecrf.trees.fast.lookup import Lookup
+from treecrf.trees.fast.short import short_evaluator
 from treecrf.trees.fast.walking import Walking
+
+__all__ = ["EVALUATORS", "short_evaluator"]
 
 #: The evaluators among which `treecrf.trees.evaluators` chooses.
 EVALUATORS = (Walking, Lookup)

@@ -13,9 +13,6 @@ import numpy as np
 from treecrf.chains.contexts import extended_contexts
 from treecrf.trees.scoring.packed_trees import ContextTrees
 
-# Maximum number of contexts whose sets are the bits of a word.
-MAX_CONTEXTS = 64
-
 
 def contexts_at(trees: ContextTrees, depth: int) -> np.ndarray:
     """Return the label at each lag of the contexts of ``depth`` labels; (n_contexts, order)."""

@@ -23,9 +23,13 @@ UNIT = 512
 MIN_TREES = 50
 MANY_POSITIONS = 1 << 13
 
-REFERENCE_TIMES = np.array([9.7, 1.1, 1.2, 3.3, 0.49])
-WALKING_TIMES = np.array([6.6, 0.24, 1.9])
-LOOKUP_TIMES = np.array([19.0, 590.0, 1000.0, 3800.0])
+REFERENCE_TIMES = np.array([9.1, 2.2, 0.94, 0.2, 0.48])
+WALKING_TIMES = np.array([7.5, 0.23, 1.8])
+LOOKUP_TIMES = np.array([20.0, 620.0, 1000.0, 1500.0])
+
+# Number of tests that hold at a position, in relation to the number of trees, up to which a short
+# sequence takes less time by these tests than by walking down the trees.
+MAX_STEPS = 6.0
 
 
 def is_worth_setup(trees: ContextTrees, n_positions: int) -> bool:

@@ -7,9 +7,9 @@ from threading import Lock
 
 from treecrf.trees.fast import costs
 from treecrf.trees.fast._lookup import LookupEvaluator, can_run, has_permutes
-from treecrf.trees.fast.contexts import MAX_CONTEXTS, group_contexts
+from treecrf.trees.fast.contexts import group_contexts
 from treecrf.trees.scoring.fast_evaluator import FastEvaluator
-from treecrf.trees.scoring.packed_trees import ContextTrees
+from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, ContextTrees
 
 # Where the processor looks up bytes in registers (AVX-512 VBMI), the lookup takes less time than
 # the others from this number of positions on, and about this fraction of the time of the reference:

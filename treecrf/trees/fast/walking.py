@@ -6,8 +6,9 @@ from functools import cached_property
 
 from treecrf.trees.fast import costs
 from treecrf.trees.fast._walker import Walker
-from treecrf.trees.fast.contexts import MAX_CONTEXTS, numbers_of_contexts, passing_contexts
+from treecrf.trees.fast.contexts import numbers_of_contexts, passing_contexts
 from treecrf.trees.scoring.fast_evaluator import FastEvaluator
+from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS
 
 
 class Walking(FastEvaluator):

@@ -15,6 +15,8 @@ from treecrf.utils.exact import LEAF_UNIT
 
 # Column of the tests of previous labels.
 LABEL = -2
+# Maximum number of contexts of a position whose sets are the bits of a word.
+MAX_CONTEXTS = 64
 
 
 @dataclass(frozen=True)
