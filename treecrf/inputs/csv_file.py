@@ -20,7 +20,7 @@ from treecrf.inputs.table_sources import (
     TableOptions,
     import_pyarrow,
     naming,
-    shortened,
+    short_message,
 )
 from treecrf.inputs.values import short_list, short_repr
 
@@ -159,7 +159,7 @@ class CsvFile(Table):
         if "invalid UTF8" in text:
             return f"{text}; {self.options.advice_of_encoding()}"
         if row is None:
-            return shortened(text)
+            return short_message(text)
         n_expected, n_found, found = int(row[2]), int(row[3]), row[4]
         text = (
             f"row {row[1]} has {_fields(n_found)}: {short_repr(found)}; the first line, which "

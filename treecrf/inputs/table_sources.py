@@ -131,14 +131,14 @@ def naming(file: str) -> Iterator[None]:
         # Its message has the name.
         raise
     except import_pyarrow().ArrowException as error:
-        raise ValueError(f"{file}: {shortened(error)}") from None
+        raise ValueError(f"{file}: {short_message(error)}") from None
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
-        raise OSError(f"{file}: {shortened(error)}") from None
+        raise OSError(f"{file}: {short_message(error)}") from None
 
 
-def shortened(error: Exception | str) -> str:
+def short_message(error: Exception | str) -> str:
     """Return the message of an error of pyarrow, which may quote whole rows."""
     if "straddling" in str(error):
         return "a row is too long; a closing quotation mark may be missing"
