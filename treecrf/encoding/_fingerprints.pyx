@@ -100,6 +100,29 @@ def hash_sparse(const double[::1] values, const int64_t[::1] columns, const int6
                         out[i, k] += mixed_with(cells[cell, k], bits)
 
 
+def hash_positions(const uint64_t[::1] of_sequences, const int64_t[::1] offsets,
+                   uint64_t[::1] out):
+    """Hash each position: the hash of its sequence, and its index there."""
+    cdef Py_ssize_t i, t
+    cdef uint64_t hash
+    with nogil:
+        for i in range(offsets.shape[0] - 1):
+            hash = scrambled(of_sequences[i])
+            for t in range(offsets[i], offsets[i + 1]):
+                out[t] = mixed_with(hash, t - offsets[i])
+
+
+def hash_sequences(const uint64_t[::1] of_positions, const int64_t[::1] offsets,
+                   uint64_t[::1] out):
+    """Combine the hashes of the positions of each sequence."""
+    cdef Py_ssize_t i, t
+    with nogil:
+        for i in range(offsets.shape[0] - 1):
+            out[i] = 0
+            for t in range(offsets[i], offsets[i + 1]):
+                out[i] += mixed_with(scrambled(of_positions[t]), t - offsets[i])
+
+
 def add_by_index(const int64_t[::1] indices, const uint64_t[::1] hashes, uint64_t[::1] sums):
     """Add each hash to the sum of its index."""
     cdef Py_ssize_t i

@@ -26,6 +26,8 @@ from treecrf.encoding._fingerprints import (
     add_dense,
     add_sparse,
     hash_dense,
+    hash_positions,
+    hash_sequences,
     hash_sparse,
 )
 from treecrf.inputs.offsets import positions_in_sequences
@@ -236,8 +238,9 @@ def _symbol_sums(sequences: Sequences, piece: np.ndarray, salts: np.ndarray) -> 
 def _salts(content: Content, labels: np.ndarray, start: int, offsets: np.ndarray) -> np.ndarray:
     """Hash each position of a piece with the labels of its sequence."""
     hashes = _hash_labels(content, labels, start, start + int(offsets[-1]))
-    of_sequences = _hash_sequences(hashes, offsets)
-    return mix(np.repeat(of_sequences, np.diff(offsets)), positions_in_sequences(offsets))
+    salts = np.empty_like(hashes)
+    hash_positions(_hash_sequences(hashes, offsets), offsets, salts)
+    return salts
 
 
 def _pieces(sequences: Sequences) -> Iterator[tuple[int, np.ndarray, Any]]:
@@ -296,8 +299,9 @@ def _hash_ties(content: Content, labels: np.ndarray) -> np.ndarray:
 
 def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Combine the hashes of the positions of each sequence."""
-    hashes = mix(of_positions, positions_in_sequences(offsets))
-    return np.add.reduceat(hashes, offsets[:-1])
+    out = np.empty(len(offsets) - 1, dtype=np.uint64)
+    hash_sequences(of_positions, offsets, out)
+    return out
 
 
 # Values
