@@ -15,7 +15,7 @@ from treecrf.trees.scoring.packed_trees import ContextTrees
 # Positions of a block of the reference, and of a word of its sets.
 REFERENCE_BLOCK = 4096
 WORD = 64
-# Positions of a block of the lookup, and the fewest that take as long as one.
+# Positions of a block of the lookup, which are processed in such units.
 LOOKUP_BLOCK = 2048
 UNIT = 512
 
@@ -23,9 +23,12 @@ UNIT = 512
 MIN_TREES = 50
 MANY_POSITIONS = 1 << 13
 
-REFERENCE_TIMES = np.array([9.1, 2.2, 0.94, 0.2, 0.48])
-WALKING_TIMES = np.array([7.5, 0.23, 1.8])
-LOOKUP_TIMES = np.array([20.0, 620.0, 1000.0, 1500.0])
+# Nanoseconds of each kind of work, in the order of `reference_work`, `walking_work` and
+# `lookup_work`. They fit times in vectors of 256 bits (AVX2) and of 128 bits, both measured on an
+# AMD EPYC processor without AVX-512; either of the two alone leads to about the same choices.
+REFERENCE_TIMES = np.array([9.0, 2.0, 1.0, 0.26, 0.49])
+WALKING_TIMES = np.array([7.2, 0.23, 1.8])
+LOOKUP_TIMES = np.array([15.0, 740.0, 940.0, 1800.0])
 
 # Number of tests that hold at a position, in relation to the number of trees, up to which a short
 # sequence takes less time by these tests than by walking down the trees.
@@ -56,10 +59,11 @@ def reference_work(trees: ContextTrees, n_positions: int) -> np.ndarray:
     """Return what the evaluator by sets does: the numbers that go with `REFERENCE_TIMES`."""
     n_blocks = -(-n_positions // REFERENCE_BLOCK)
     n_words = -(-n_positions // WORD)
+    n_leaf_sets = trees.packed.n_trees + trees.n_label_tests  # that a position is in, at most
     return np.array([
         trees.n_nodes * n_blocks,
         trees.n_nodes * n_words,
-        (trees.packed.n_trees + trees.n_label_tests) * n_positions,
+        n_leaf_sets * n_positions,
         trees.n_scores * n_positions,
         trees.n_tests * n_positions,
     ])  # fmt: skip
