@@ -187,12 +187,12 @@ def scores_by(name: str, evaluator: ForestEvaluator, encoded: EncodedSequences) 
         batch.run(evaluator.reference)
         return scores
     fast = {evaluator.name: evaluator for evaluator in evaluator.fast_evaluators}
-    for depth in range(trees.order + 1):
-        positions = np.flatnonzero(batch.depth == depth).astype(np.int32)
+    is_deep = batch.depth == trees.order
+    by_lookup = is_deep & (name == "lookup")
+    for way, is_chosen in (("lookup", by_lookup), ("walking", ~by_lookup)):
+        positions = np.flatnonzero(is_chosen).astype(np.int32)
         if len(positions):
-            is_deep = depth == trees.order
-            kernel = fast[name if is_deep else "walking"].kernel(depth)
-            batch.take(positions, scores).run(kernel, positions)
+            batch.take(positions, scores).run(fast[way].kernel(trees.order), positions)
     return scores
 
 
