@@ -39,14 +39,15 @@ def check(model, X, y, found, read, alphabet):
         marginals = [sum(p[k] for k, y in enumerate(every_y) if y[t] == label)
                      for t, label in enumerate(labels)]  # fmt: skip
         for start, end, name in read(labels):
-            is_in = [
-                [*y[start:end]] == [*labels[start:end]] and (start, end, name) in read(y)
-                for y in every_y
-            ]
-            expected.append((i, start, end, name, p[is_in].sum(), np.mean(marginals[start:end])))
+            is_in = np.array([(start, end, name) in read(y) for y in every_y])
+            is_equal = [[*y[start:end]] == [*labels[start:end]] for y in every_y]
+            of_labels = p[is_in & is_equal].sum()
+            mean = np.mean(marginals[start:end])
+            expected.append((i, start, end, name, p[is_in].sum(), mean, of_labels))
     assert [span[:4] for span in found] == [span[:4] for span in expected]
     for span, other in zip(found, expected, strict=True):
-        assert span[4:6] == pytest.approx(other[4:6], abs=1e-9)
+        values = span.probability, span.mean_probability, span.labels_probability
+        assert values == pytest.approx(other[4:], abs=1e-9)
 
 
 @every(PREDICTING)
@@ -93,7 +94,10 @@ def test_prefixes_of_all_schemes():
 def test_impossible_spans():
     model = LinearCRF(transitions="bio").fit(["abc"], [["B-X", "I-X", "O"]])
     found = find_spans(model, ["abc"], [["O", "I-X", "O"]])
-    assert [(span.label, span.probability) for span in found] == [("X", 0)]
+    assert [(span.label, span.labels_probability) for span in found] == [("X", 0)]
+    # A span from B-X is possible there.
+    [expected] = find_spans(model, ["abc"], [["O", "B-X", "O"]])
+    assert found[0].probability == expected.probability == expected.labels_probability > 0
 
 
 def test_long_sequences_take_little_memory(fitted, monkeypatch):
@@ -122,7 +126,7 @@ class TestFrames:
             ("a", 0, 2, False), ("a", 2, 4, True), ("b", 0, 1, False), ("b", 1, 2, True),
         ]  # fmt: skip
         at = table.index
-        assert [span[6:] for span in spans] == [
+        assert [span[6:8] for span in spans] == [
             (at[0], at[1]), (at[2], at[3]), (at[4], at[4]), (at[5], at[5]),
         ]  # fmt: skip
         again = find_spans(model, table, "busy", groups="day")

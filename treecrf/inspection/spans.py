@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -14,14 +13,12 @@ from treecrf.chains.lattice import MAX_BYTES, Lattice
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import as_groups, column_of, without_columns
 from treecrf.inputs.offsets import Segmentation, positions_in_sequences
+from treecrf.inputs.schemes import TAG
 from treecrf.inputs.values import closest_name, column_names
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.scores import lattices_of
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
-
-# Labels of tagging schemes: nothing, or a letter and the type of a span, if it has one.
-TAG = re.compile("O|([BIESLU])(?:-(.+))?")
 
 
 class Span(NamedTuple):
@@ -36,12 +33,15 @@ class Span(NamedTuple):
     label : str, int or bool
         The label, or the type of the span, such as PER for B-PER I-PER.
     probability : float
-        Probability that exactly these labels occur there, and that the span neither begins earlier
-        nor ends later.
+        Probability of a span with this start, end and label, whatever the labels of its positions:
+        a model without ``transitions`` may take both B-PER I-PER and I-PER I-PER for it.
     mean_probability : float
-        Mean of the probabilities of the single labels.
+        Mean of the probabilities of the labels of the single positions.
     first, last : object
         Times or index values of the first and the last position.
+    labels_probability : float
+        Probability of this span with exactly these labels of its positions; at most
+        ``probability``, and equal to it for runs of equal labels.
     """
 
     sequence: Any
@@ -52,6 +52,7 @@ class Span(NamedTuple):
     mean_probability: float
     first: Any
     last: Any
+    labels_probability: float
 
 
 def find_spans(
@@ -104,8 +105,9 @@ def find_spans(
     Notes
     -----
     The probability of a span is the ratio of two sums over label sequences: of those that contain
-    it, and of all. If ``order`` is greater than 1, the time grows with the number of spans times
-    the length of their sequence.
+    a span with its start, end and label, and of all. The probability of its labels counts only
+    those that have the same labels there as well. If ``order`` is greater than 1, the time grows
+    with the number of spans times the length of their sequence.
 
     Examples
     --------
@@ -116,8 +118,8 @@ def find_spans(
     >>> crf = LinearCRF(l2_regularization=0.1).fit(X, y)
     >>> for span in find_spans(crf, [["Mary", "met", "Ada", "Lovelace"]]):
     ...     print(span.start, span.end, span.label, f"{span.probability:.2f}")
-    0 1 PER 0.83
-    2 4 PER 0.70
+    0 1 PER 0.89
+    2 4 PER 0.71
     """
     check_model(model)
     rows = X = as_groups(X, "X")
@@ -137,20 +139,23 @@ def find_spans(
     for i, lattice, codes in _chains(data):
         starts, ends = rules.bounds(codes)
         probabilities = _probabilities if lattice.order < 2 else _probabilities_of_sums
-        p = probabilities(lattice, codes, starts, ends, rules.goes_on)
+        possible = rules.has_same_name[codes], np.eye(lattice.n_labels, dtype=bool)[codes]
+        p, p_of_labels = (
+            probabilities(lattice, of_positions, starts, ends, rules.goes_on).tolist()
+            for of_positions in possible
+        )
         of_labels = lattice.marginals()[np.arange(len(codes)), codes]
-        means = [of_labels[a:b].mean() for a, b in zip(starts, ends, strict=True)]
+        means = [float(of_labels[a:b].mean()) for a, b in zip(starts, ends, strict=True)]
         labels_here = [rules.name_of[code] for code in codes[starts]]
         if predictor.chain.is_backward:
             starts, ends = len(codes) - ends, len(codes) - starts
         rows_here = places[offsets[i] : offsets[i + 1]]
         found = [
-            Span(names[i], a, b, label, *of_span, rows_here[a], rows_here[b - 1])
-            for a, b, label, *of_span in zip(
-                starts.tolist(), ends.tolist(), labels_here, p.tolist(), map(float, means),
-                strict=True,
+            Span(names[i], a, b, label, of_span, mean, rows_here[a], rows_here[b - 1], with_labels)
+            for a, b, label, of_span, mean, with_labels in zip(
+                starts.tolist(), ends.tolist(), labels_here, p, means, p_of_labels, strict=True
             )
-        ]  # fmt: skip
+        ]
         spans += sorted(found, key=lambda span: span.start)
     return spans
 
@@ -192,6 +197,13 @@ class SpanRules:
         return cls(goes_on.T if backward else goes_on, is_outside, [kind or "" for _, kind in tags])
 
     @property
+    def has_same_name(self) -> np.ndarray:
+        """Which labels occur in spans of the same name; bool array (n_labels, n_labels)."""
+        pairs = zip(self.name_of, self.is_outside, strict=True)
+        names = [None if is_outside else (name,) for name, is_outside in pairs]
+        return np.array([[a is not None and a == b for b in names] for a in names])
+
+    @property
     def names(self) -> list:
         """The distinct names of spans."""
         pairs = zip(self.name_of, self.is_outside, strict=True)
@@ -222,49 +234,77 @@ def _chains(data: CheckedData) -> Iterator[tuple[int, Lattice, np.ndarray]]:
 
 
 def _probabilities(
-    lattice: Lattice, codes: np.ndarray, starts: np.ndarray, ends: np.ndarray, goes_on: np.ndarray
+    lattice: Lattice,
+    possible: np.ndarray,  # bool (n_positions, n_labels): the labels in the span of a position
+    starts: np.ndarray,
+    ends: np.ndarray,
+    goes_on: np.ndarray,
 ) -> np.ndarray:
-    """Compute the probabilities of spans of one sequence, label by label given the one before."""
-    marginals, pairs, n = lattice.marginals(), lattice.pairwise(), len(codes)
-    every = np.arange(n)
-    of_labels, before = marginals[every, codes], np.append(0, codes[:-1])
-    with np.errstate(invalid="ignore"):  # impossible labels
-        steps = pairs[every, before, codes] / np.append(1.0, of_labels[:-1])
-        inside = np.array([steps[a + 1 : b].prod() for a, b in zip(starts, ends, strict=True)])
-        begins = np.sum(pairs[starts, :, codes[starts]] * ~goes_on.T[codes[starts]], axis=1)
-        begins[starts == 0] = of_labels[0]
-        last, after = ends - 1, np.minimum(ends, n - 1)
-        stops = np.sum(pairs[after, codes[last]] * ~goes_on[codes[last]], axis=1)
-        stops = np.where(ends < n, stops / of_labels[last], 1.0)
-        return np.nan_to_num(begins * inside * stops)
+    """Compute the probabilities of spans of one sequence, position by position of all spans.
+
+    A label depends on the one before, so that the probabilities of the labels at a position, and of
+    the span up to it, follow from those at the position before.
+    """
+    marginals, pairs, n = lattice.marginals(), lattice.pairwise(), len(possible)
+    begins = np.sum(pairs[starts] * ~goes_on, axis=1)
+    begins[starts == 0] = marginals[0]
+    so_far = begins * possible[starts]
+    lengths = ends - starts
+    for step in range(1, int(lengths.max(initial=0))):
+        longer = lengths > step
+        here = starts[longer] + step
+        steps = _given_previous(pairs[here], marginals[here - 1]) * goes_on
+        so_far[longer] = np.einsum("sl,slm->sm", so_far[longer], steps) * possible[here]
+    inner = ends < n
+    after = ends[inner]
+    stops = _given_previous(pairs[after], marginals[after - 1]) * ~goes_on
+    so_far[inner] *= stops.sum(axis=2)
+    return so_far.sum(axis=1)
+
+
+def _given_previous(pairs: np.ndarray, previous: np.ndarray) -> np.ndarray:
+    """Divide joint probabilities of labels by those of the first one; 0 where that is 0."""
+    given = previous[:, :, np.newaxis]
+    return np.divide(pairs, given, out=np.zeros_like(pairs), where=given > 0)
 
 
 def _probabilities_of_sums(
-    lattice: Lattice, codes: np.ndarray, starts: np.ndarray, ends: np.ndarray, goes_on: np.ndarray
+    lattice: Lattice,
+    possible: np.ndarray,  # as in `_probabilities`
+    starts: np.ndarray,
+    ends: np.ndarray,
+    goes_on: np.ndarray,
 ) -> np.ndarray:
     """Compute probabilities of spans of one sequence, as ratios of sums over label sequences.
 
     In contrast to `_probabilities`, labels may depend on more than one label before.
     """
-    n, n_labels = len(codes), lattice.n_labels
-    is_label = np.eye(n_labels, dtype=bool)
+    n = len(possible)
     log_p = np.zeros(len(starts))
     size = max(1, MAX_BYTES // lattice.scores.nbytes)
     for first in range(0, len(starts), size):
         some = slice(first, first + size)
         bounds = list(zip(starts[some].tolist(), ends[some].tolist(), strict=True))
-        allowed = np.ones((len(bounds), n, n_labels), dtype=bool)
-        for mask, (start, end) in zip(allowed, bounds, strict=True):
-            mask[start:end] = is_label[codes[start:end]]
-            if start > 0:
-                mask[start - 1] = ~goes_on[:, codes[start]]
-            if end < n:
-                mask[end] = ~goes_on[codes[end - 1]]
         scores = np.tile(lattice.scores, (1, len(bounds), 1))
-        scores[~allowed.reshape(-1, n_labels).T] = -np.inf
+        for k, (start, end) in enumerate(bounds):
+            _require_span(scores[:, k * n : (k + 1) * n], possible, start, end, goes_on)
         copies = replace(lattice, scores=scores, offsets=n * np.arange(len(bounds) + 1))
         log_p[some] = copies.log_partitions()
     return np.exp(log_p - lattice.log_partitions())
+
+
+def _require_span(
+    scores: np.ndarray, possible: np.ndarray, start: int, end: int, goes_on: np.ndarray
+) -> None:
+    """Set the scores (n_labels, n, n_contexts) of label sequences without a span to -inf."""
+    n_labels, n, n_contexts = scores.shape
+    latest = np.arange(n_contexts) % n_labels
+    for t in range(start, min(end + 1, n)):
+        if t < end:
+            scores[~possible[t], t] = -np.inf
+        if t > 0:
+            follows = goes_on if start < t < end else ~goes_on
+            scores[:, t][~follows[latest].T] = -np.inf
 
 
 def without_times(
