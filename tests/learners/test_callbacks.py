@@ -50,6 +50,7 @@ every_engine = pytest.mark.parametrize(
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:warm start. the model has max_iter=6 iterations already")
 @every_engine
 def test_a_resumed_run_equals_an_uninterrupted_one(name, letters, tmp_path):
     X, y = letters

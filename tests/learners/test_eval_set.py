@@ -204,7 +204,8 @@ def test_warm_starts_continue_the_scores(letters):
 
 def test_files_have_no_functions(letters, tmp_path):
     crf = TreeCRF(scoring=wrong_first, **TREES).fit(*letters, eval_set=[letters])
-    crf.save(tmp_path / "model")
+    with pytest.warns(UserWarning, match=r"^scoring is a function, which the file does not contai"):
+        crf.save(tmp_path / "model")
     loaded = treecrf.load(tmp_path / "model")
     assert loaded.scoring == "loss"
     assert loaded.evals_result_ == {}

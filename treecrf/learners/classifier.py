@@ -18,6 +18,7 @@ from treecrf.inputs.schemes import SCHEME_NAMES
 from treecrf.learners.predictor import FittedChain, Predictor, accuracy_of, of_each
 from treecrf.learners.stream import Stream
 from treecrf.utils import model_file
+from treecrf.utils.messages import warn
 from treecrf.utils.typing import (
     FloatArray,
     GroupsLike,
@@ -626,8 +627,11 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """Save the fitted model to a file, to be loaded with `treecrf.load`.
 
         The file contains only numbers and text, with a format version and a checksum. Loading it
-        does not execute any code. For the command line, it also contains the names of the columns
-        with the labels and the groups, if they had names in `fit`.
+        does not execute any code. Functions among the parameters, such as an ``objective`` or a
+        ``scoring`` of one's own, are not saved, with a warning: the loaded model makes the same
+        predictions, but needs them again for further training. For the command line, the file also
+        contains the names of the columns with the labels and the groups, if they had names in
+        `fit`.
 
         Parameters
         ----------
@@ -649,6 +653,12 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         model_file.save(self, path)
+        for name, value in self.get_params(deep=False).items():
+            if callable(value):
+                warn(
+                    f"{name} is a function, which the file does not contain; set it again after "
+                    "loading the model, before training it further"
+                )
 
     @abstractmethod
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:

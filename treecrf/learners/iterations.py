@@ -18,7 +18,7 @@ from treecrf.chains.objectives import ChainLabels, MeanSums
 from treecrf.inputs.offsets import split_sequences
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.messages import Progress
+from treecrf.utils.messages import Progress, warn
 
 Callback = Callable[["IterationInfo"], Any]
 
@@ -195,6 +195,22 @@ class IterationInfo:
 
     def __repr__(self) -> str:
         return f"<{self.estimator}: iteration {self.n_iter} of {self.max_iter}>"
+
+
+def warn_without_new_iterations(n_before: int, n_after: int, max_iter: int) -> None:
+    """Warn if a warm start has left a model as it was, whatever the new data."""
+    if n_after > n_before:
+        return
+    if n_before >= max_iter:
+        warn(
+            f"warm start: the model has max_iter={max_iter} iterations already, and gets no new "
+            "ones; increase max_iter to continue, or set warm_start=False to train a new model"
+        )
+    else:
+        warn(
+            f"warm start: early stopping keeps the {n_before} iterations of the model, and none "
+            "of the new ones; to train a new model, set warm_start=False"
+        )
 
 
 def as_callbacks(callbacks: Any) -> tuple[Callback, ...]:

@@ -343,6 +343,11 @@ class TreeCRF(BoostedSequenceClassifier):
         return self.init_
 
     def _earlier_fit(self) -> dict:
+        if self._trained_objective == CUSTOM and not callable(self.objective):
+            raise ValueError(
+                f"warm start: the model was trained with a function as its objective, not with "
+                f"{self.objective!r}; set objective to that function, which files do not contain"
+            )
         earlier = super()._earlier_fit()
         if earlier and self.init != "auto" and is_linear(self.init) != (self.init_ is not None):
             raise ValueError(

@@ -38,6 +38,7 @@ from treecrf.learners.iterations import (
     call_all,
     name_of,
     start_callbacks,
+    warn_without_new_iterations,
 )
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
@@ -103,6 +104,9 @@ def _trained(
             trained = found if latest.choice.init is init else None
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
+    if data.earlier:
+        n_iter = data.earlier["n_iter_"], trained.forest.n_iter
+        warn_without_new_iterations(*n_iter, spec.max_iter)
     return trained
 
 

@@ -250,6 +250,13 @@ class LinearCRF(LinearSequenceClassifier):
     random_state: RandomState = None
     verbose: int = 0
 
+    _fitted: ClassVar[tuple[str, ...]] = (
+        *LinearSequenceClassifier._fitted,
+        "_lacks_objective",
+    )
+    # Whether the model was trained with a function, and comes from a file, which has none.
+    _lacks_objective = False
+
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
     ) -> tuple[Weights, dict]:
@@ -277,9 +284,24 @@ class LinearCRF(LinearSequenceClassifier):
             )
         return weights, results
 
+    def _earlier_fit(self) -> dict:
+        if self._lacks_objective and not callable(self.objective):
+            raise ValueError(
+                f"warm start: the model was trained with a function as its objective, not with "
+                f"{self.objective!r}; set objective to that function, which files do not contain"
+            )
+        return super()._earlier_fit()
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        if self._lacks_objective:
+            values["lacks_objective"] = True
+        return values, arrays
+
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
+        self._lacks_objective = self.objective is None or "lacks_objective" in values
         if self.objective is None:
             self.objective = "log"
         super()._restore(values, arrays)
