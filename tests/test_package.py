@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[1]
 SUB_PACKAGES = ["annotation", "datasets", "inspection", "metrics", "papers", "plotting"]
 # Optional, or slow to import.
 NOT_IMPORTED = [
-    "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "seqeval", "tqdm", "pooch",
+    "argcomplete", "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "seqeval", "tqdm",
+    "pooch",
     *(f"treecrf.{name}" for name in SUB_PACKAGES),
 ]  # fmt: skip
 

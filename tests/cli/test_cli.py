@@ -1,6 +1,7 @@
 """The command line: each command on each format."""
 
 import csv
+import gzip
 import sys
 
 import numpy as np
@@ -226,11 +227,30 @@ def test_a_table_without_rows_gives_a_header(options, table, model, run, succeed
     assert "there is no column" in run("predict", empty, "--model", model)[2]
 
 
-@pytest.mark.parametrize("text", ["", "\n\n\n"])
-@pytest.mark.parametrize("name", ["a.csv", "a.conll", "a.crfsuite", "a.txt"])
-def test_empty_files_give_an_empty_output(name, text, table, model, succeed):
+@pytest.mark.parametrize("command", ["predict", "evaluate", "train"])
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.tsv", "a.csv.gz", "a.conll", "a.crfsuite", "a.txt", "a.parquet"]
+)
+def test_files_of_nothing_are_refused(name, command, table, model, fail):
+    """They are what a failed export leaves."""
     path = table.with_name(name)
-    path.write_text(text)
+    path.write_bytes(gzip.compress(b"") if name.endswith(".gz") else b"")
+    words = TABLE if command == "train" and ("csv" in name or "parquet" in name) else []
+    output = table.with_name("other") if command == "train" else model
+    assert name in fail(command, path, "--model", output, *words)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_tables_of_blank_lines_have_no_header(name, table, model, fail):
+    path = table.with_name(name)
+    path.write_text("\n\n")
+    assert "the file holds no names of columns" in fail("predict", path, "--model", model)
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.crfsuite", "a.txt"])
+def test_files_of_blank_lines_give_an_empty_output(name, table, model, succeed):
+    path = table.with_name(name)
+    path.write_text("\n\n\n")
     assert succeed("predict", path, "--model", model, "--keep-all", "--proba") == ""
     output = table.with_name("labels")
     assert succeed("predict", path, "--model", model, "--output", output) == ""
@@ -323,7 +343,7 @@ def test_spans_of_all_schemes_are_evaluated(case, tmp_path, run):
         ("B-P L-P O U-P", None, "B-P O O O", "spans: no scores; sequence 0, position 1: 'O' after"),
         ("B-P I-P O B-P", "bio", "O I-P O O", "spans: no scores; sequence 0, position 1: 'I-P'"),
         ("B-P I-P x x", None, None, "spans: no scores; sequence 0, position 2: label 'x'; ex"),
-        ("B-P I-P O O", None, "B-P _ O O", "spans: no scores, as no sequence has all its labels"),
+        ("B-P I-P O O", None, "B-P _ O O", "spans: no scores; no sequence has all its labels"),
         ("a b a b", None, None, None),
         ("O a O a", None, None, None),
         ("H E S O", None, None, None),

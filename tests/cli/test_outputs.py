@@ -56,8 +56,8 @@ def test_models_are_not_overwritten_with_predictions(folder, trained, fail):
 
 
 def test_predictions_are_not_written_to_files_named_as_other_formats(folder, trained, fail):
-    for name in ("new.parquet", "new.jsonl"):
-        message = f"{name}: predictions are written as text"
+    for name in ("new.jsonl", "NEW.JSONL"):
+        message = f"{name}: predictions are written as CSV or Parquet"
         assert message in fail("predict", "data.csv", "--model", "m", "--output", name)
         assert not (folder / name).exists()
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from treecrf.utils.threads import keeping_freed_memory
+from treecrf.utils.threads import keeping_freed_memory, size_text
 
 SCRIPT = """
 import resource
@@ -64,3 +64,21 @@ def test_errors_end_it(monkeypatch):
         assert len(calls) == 2
         raise KeyError
     assert calls[2:] == [(-1, 65536), (-3, 100000)]
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "expected"),
+    [
+        (0, "0 kB"),
+        (7, "0.007 kB"),
+        (123_456, "123 kB"),
+        (999_400, "999 kB"),
+        (999_600, "1 MB"),
+        (38_400_000, "38.4 MB"),
+        (999_600_000, "1 GB"),
+        (3.21e9, "3.21 GB"),
+        (799_920e9, "799920 GB"),
+    ],
+)
+def test_sizes_in_messages(n_bytes, expected):
+    assert size_text(n_bytes) == expected

@@ -10,7 +10,7 @@ from math import factorial
 import numpy as np
 
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.utils.threads import check_memory
+from treecrf.utils.threads import check_memory, size_text
 
 MAX_SCORES_LOG2 = 24
 
@@ -44,7 +44,7 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
     check_memory(
         n_bytes,
         f"order={order} with {n_labels} labels and {n_positions} positions needs "
-        f"{n_bytes / 1e9:.0f} GB: lower the order, set {setting}, or use "
+        f"{size_text(n_bytes)}: lower the order, set {setting}, or use "
         f"fewer labels or fewer sequences{doubt_of(n_labels)}",
     )
 

@@ -36,6 +36,11 @@ examples:
 
 Use treecrf COMMAND --help for the options and examples of a command.
 """
+# What helps if an array does not fit in memory.
+MEMORY_ADVICE = (
+    "; less memory is needed with --jobs 1, in training also with a lower --order, a smaller "
+    "--window, and, for tables, with --scratch FOLDER"
+)
 # Maximum number of characters of a message, which may quote values of a file.
 MAX_MESSAGE = 1000
 # Width of descriptions in help.
@@ -52,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     output is no longer read. For invalid usage, the parser exits with 2.
     """
     _replace_closed_streams()
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -66,9 +73,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         has_name = error.filename is not None and error.strerror is not None
         return _fail(f"{error.filename}: {error.strerror}" if has_name else str(error), FAILED)
-    except (ArithmeticError, ImportError, MemoryError, TypeError, ValueError) as error:
+    except MemoryError as error:
+        return _fail(f"{str(error) or 'not enough memory'}{MEMORY_ADVICE}", FAILED)
+    except (ArithmeticError, ImportError, TypeError, ValueError) as error:
         return _fail(str(error) or type(error).__name__, FAILED)
     return status
+
+
+def _complete() -> None:
+    """Print the completions of a command line for the shell, which asks for them, and exit."""
+    try:
+        import argcomplete
+    except ImportError:
+        sys.exit(FAILED)
+    words = os.environ.get("COMP_LINE", "").split()
+    argcomplete.autocomplete(_parser(words))
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +46,7 @@ EXAMPLES = """\
 examples:
   treecrf evaluate test.csv --model m.treecrf
   treecrf evaluate test.conll --model chunks.treecrf --digits 2
+  treecrf evaluate test.csv --model m.treecrf --json > scores.json
 """
 # Labels of a sequence without spans.
 NOTHING = np.array([], dtype=np.str_)
@@ -54,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser, "file with labels")
     add_model(parser)
     add_count(parser, "--digits", 4, "decimal places")
+    text = "print the scores as a JSON object, with all digits"
+    parser.add_argument("--json", action="store_true", help=text)
     add_jobs(parser)
     add_reading(parser)
 
@@ -75,13 +80,22 @@ def run(options: argparse.Namespace) -> int:
         )
     with named(source.name):
         predicted = [labels for labels, _ in predictions(model, data.sequences)]
-    _print_scores(data, predicted, options.digits)
-    _print_spans(data, predicted, model, options.digits)
+    if options.json:
+        scores = scores_of(data, predicted, output_dict=True)
+        scores["spans"] = spans_of(data, predicted, model, output_dict=True)
+        print(json.dumps(scores, indent=2, default=float))
+        return 0
+    _print_scores(scores_of(data, predicted, digits=options.digits), options.digits)
+    spans = spans_of(data, predicted, model, digits=options.digits)
+    if isinstance(spans, dict):
+        print(f"spans: no scores; {spans['error']}")
+    elif spans is not None:
+        print(f"spans\n{spans}")
     return 0
 
 
-def _print_scores(data: FileData, predicted: list[np.ndarray], digits: int) -> None:
-    """Print the scores of positions with labels, and of sequences without a missing label."""
+def scores_of(data: FileData, predicted: list[np.ndarray], **report: Any) -> dict[str, Any]:
+    """Compute the scores of positions with labels, and of sequences without a missing label."""
     masks = [np.array([label is not None for label in labels]) for labels in data.labels]
     true = [np.array(y[mask].tolist()) for y, mask in zip(data.labels, masks, strict=True)]
     found = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
@@ -89,45 +103,54 @@ def _print_scores(data: FileData, predicted: list[np.ndarray], digits: int) -> N
     pairs = [[part[i] for i in labeled] for part in (true, found)]
     whole = [i for i in labeled if masks[i].all()]
     whole_pairs = [[part[i] for i in whole] for part in (true, found)]
-    print(f"sequences          {len(predicted):,}")
-    print(f"positions          {data.sequences.n_positions:,}")
-    if data.missing_label is not None:
-        n_missing = sum(np.count_nonzero(~mask) for mask in masks)
+    return {
+        "sequences": len(predicted),
+        "positions": data.sequences.n_positions,
+        "labels_missing": int(sum(np.count_nonzero(~mask) for mask in masks)),
+        "accuracy": token_accuracy_score(*pairs),
+        "sequence_accuracy": sequence_accuracy_score(*whole_pairs) if whole else None,
+        "labels": token_classification_report(*pairs, **report),
+    }
+
+
+def _print_scores(scores: dict[str, Any], digits: int) -> None:
+    print(f"sequences          {scores['sequences']:,}")
+    print(f"positions          {scores['positions']:,}")
+    if scores["labels_missing"]:
+        n_missing = scores["labels_missing"]
         print(f"labels missing     {n_missing:,}; these positions have no part in the scores")
-    print(f"accuracy           {token_accuracy_score(*pairs):.{digits}f}")
-    if whole:
-        print(f"sequence accuracy  {sequence_accuracy_score(*whole_pairs):.{digits}f}")
+    print(f"accuracy           {scores['accuracy']:.{digits}f}")
+    if scores["sequence_accuracy"] is not None:
+        print(f"sequence accuracy  {scores['sequence_accuracy']:.{digits}f}")
     print()
-    print(token_classification_report(*pairs, digits=digits))
+    print(scores["labels"])
 
 
-def _print_spans(
-    data: FileData, predicted: list[np.ndarray], model: SequenceClassifier, digits: int
-) -> None:
-    """Print the scores of spans, if labels are tags, or a line that says why there are none."""
+def spans_of(
+    data: FileData, predicted: list[np.ndarray], model: SequenceClassifier, **report: Any
+) -> Any:
+    """Compute the scores of spans, None if labels are no tags, or a dict that says the error."""
     tags = known_labels(data.labels) | set(model.classes_.tolist())
     scheme = getattr(model, "transitions", None)
     if not isinstance(scheme, str):
         if not are_like_tags(tags):
-            return
+            return None
         scheme = scheme_of_letters(tags)
     are_whole = [None not in labels.tolist() for labels in data.labels]
     if not any(are_whole):
-        print("spans: no scores, as no sequence has all its labels")
-        return
+        return {"error": "no sequence has all its labels"}
     # Sequences with a missing label count as empty, so that messages number all sequences.
     true, found = [], []
     for labels, prediction, is_whole in zip(data.labels, predicted, are_whole, strict=True):
         true.append(np.array(labels.tolist()) if is_whole else NOTHING)
         found.append(prediction if is_whole else NOTHING)
     try:
-        report = span_classification_report(true, found, scheme=scheme, digits=digits)
+        return span_classification_report(true, found, scheme=scheme, **report)
     except ImportError as error:
         print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
+        return None
     except (TypeError, ValueError) as error:
-        print(f"spans: no scores; {str(error).replace(' of y_true', '')}")
-    else:
-        print(f"spans\n{report}")
+        return {"error": str(error).replace(" of y_true", "")}
 
 
 def are_like_tags(labels: set) -> bool:

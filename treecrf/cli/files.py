@@ -278,10 +278,15 @@ def format_of(source: Source) -> str:
 
 
 def is_blank(source: Source, reading: Reading) -> bool:
-    """Return whether a text file holds no characters but spaces and line ends."""
+    """Return whether a text file other than a table holds blank lines alone.
+
+    ValueError if it holds nothing at all, as after a failed export.
+    """
     head = source.head()
-    is_text = "parquet" not in (reading.format, _format_of_ending(source))
-    return is_text and len(head) < HEAD_BYTES and not head.strip()
+    if not head:
+        raise ValueError(f"{source.name}: the file is empty")
+    form = reading.format or _format_of_ending(source)
+    return form not in TABLES and len(head) < HEAD_BYTES and not head.strip()
 
 
 def _format_of_ending(source: Source) -> str | None:

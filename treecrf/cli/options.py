@@ -21,7 +21,7 @@ import numpy as np
 import treecrf
 from treecrf.cli.files import FORMATS
 from treecrf.cli.tables import FileData, ModelInput, Reading
-from treecrf.inputs.table_sources import PARQUET, STANDARD
+from treecrf.inputs.table_sources import STANDARD
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC
 
@@ -170,8 +170,8 @@ def check_output(path: str, inputs: Iterable[str | None]) -> None:
     _refuse_inputs(path, inputs)
     if _is_model(path):
         raise ValueError(f"{path}: the file is a treecrf model and is not overwritten")
-    if path.lower().endswith((*PARQUET, ".jsonl")):
-        raise ValueError(f"{path}: predictions are written as text, such as CSV; change the ending")
+    if path.lower().endswith(".jsonl"):
+        raise ValueError(f"{path}: predictions are written as CSV or Parquet; change the ending")
 
 
 def check_model_output(path: str, inputs: Iterable[str | None]) -> None:

@@ -26,10 +26,11 @@ from treecrf.cli.options import (
     opened_output,
     reading_of,
 )
+from treecrf.cli.parquet_output import write_parquet
 from treecrf.cli.tables import MAX_COLUMNS, FileData
 from treecrf.inputs.dataset import named
 from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.table_sources import STANDARD, Source
+from treecrf.inputs.table_sources import PARQUET, STANDARD, Source
 from treecrf.inputs.values import short_list
 from treecrf.learners.classifier import SequenceClassifier
 
@@ -37,12 +38,14 @@ DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table, the output is CSV with one "
     "row per row of the table. For the other formats, it has one line per position and a blank "
     "line after each sequence. Columns of a table that the model does not use are ignored. The "
-    "output of an empty file is empty, and that of a table without rows is a header."
+    "output of a file of blank lines is empty, and that of a table without rows is a header. An "
+    "output named .parquet is a table with typed columns."
 )
 EXAMPLES = """\
 examples:
   treecrf predict new.csv --model m.treecrf --output labels.csv
   treecrf predict new.csv --model m.treecrf --proba | less
+  treecrf predict new.parquet --model m.treecrf --keep time --output labels.parquet
   zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
 """
 # Approximate size of the scores that are computed at a time.
@@ -79,11 +82,15 @@ def run(options: argparse.Namespace) -> int:
     check_output(options.output, [options.data, options.model])
     model, source = loaded_model(options), Source(options.data)
     reading = replace(reading_of(options, options.reference), may_be_empty=True)
-    if is_blank(source, reading):
+    to_parquet = options.output.lower().endswith(PARQUET)
+    if is_blank(source, reading) and not to_parquet:
         with opened_output(options.output):
             return 0
     data = read_file(source, reading, input_of(model))
     copied = _copied_columns(source, data, model, options)
+    if to_parquet:
+        _predict_to_parquet(source, data, model, copied, options)
+        return 0
     with opened_output(options.output) as file, named(source.name):
         results = predictions(model, data.sequences, options.proba)
         if data.is_table:
@@ -129,19 +136,54 @@ def _write_table(
     group, label = data.columns.group, data.columns.label
     groups = data.groups if group is not None and group not in copied else None
     labels = data.labels if data.labels is not None and label not in copied else None
-    header = [group] if groups is not None else []
-    header += [*copied, *([label] if labels is not None else [])]
-    added = ["prediction", *(f"p_{name}" for name in shown)]
-    if twice := [name for name in added if name in header]:
-        raise ValueError(
-            f"column {twice[0]!r} would occur twice in the output; --drop {twice[0]} leaves out "
-            "that of the file"
-        )
+    header = _columns_before(data, copied)
+    added = _columns_of_results(header, shown)
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header + added)
     for i, rows in enumerate(_output_rows(data, copied, labels, results)):
         first = [groups[i]] if groups is not None else []
         writer.writerows([*first, *fields, *shares] for fields, shares in rows)
+
+
+def _columns_before(data: FileData, copied: list[str]) -> list[str]:
+    """Return the columns of an output before the predictions: group, copied columns, and label."""
+    group, label = data.columns.group, data.columns.label
+    first = [group] if group is not None and group not in copied else []
+    last = [label] if data.labels is not None and label not in copied else []
+    return [*first, *copied, *last]
+
+
+def _columns_of_results(before: list[str], shown: Sequence) -> list[str]:
+    """Return the columns of predictions and probabilities; ValueError if a name occurs twice."""
+    added = ["prediction", *(f"p_{name}" for name in shown)]
+    if twice := [name for name in added if name in before]:
+        raise ValueError(
+            f"column {twice[0]!r} would occur twice in the output; --drop {twice[0]} leaves out "
+            "that of the file"
+        )
+    return added
+
+
+def _predict_to_parquet(
+    source: Source,
+    data: FileData,
+    model: SequenceClassifier,
+    copied: list[str],
+    options: argparse.Namespace,
+) -> None:
+    """Write a Parquet file with the columns of the table as they are, and typed predictions."""
+    if not data.is_table:
+        raise ValueError(
+            f"{options.output}: only predictions for tables are written as Parquet; the format of "
+            f"{source.name} is none"
+        )
+    shown = model.classes_.tolist() if options.proba else []
+    names = _columns_before(data, copied)
+    added = dict.fromkeys(_columns_of_results(names, shown), np.dtype(np.float64))
+    added |= {"prediction": model.classes_.dtype}
+    with named(source.name):
+        results = predictions(model, data.sequences, options.proba)
+        write_parquet(options.output, names, data.typed_rows, added, results)
 
 
 def _write_lines(

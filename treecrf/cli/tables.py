@@ -97,6 +97,8 @@ class FileData:
     # Columns that can be copied to an output, and the texts of some of them, which are read again.
     text_names: Sequence[str] = ()
     text_rows: Callable[[Sequence[str]], Iterator[Sequence[str]]] = lambda _: iter(())
+    # The same columns of a table as record batches of pyarrow, with their types.
+    typed_rows: Callable[[Sequence[str]], Iterator[Any]] = lambda _: iter(())
 
     def as_symbols(self) -> FileData:
         """Return the same data with the values of the only column, a category, as symbols."""
@@ -155,6 +157,7 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
         columns=ColumnNames(reading.label, group),
         text_names=file.names,
         text_rows=partial(_copied_columns, file, converter),
+        typed_rows=file.batches,
     )
     if not rows.n_rows:
         if reading.may_be_empty:

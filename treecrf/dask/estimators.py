@@ -482,7 +482,8 @@ class DaskMixin:
         Parameters
         ----------
         X, y, sample_weight, groups
-            As in `fit`. Positions whose label is unknown are ignored.
+            As in `fit`. Positions whose label is unknown are ignored. By default, the labels of
+            data frames and files are in the column that held them in training.
 
         Returns
         -------
@@ -499,8 +500,9 @@ class DaskMixin:
         refuse_other_collections(X)
         if not form_of(X) and not is_path(X):
             return self.to_local().score(X, y, sample_weight, groups=groups)
-        if groups is None and (form_of(X) == "frame" or is_path(X)):
-            groups = self._columns.group
+        if form_of(X) == "frame" or is_path(X):
+            groups = self._columns.group if groups is None else groups
+            y = self._columns.label if y is None else y
         with Cluster(self._client()) as cluster:
             raw = raw_partitions(cluster, X, y, groups, sample_weight)
             counts = raw.map(count_correct, self.to_local())

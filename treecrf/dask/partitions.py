@@ -21,7 +21,7 @@ from treecrf.learners.boosted.shard import IterationRequest, IterationResult, Sh
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, ExactKind
 from treecrf.learners.training_data import TrainingInput
 from treecrf.utils.partitions import PerPartition, identity
-from treecrf.utils.threads import Threads, keeping_freed_memory
+from treecrf.utils.threads import Threads, keeping_freed_memory, size_text
 
 # Seconds between two checks of whether shards should move to new workers.
 SECONDS_BETWEEN_MOVES = 10.0
@@ -387,9 +387,9 @@ def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: Traini
         needed = n_positions * of_position * share + exchanged
         if limit and needed > USABLE * limit:
             raise MemoryError(
-                f"training on {n_positions} positions needs about {needed / 1e9:.3g} GB on worker "
-                f"{address}, which may use {limit / 1e9:.3g} GB: {of_position} bytes for each "
-                f"position, on {len(workers)} workers, and up to {exchanged / 1e6:.3g} MB of "
+                f"training on {n_positions} positions needs about {size_text(needed)} on worker "
+                f"{address}, which may use {size_text(limit)}: {of_position} bytes for each "
+                f"position, on {len(workers)} workers, and up to {size_text(exchanged)} of "
                 "examples in an iteration; expected more workers, more memory for each, or a lower "
                 "max_examples"
             )

@@ -23,7 +23,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import ForestExplainer, Players
-from treecrf.utils.threads import Threads, check_memory
+from treecrf.utils.threads import Threads, check_memory, size_text
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
@@ -279,7 +279,7 @@ def _zeros(n_positions: int, n_labels: int, n_players: int) -> np.ndarray:
     check_memory(
         n_bytes,
         f"the contributions of {n_players} features to {n_labels} labels at {n_positions} "
-        f"positions need {n_bytes / 1e9:.0f} GB: pass a label, or fewer sequences",
+        f"positions need {size_text(n_bytes)}: pass a label, or fewer sequences",
     )
     return np.zeros((n_positions, n_labels, n_players))
 

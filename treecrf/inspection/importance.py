@@ -161,7 +161,7 @@ def _by_feature(encoder: Encoder, gains: np.ndarray) -> np.ndarray:
 def permutation_importance(
     model: Any,
     X: SequencesLike,
-    y: LabelsLike,
+    y: LabelsLike = None,
     *,
     scoring: Any = None,
     n_repeats: int = 5,
@@ -183,7 +183,8 @@ def permutation_importance(
     model : fitted classifier
         Any classifier of treecrf; it is not refitted.
     X, y : sequences and their labels
-        As in the model's ``score``; preferably not the training data.
+        As in the model's ``score``; preferably not the training data. By default, the labels are
+        the column of a data frame that held them in training.
     scoring : str, callable or None, default=None
         A name in `treecrf.metrics.SCORERS`, or a function of the model, sequences, and a list of
         label arrays that returns a number, where greater is better. The sequences are passed in a
@@ -250,6 +251,7 @@ def permutation_importance(
     if features is not None:
         items = as_list(features, "features", "names or indices")
         chosen = np.array([feature_index(item, names, "features: ") for item in items], np.intp)
+    y = model._predictor().labels_of(X, y)
     data = CheckedData.of(model, X, y, lengths, groups)
     sequences, labels = data.sequences, data.labels
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -401,7 +401,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
     def predict_log_likelihood(
         self,
         X: SequencesLike,
-        y: LabelsLike,
+        y: LabelsLike = None,
         *,
         init_score: ScoresLike = None,
         lengths: LengthsLike = None,
@@ -415,7 +415,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             As in `predict`.
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
             Labels of each sequence, all of them in ``classes_``. Where labels are unknown, as in
-            `fit`, the probability is the sum over all label sequences with the known labels.
+            `fit`, the probability is the sum over all label sequences with the known labels. By
+            default, the column of a data frame that held the labels in training.
         init_score, lengths, groups : optional
             As in `predict`.
 
@@ -444,7 +445,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         predictor = self._predictor()
         segmentation = predictor.segmentation(X, lengths, groups)
-        return predictor.log_likelihoods(RawData(X, y, segmentation, init_score=init_score))
+        labels = predictor.labels_of(X, y)
+        return predictor.log_likelihoods(RawData(X, labels, segmentation, init_score=init_score))
 
     def decode(
         self,
@@ -548,7 +550,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
     def score(
         self,
         X: SequencesLike,
-        y: LabelsLike,
+        y: LabelsLike = None,
         sample_weight: WeightsLike = None,
         *,
         init_score: ScoresLike = None,
@@ -563,7 +565,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             As in `predict`.
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
             True labels of each sequence. Positions whose label is unknown, as in `fit`, are
-            ignored.
+            ignored. By default, the column of a data frame that held the labels in training.
         sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
             Weights of the sequences, or one array of shape (n_positions,) with the weights of its
             positions for each; in other forms, as in `fit`.
@@ -586,7 +588,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         predictor = self._predictor()
         segmentation = predictor.segmentation(X, lengths, groups)
-        raw = RawData(X, y, segmentation, sample_weight, init_score)
+        labels = predictor.labels_of(X, y)
+        raw = RawData(X, labels, segmentation, sample_weight, init_score)
         return accuracy_of([predictor.count_correct(raw)])
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:

@@ -256,6 +256,20 @@ class Predictor:
         names = {groups} if isinstance(groups, str) else set(groups)
         return groups if names <= {*column_names(X), *index_levels(X)} else None
 
+    def labels_of(self, X: Any, y: Any) -> Any:
+        """Return y, by default the name of the column of labels in training; TypeError without."""
+        if y is not None:
+            return y
+        name, frames = self.columns.label, X if isinstance(X, list) else [X]
+        if name is None or not frames or not all(map(is_frame, frames)):
+            expected = "the labels of X" if name is None else f"labels, or frames with {name!r}"
+            raise TypeError(f"y is not given; expected {expected}")
+        if not all(name in column_names(frame) for frame in frames):
+            raise ValueError(
+                f"y is not given, and X has no column {name!r}, which held the labels in training"
+            )
+        return name
+
     def sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data, and warn of what is probably not meant."""
         sequences = self.checked(X, segmentation)

@@ -189,6 +189,15 @@ class Background:
 # Memory
 
 
+def size_text(n_bytes: float) -> str:
+    """Return a number of bytes in the unit that fits, for messages."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if n_bytes >= 0.9995 * size:
+            value = n_bytes / size
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{n_bytes / 1e3:.3g} kB"
+
+
 def check_memory(n_bytes: int, message: str) -> None:
     """Raise MemoryError with a message if the system refuses to allocate this number of bytes."""
     try:

@@ -44,7 +44,7 @@ from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress, warn
 from treecrf.utils.partitions import LocalPartitions, identity
-from treecrf.utils.threads import Background, Threads, check_memory
+from treecrf.utils.threads import Background, Threads, check_memory, size_text
 
 
 def train(
@@ -259,5 +259,5 @@ def _require_memory(described: list[Description]) -> None:
         f"without samples of the examples, all data are needed in one place: "
         f"{sum(each.n_positions for each in described)} positions of "
         f"{described[0].schema.n_features} features "
-        f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number",
+        f"take {size_text(n_bytes)}; expected objective='log' and sampling='auto' or a number",
     )
