@@ -67,7 +67,11 @@ DOUBTFUL = {
         "numbers, .* replace the decimal commas",
     ),
     "many whole numbers": (strings(range(N)), "holds 300 different strings that are numbers"),
-    "some that are not numbers": (["?", *strings(HEAT[1:])], "strings that are numbers"),
+    "some that are not numbers": (
+        ["#VALUE!", *strings(HEAT[1:])],
+        "strings that are numbers, such as '.*', but not '#VALUE!', .* if the last one marks a mis",
+    ),
+    "times of a day": ([f"{i % 24:02}:30" for i in range(N)], "holds times as strings, .* hour"),
     "times": (strings(TIMES), "holds dates as strings, such as '2015-.* add the parts"),
     "few dates": (strings(TIMES.date), "holds dates as strings, such as '2015-"),
     "American dates": ([f"{t.month}/{t.day}/{t.year}" for t in TIMES], "holds dates as strings"),

@@ -46,7 +46,7 @@ EXAMPLES = """\
 examples:
   treecrf evaluate test.csv --model m.treecrf
   treecrf evaluate test.conll --model chunks.treecrf --digits 2
-  treecrf evaluate test.csv --model m.treecrf --json > scores.json
+  treecrf evaluate test.csv --model m.treecrf --json
 """
 # Labels of a sequence without spans.
 NOTHING = np.array([], dtype=np.str_)

@@ -151,6 +151,8 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     for j, doubt in doubtful_columns(sequences) if data.is_table else ():
         name = sequences.names[j]
         mend = f"--drop {name} leaves it out"
+        if ", but not" in doubt:
+            mend += ", and --missing marks a text as missing"
         warn(f"column {name!r} {doubt}, and is used as a category; {mend}")
     validation = ()
     if options.validation is not None:

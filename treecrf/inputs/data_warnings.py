@@ -34,6 +34,7 @@ FRACTION = 0.9
 MAX_UNLABELED = 0.5
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp][Mm])?")
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
@@ -48,13 +49,21 @@ def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, str]]
         # Some of the sorted values, evenly spaced.
         sample = values[:: max(1, n // SAMPLE)].tolist() if values.dtype.kind == "U" else []
         dates = [value for value in sample if _DATE.fullmatch(value)]
+        times = [value for value in sample if _TIME.fullmatch(value)]
         numerals = [value for value in sample if _NUMERAL.fullmatch(value)]
         # Few strings of digits are more likely names of categories than measurements.
         are_numbers = n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals))
         if dates and len(dates) >= FRACTION * len(sample):
             yield j, f"holds dates as strings, such as {dates[-1]!r}"
+        elif times and len(times) == len(sample):
+            yield j, f"holds times as strings, such as {times[-1]!r}"
         elif numerals and len(numerals) >= FRACTION * len(sample) and are_numbers:
-            yield j, f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}"
+            other = next((v for v in values.tolist() if not _NUMERAL.fullmatch(v)), None)
+            but = "" if other is None else f", but not {short_repr(other)}"
+            yield (
+                j,
+                f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}{but}",
+            )
         elif data.form == "dense" and n > max(n_positions / 2, MAX_DISTINCT):
             yield j, f"has {n:,} distinct values at {n_positions:,} positions"
 
@@ -64,12 +73,15 @@ def warn_of_columns(data: Sequences | Description, categorical_features: Any) ->
     for j, doubt in doubtful_columns(data) if isinstance(categorical_features, str) else ():
         column = data.schema.column(j)
         mend = "leave it out"
-        if "dates" in doubt:
+        if "dates" in doubt or "times" in doubt:
             mend = "leave it out, and add the parts that matter, such as the hour or the weekday"
         elif "numbers" in doubt:
             mend = "convert it to numbers, for example with pandas.to_numeric"
-            if "," in doubt.partition("such as")[2]:
+            if "," in doubt.partition("such as")[2].partition(", but not")[0]:
                 mend = "replace the decimal commas, and convert it to numbers"
+            elif ", but not" in doubt:
+                mend = "if the last one marks a missing value, replace it by None, and convert the "
+                mend += "others to numbers"
         warn(
             f"{column} {doubt}, and is used as a category; {mend}, or list it in "
             "categorical_features"
