@@ -395,6 +395,47 @@ def write_sparse(ColumnCodes table, tuple matrix, const int32_t[::1] rows,
     return np.asarray(counts), lists.as_array()
 
 
+# Distances of thresholds from values
+
+
+def narrow_dense(const double[::1] thresholds, const int64_t[::1] starts,
+                 const double[:, :] values, double[::1] margins):
+    """Lower ``margins`` to the distance of each threshold from the nearest value of its column.
+
+    ``starts`` holds the first threshold of each column, and the number of all.
+    """
+    cdef Py_ssize_t i, j
+    with nogil:
+        for i in range(values.shape[0]):
+            for j in range(values.shape[1]):
+                narrow(thresholds, starts, j, values[i, j], margins)
+
+
+def narrow_sparse(const double[::1] thresholds, const int64_t[::1] starts,
+                  const int64_t[::1] columns, const double[::1] values, double[::1] margins):
+    """As `narrow_dense`, for values of the given ``columns``."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(values.shape[0]):
+            narrow(thresholds, starts, columns[i], values[i], margins)
+
+
+cdef inline void narrow(const double[::1] thresholds, const int64_t[::1] starts, Py_ssize_t j,
+                        double value, double[::1] margins) noexcept nogil:
+    """Lower the margins of the thresholds on both sides of a value."""
+    cdef Column column
+    cdef Py_ssize_t first = starts[j], above
+    column.n_thresholds = starts[j + 1] - first
+    if column.n_thresholds == 0 or value != value:
+        return
+    column.thresholds = &thresholds[first]
+    above = first + bin_of(&column, value)
+    if above > first:
+        margins[above - 1] = min(margins[above - 1], value - thresholds[above - 1])
+    if above < starts[j + 1]:
+        margins[above] = min(margins[above], thresholds[above] - value)
+
+
 # Copies of the rows of the windows of some positions, in runs of adjacent rows
 
 

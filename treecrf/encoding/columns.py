@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding._codes import narrow_dense, narrow_sparse
 from treecrf.encoding.sequence_keys import Content, keys_in
 from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Description, Sequences
@@ -20,7 +21,7 @@ from treecrf.utils.hashing import likely_bound, mix, smallest
 from treecrf.utils.model_file import check_categories, require
 from treecrf.utils.partitions import Partitions, PerPartition, view
 
-# Names of the arrays of `Columns`, in the order of its constructor.
+# Names of the first arrays of `Columns`, in the order of its constructor.
 ARRAYS = ("kinds", "sizes", "thresholds")
 
 # Maximum number of positions from which quantiles are computed.
@@ -43,6 +44,8 @@ class Column:
 
     kind: str
     values: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    # For each threshold a bound: no training value is closer to it.
+    margins: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def n_tests(self) -> int:
@@ -59,11 +62,15 @@ class Columns(Sequence):
         sizes: np.ndarray,  # int64, number of categories or thresholds of each column
         thresholds: np.ndarray,  # of all numbers, one column after another
         categories: dict[int, np.ndarray],  # sorted values of each category, by column
+        # float32, of all thresholds: no training value is closer to a threshold than its margin;
+        # 0 where this is not known, as in models of earlier versions.
+        margins: np.ndarray | None = None,
     ):
         self.kinds = kinds
         self.sizes = sizes
         self.thresholds = thresholds
         self.categories = categories
+        self.margins = np.zeros(len(thresholds), np.float32) if margins is None else margins
         # Masks of the columns of two kinds, and of those with a single test that are no categories.
         self.is_number, self.is_category = kinds == NUMBER, kinds == CATEGORY
         self.n_tests = np.where(kinds == BOOLEAN, 1, sizes)  # of each column at one offset
@@ -77,7 +84,8 @@ class Columns(Sequence):
         kind = KINDS[self.kinds[j]]
         if kind == "category":
             return Column(kind, self.categories[j])
-        return Column(kind, self.thresholds[self.starts[j] : self.starts[j + 1]])
+        of_column = slice(self.starts[j], self.starts[j + 1])
+        return Column(kind, self.thresholds[of_column], self.margins[of_column])
 
     @cached_property
     def only_thresholds(self) -> np.ndarray:
@@ -91,7 +99,7 @@ class Columns(Sequence):
 
     def state(self) -> dict[str, np.ndarray]:
         """Return the arrays of a saved model."""
-        arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays = {name: getattr(self, name) for name in (*ARRAYS, "margins")}
         return arrays | {f"categories.{j}": values for j, values in self.categories.items()}
 
     @classmethod
@@ -100,7 +108,8 @@ class Columns(Sequence):
         kinds = arrays["kinds"]
         of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
         categories = {j: arrays[f"categories.{j}"] for j in of_categories}
-        columns = cls(*(arrays[name] for name in ARRAYS), categories)
+        margins = arrays.get("margins")
+        columns = cls(*(arrays[name] for name in ARRAYS), categories, margins)
         columns._check()
         return columns
 
@@ -119,6 +128,16 @@ class Columns(Sequence):
         of_column = np.repeat(np.arange(len(self)), np.diff(self.starts))
         falls = thresholds[1:] <= thresholds[:-1]
         require(not (falls & (of_column[1:] == of_column[:-1])).any(), "thresholds")
+        require(self.margins.shape == thresholds.shape, "thresholds")
+        require(self.margins.dtype == np.float32 and (self.margins >= 0).all(), "thresholds")
+
+    # Margins
+
+    def with_margins(self, found: list[np.ndarray]) -> Columns:
+        """Return the columns with the smallest of the margins in several parts of the data."""
+        margins = np.minimum(np.min(found, axis=0), np.finfo(np.float32).max)
+        margins = margins.astype(np.float32)
+        return Columns(self.kinds, self.sizes, self.thresholds, self.categories, margins)
 
     # Bins
 
@@ -165,9 +184,9 @@ def learn_columns(
     for j, values in categories.items():
         sizes[j] = len(values)
     columns = Columns(kinds, sizes, thresholds, categories)
-    counted = partitions.map(_count_listed, columns.only_thresholds)
+    counted, margins = zip(*partitions.map(_count_and_measure, columns), strict=True)
     fractions, missing = np.sum(counted, axis=0) / described.n_positions
-    return columns, fractions, missing
+    return columns.with_margins(margins), fractions, missing
 
 
 def columns_with_missing(sequences: Sequences) -> np.ndarray:
@@ -185,6 +204,33 @@ def count_missing(piece: Any) -> np.ndarray | int:
     if sparse.issparse(piece):
         return np.bincount(piece.indices[np.isnan(piece.data)], minlength=piece.shape[1])
     return np.isnan(piece).sum(axis=0)
+
+
+def _count_and_measure(sequences: Sequences, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts of `_count_listed`, and the margins of all thresholds."""
+    return _count_listed(sequences, columns.only_thresholds), margins_in(sequences, columns)
+
+
+def margins_in(sequences: Sequences, columns: Columns) -> np.ndarray:
+    """Return the distance of each threshold from the nearest value of its column; float64.
+
+    It is infinite if there are no values.
+    """
+    margins = np.full(len(columns.thresholds), np.inf)
+    if not len(margins):
+        return margins
+    for _, _, piece in sequences.pieces():
+        if sparse.issparse(piece):
+            entries = piece.tocoo()
+            n_entries = np.bincount(entries.col, minlength=len(columns))
+            with_zero = np.flatnonzero(n_entries < piece.shape[0])
+            values = np.append(entries.data.astype(np.float64), np.zeros(len(with_zero)))
+            of_values = np.append(entries.col.astype(np.int64), with_zero)
+            narrow_sparse(columns.thresholds, columns.starts, of_values, values, margins)
+        else:
+            values = piece.astype(np.float64, copy=False)
+            narrow_dense(columns.thresholds, columns.starts, values, margins)
+    return margins
 
 
 def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:

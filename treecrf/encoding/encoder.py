@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
-from treecrf.encoding.columns import Columns, learn_columns
+from treecrf.encoding.columns import Columns, learn_columns, margins_in
 from treecrf.encoding.encoded import (
     EncodedSequences,
     RowLayout,
@@ -94,6 +94,13 @@ class Encoder:
     def widened(self, longest: int) -> Encoder:
         """Return an encoder whose window also suits training sequences of this length."""
         return self.with_window(widest(self.window, window_within(self.max_window, longest)))
+
+    def measured(self, partitions: Partitions) -> Encoder:
+        """Return an encoder whose margins of thresholds also hold for further training data."""
+        found = partitions.map(_margins_in, self)
+        other = copy.copy(self)
+        other.columns = self.columns.with_margins([self.columns.margins, *found])
+        return other
 
     def with_window(self, window: tuple[int, int]) -> Encoder:
         """Return an encoder of the same columns with another window, within ``max_window``."""
@@ -274,3 +281,7 @@ class Encoder:
         if any(self.window) and not self.has_symbol_codes:
             is_free = not (self.plan.slots[self.plan.storage == CODES] == 0).any()
             require(len(self.plan.n_codes) > 0 and is_free, "plan")
+
+
+def _margins_in(sequences: Sequences, encoder: Encoder) -> np.ndarray:
+    return margins_in(encoder.prepared(sequences), encoder.columns)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Decimal
 from itertools import chain
 
 import numpy as np
 
+from treecrf.encoding.columns import Column
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.plan import BOUNDARY, LISTS, MISSING
 from treecrf.inputs.sequences import InputSchema
 
 Test = tuple[int, int, int]
+
+# Numbers of more digits are rounded to fewer, but not to less than the second number.
+EXACT_DIGITS, MIN_DIGITS = 6, 3
+# Values of the input are rounded by at most this fraction, which leaves about five digits.
+VALUE_TOLERANCE = 5e-5
+# Numbers with more digits before the point are written with an exponent, as Python does.
+MAX_WHOLE_DIGITS = 16
 
 
 def conjunction(
@@ -45,7 +54,7 @@ def _names_of_place(encoder: Encoder, tests: list[tuple[Test, bool]], backward: 
         kept = [name for name, holds in zip(names, results, strict=True) if holds]
         return [*kept, f"{what} not in ({', '.join(map(repr, excluded))})"]
     if kind == "number" and results == [True, False]:
-        low, high = (f"{encoder.columns[column].values[test[2]]:.6g}" for test, _ in tests)
+        low, high = (threshold_text(encoder, column, test[2]) for test, _ in tests)
         if names[0].endswith(f" > {low}") and names[1].endswith(f" > {high}"):
             return [f"{low} < {names[0].removesuffix(f' > {low}')} <= {high}"]
     return written
@@ -60,7 +69,7 @@ def name_of_test(
         return f"outside{at}"
     learned, (kind, index) = encoder.columns[column], encoder.origin_of(column)
     if kind == DERIVED:
-        return f"future{index}{at} > {learned.values[value]:.6g}"
+        return f"future{index}{at} > {threshold_text(encoder, column, value)}"
     name = feature_name(encoder, index)
     what = f"{name}{at}"
     if kind == INDICATOR_COLUMN or value == MISSING:
@@ -69,8 +78,58 @@ def name_of_test(
         return f"{what} is {learned.values[value].item()!r}"
     if learned.kind == "number":
         sign = "<=" if points_down(encoder, column, value) else ">"
-        return f"{what} {sign} {learned.values[value]:.6g}"
+        return f"{what} {sign} {threshold_text(encoder, column, value)}"
     return what
+
+
+def threshold_text(encoder: Encoder, column: int, value: int) -> str:
+    """Write a threshold so that the text separates all training values as the threshold does.
+
+    No training value is closer to the threshold than its margin, and half of it is left to values
+    that are new.
+    """
+    learned = encoder.columns[column]
+    return number_text(learned.values[value], float(learned.margins[value]) / 2)
+
+
+def value_text(column: Column | None, value: float) -> str:
+    """Write a value of the input; tests of its column have the same results for the text."""
+    tolerance = abs(value) * VALUE_TOLERANCE
+    if column is not None and column.kind == "number" and len(column.values):
+        tolerance = min(tolerance, float(np.abs(column.values - value).min()) / 2)
+    return number_text(value, tolerance)
+
+
+def number_text(value: float, tolerance: float = 0.0) -> str:
+    """Write a finite number in as few digits as a tolerance allows.
+
+    A number of at most six digits is exact. Of a longer one, the first digits remain, rounded, as
+    soon as they differ from it by no more than the tolerance; at least three digits, and all before
+    the point. Without a tolerance, the text is the shortest one that stands for the same float.
+    """
+    value = float(value) + 0.0  # without the sign of -0
+    exact = Decimal(repr(value)).normalize()
+    n_digits, n_whole = len(exact.as_tuple().digits), exact.adjusted() + 1
+    if n_digits > EXACT_DIGITS:
+        n_kept = n_whole if n_whole <= MAX_WHOLE_DIGITS else 0
+        for n in range(max(MIN_DIGITS, n_kept), n_digits):
+            rounded = float(_rounded(exact, n))
+            if abs(rounded - value) <= tolerance:
+                return _shortest(rounded)
+    return _shortest(value)
+
+
+def _rounded(number: Decimal, n_digits: int) -> Decimal:
+    """Round to some digits.
+
+    A tie goes down, for example from 2.5 to 2: the same whole numbers are above both.
+    """
+    unit = Decimal(1).scaleb(number.adjusted() + 1 - n_digits)
+    return (number / unit - Decimal("0.5")).to_integral_value(ROUND_CEILING) * unit
+
+
+def _shortest(value: float) -> str:
+    return repr(value).removesuffix(".0")
 
 
 def bracketed(offset: int) -> str:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from treecrf.chains.contexts import check_label_codes, context_contributions, previous_labels
 from treecrf.chains.score_parts import SCORE_UNIT
-from treecrf.encoding.names import bracketed, feature_name, label_or_none
+from treecrf.encoding.names import bracketed, feature_name, label_or_none, value_text
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column
@@ -513,4 +513,7 @@ def _described(
     if kind == CATEGORY:
         # Categories are counted from 1; 0 stands for unknown ones.
         return f"{name} = {sequences.categories[feature][int(value) - 1].item()!r}"
-    return f"{name} = {bool(value)}" if kind == BOOLEAN else f"{name} = {value:.4g}"
+    if kind == BOOLEAN:
+        return f"{name} = {bool(value)}"
+    column = None if explainer.trees is None else explainer.trees.encoder.columns[feature]
+    return f"{name} = {value_text(column, value)}"

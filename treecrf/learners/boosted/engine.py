@@ -70,11 +70,11 @@ def make_engine(
 ) -> Engine:
     """Return the engine that trains from a start on the data, which it may release."""
     training, earlier = data.training, data.earlier
+    sequences = view(training.partitions, attrgetter("sequences"))
     if earlier:
-        encoder = earlier["_encoder"].widened(training.described.longest)
+        encoder = earlier["_encoder"].widened(training.described.longest).measured(sequences)
         forest, start = earlier["_forest"].copy(), earlier.get("init_")
     else:
-        sequences = view(training.partitions, attrgetter("sequences"))
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
         encoder.fit_parts(sequences, training.described, data.seed)
         forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)

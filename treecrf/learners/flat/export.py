@@ -179,14 +179,16 @@ class FlatTables:
     @cached_property
     def names(self) -> list[str]:
         """Unique names of the conjunctions."""
-        names = [conjunction(self.encoder, self.tests_of(k)) for k in range(len(self.flat))]
-        # Thresholds that differ only in the last digits have the same name.
+        names: dict[str, None] = {}
+        # Names of the input may read like tests: a column "a[-1]" is not column "a" one before.
         counts: Counter[str] = Counter()
-        for k, name in enumerate(names):
-            counts[name] += 1
-            if counts[name] > 1:
-                names[k] = f"{name} ({counts[name]})"
-        return names
+        for k in range(len(self.flat)):
+            name = unique = conjunction(self.encoder, self.tests_of(k))
+            while unique in names:
+                counts[name] += 1
+                unique = f"{name} ({counts[name] + 1})"
+            names[unique] = None
+        return list(names)
 
     def tests_of(self, k: int) -> list[tuple[tuple[int, int, int], bool]]:
         """Return the tests of a conjunction, at offsets in reading direction."""

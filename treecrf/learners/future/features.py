@@ -232,11 +232,13 @@ def bins_of(values: np.ndarray, n_bins: int) -> np.ndarray:
 
 def _with_columns(columns: Columns, n_derived: int, n_bins: int) -> Columns:
     """Return the columns of the input, followed by derived columns."""
+    thresholds = np.tile(thresholds_of(n_bins), n_derived)
     return Columns(
         np.append(columns.kinds, np.full(n_derived, NUMBER, dtype=np.uint8)),
         np.append(columns.sizes, np.full(n_derived, n_bins - 1)),
-        np.append(columns.thresholds, np.tile(thresholds_of(n_bins), n_derived)),
+        np.append(columns.thresholds, thresholds),
         columns.categories,
+        np.append(columns.margins, np.zeros(len(thresholds), dtype=np.float32)),
     )
 
 
