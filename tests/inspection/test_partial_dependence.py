@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
 from support.family import COUNTED, ESTIMATED, FAMILY, FLAT, KERNEL, TREES, WINDOWED, every
 
-from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
+from treecrf import (
+    FutureFeatureMEMM,
+    HMMClassifier,
+    LinearCRF,
+    SlidingWindowClassifier,
+    TreeCRF,
+    flatten,
+)
 from treecrf.chains.contexts import true_contexts
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.labels import encode_labels
@@ -191,8 +199,9 @@ def test_ends_of_numbers_and_kinds_of_values():
     grid = partial_dependence(model, X, "size", n_values=3).grid_values
     assert grid.tolist() == np.linspace(*np.quantile(column, [0.05, 0.95]), 3).tolist()
     linear = LinearCRF(solver="sgd", max_iter=5).fit(X, y)
-    grid = partial_dependence(linear, X, "size", n_values=7).grid_values
-    assert grid.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    for n_values in (7, None):
+        grid = partial_dependence(linear, X, "size", n_values=n_values).grid_values
+        assert grid.tolist() == [-3, -2, -1, 0, 1, 2, 3]
 
 
 def lamps(values_when_on, n=2000, seed=0):
@@ -212,24 +221,55 @@ LAMPS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("values", "init"),
-    [*((values, "zero") for values in LAMPS), ("many values", "linear"), ("two ranges", "linear")],
-)
+@pytest.mark.parametrize("values", LAMPS)
+@pytest.mark.parametrize("init", ["zero", "linear"])
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
 def test_lines_between_the_values_follow_the_model(values, missing, init):
     X, y = lamps(LAMPS[values])
     model = TreeCRF(init=init, max_iter=20, missing=missing, random_state=0).fit(X, y)
-    dense = np.linspace(0, 400, 81)
+    dense = np.linspace(0, 400, 801)
     for offset in (0, None):
         found = partial_dependence(model, X, 0, offset)
-        assert len(found.grid_values) <= 20
+        assert found.has_all_steps
         exact = partial_dependence(model, X, 0, offset, values=dense).average[:, 1]
         drawn = np.interp(dense, found.grid_values, found.average[:, 1])
-        tolerance = 0.1 if values == "two ranges" or init == "linear" else 1e-9
-        np.testing.assert_allclose(drawn, exact, atol=tolerance)
-    if init == "zero" and values != "two ranges":
-        assert np.interp(130, found.grid_values, found.average[:, 1]) < 0.05
+        np.testing.assert_allclose(drawn, exact, atol=1e-9 if init == "zero" else 0.02)
+        few = partial_dependence(model, X, 0, offset, n_values=20)
+        assert len(few.grid_values) <= 20
+        exact = partial_dependence(model, X, 0, offset, values=few.grid_values).average
+        np.testing.assert_allclose(few.average, exact, atol=1e-12)
+
+
+def test_discovered_features_have_steps_of_their_own():
+    rng = np.random.default_rng(0)
+    X = [rng.random((20, 2)) for _ in range(40)]
+    y = [[int((x[t + 1 : t + 4, 0] > 0.8).any()) for t in range(20)] for x in X]
+    model = FutureFeatureMEMM(
+        order=0, bag_size=3, max_iter=10, max_future_features=1, random_state=0
+    ).fit(X, y)
+    assert model.future_features_
+    found, dense = partial_dependence(model, X, 0, None), np.linspace(0.06, 0.94, 500)
+    exact = [
+        np.concatenate(model.predict_proba([with_value(x, None, 0, v) for x in X[:9]])).mean(axis=0)
+        for v in dense[::25]
+    ]
+    found = partial_dependence(model, X[:9], 0, None)
+    for k in range(2):
+        drawn = np.interp(dense[::25], found.grid_values, found.average[:, k])
+        np.testing.assert_allclose(drawn, np.array(exact)[:, k], atol=1e-9)
+
+
+def test_steps_of_attributes_and_of_other_estimators():
+    X, y = lamps(LAMPS["many values"])
+    trees = TreeCRF(init="zero", max_iter=5, early_stopping=False).fit(X, y)
+    linear = LinearCRF(attributes=flatten(trees)).fit(X, y)
+    found = partial_dependence(linear, X, 0, None)
+    dense = np.linspace(0, 400, 100)
+    exact = partial_dependence(linear, X, 0, None, values=dense).average[:, 1]
+    drawn = np.interp(dense, found.grid_values, found.average[:, 1])
+    np.testing.assert_allclose(drawn, exact, atol=1e-9)
+    window = SlidingWindowClassifier(DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    assert not partial_dependence(window, X, 0, None).has_all_steps
 
 
 def test_all_jumps_of_few_thresholds_are_drawn():

@@ -815,10 +815,49 @@ def test_lines_of_numbers(tables):
     found = partial_dependence(model, tables[0], 1, values=[3, 0, 1], response="score")
     ax = plot_partial_dependence(found)
     for line, average in zip(ax.lines, found.average.T, strict=True):
-        assert line.get_xdata().tolist() == [3, 0, 1]
-        assert line.get_ydata().tolist() == average.tolist()
+        assert line.get_xdata().tolist() == [0, 1, 3]
+        assert line.get_ydata().tolist() == average[[1, 2, 0]].tolist()
         assert line.get_linestyle() == "-"
     assert ax.get_ylabel() == "mean score"
+
+
+def drawn_at(line, places):
+    """Heights of a line at some places, as matplotlib draws it."""
+    x, y = line.get_data()
+    if line.get_drawstyle() == "steps-mid":
+        middles = (x[1:] + x[:-1]) / 2
+        return np.asarray(y)[np.searchsorted(middles, places)]
+    return np.interp(places, x, y)
+
+
+@pytest.mark.parametrize("init", ["zero", "linear"])
+@pytest.mark.parametrize("offset", [0, None])
+def test_lines_of_numbers_jump_where_trees_do(init, offset):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(42, 5, (60, 2)) for _ in range(20)]
+    y = [(np.sin(x[:, 0]) + rng.normal(0, 0.3, 60) > 0).astype(int) for x in X]
+    model = TreeCRF(window=1, max_iter=20, init=init, early_stopping=False).fit(X, y)
+    ax = plot_partial_dependence(model, X[:5], 0, offset)
+    (low, high), lines = ax.lines[0].get_xdata()[[0, -1]], ax.lines
+    assert len(lines[0].get_xdata()) > 100
+    dense = np.linspace(low, high, 400)
+    exact = partial_dependence(model, X[:5], 0, offset, values=dense).average
+    for line, average in zip(lines, exact.T, strict=True):
+        tolerance = 1e-12 if init == "zero" else 0.005
+        np.testing.assert_allclose(drawn_at(line, dense), average, atol=tolerance)
+
+
+def test_values_that_miss_steps_are_marked():
+    rng = np.random.default_rng(0)
+    X = [rng.random((30, 1)) for _ in range(20)]
+    y = [(np.sin(20 * x[:, 0]) > 0).astype(int) for x in X]
+    model = TreeCRF(max_iter=20, init="zero").fit(X, y)
+    found = partial_dependence(model, X, 0, n_values=8)
+    line = plot_partial_dependence(found).lines[0]
+    assert (line.get_drawstyle(), line.get_marker()) == ("steps-mid", "o")
+    assert line.get_ydata().tolist() == found.average[:, 0].tolist()
+    line = plot_partial_dependence(model, X, 0).lines[0]
+    assert (line.get_drawstyle(), line.get_marker()) == ("default", "None")
 
 
 def test_many_labels_have_different_lines():

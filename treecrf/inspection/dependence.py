@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from treecrf.inspection.fitted import (
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.learners.boosted.chains import ForestChain, require_table
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.flat.model import FlatAttributes, FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import without_feature
 from treecrf.trees.forest import TEST
@@ -42,8 +42,11 @@ from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
 
 RESPONSES = ("probability", "score")
-# Values of a number lie between these quantiles by default, and at most this fraction of them is
-# next to thresholds.
+# By default, the most frequent values of a category, and at least so many of a number, unless X has
+# fewer.
+N_FREQUENT, N_SPREAD = 20, 50
+# Values of a number lie between these quantiles by default. If there may only be some, at most this
+# fraction of them is next to thresholds.
 QUANTILES = (0.05, 0.95)
 AT_THRESHOLDS = 0.8
 # Windows of about this many bytes are made at a time.
@@ -60,7 +63,7 @@ def partial_dependence(
     offset: int | None = 0,
     *,
     values: Any = None,
-    n_values: int = 20,
+    n_values: int | None = None,
     response: str = "probability",
     lengths: LengthsLike = None,
     groups: GroupsLike = None,
@@ -84,12 +87,13 @@ def partial_dependence(
         Offset in the window, to the right. None stands for all offsets: the feature has the value
         at all positions of all sequences.
     values : list, optional
-        Values of the feature. By default, the ``n_values`` most frequent ones in X for a category.
-        For a number, those in X if there are few, and otherwise evenly spaced values from the 5 %
-        to the 95 % quantile; also the values on both sides of the thresholds at which trees change
-        the score. If there are too many thresholds, some of them.
-    n_values : int, default=20
-        Maximum number of values, unless they are given.
+        Values of the feature. By default, the 20 most frequent ones in X for a category. For a
+        number, those in X if there are few, and otherwise evenly spaced values from the 5 % to the
+        95 % quantile; also the values on both sides of all thresholds at which trees change the
+        score.
+    n_values : int, optional
+        Maximum number of values, unless they are given. If a number has too many thresholds, some
+        are chosen, which takes less time.
     response : {"probability", "score"}, default="probability"
         Marginal probabilities, or scores given the predicted labels before each position, as in
         `contributions`.
@@ -106,6 +110,9 @@ def partial_dependence(
         - labels : array (n_labels,);
         - feature_name : str, with the offset;
         - is_number : bool, whether the feature is a number;
+        - has_all_steps : bool, whether the values of a number include both sides of each threshold
+          between them, so that straight lines from value to value follow the model. False for
+          windows of other estimators, whose thresholds are not known;
         - response : str.
 
     Raises
@@ -161,26 +168,35 @@ def partial_dependence(
         offset = integer_between("offset", offset, -left, right, what)
         at = bracketed(offset) if left or right else ""
         offset = -offset if chain.is_backward else offset
+    steps = Steps.of(model, j, offset)
     if values is not None:
         items = as_list(values, "values", "values of the feature")
         values = [_checked_value(schema, j, names[j], value) for value in items]
     else:
-        check_positive("n_values", n_values)
+        if n_values is not None:
+            check_positive("n_values", n_values)
         if schema.kinds[j] == BOOLEAN:
             values = [False, True]
         elif schema.kinds[j] == CATEGORY:
-            values = _most_frequent(sequences, j, schema.categories[j], int(n_values))
+            n_frequent = int(n_values or N_FREQUENT)
+            values = _most_frequent(sequences, j, schema.categories[j], n_frequent)
         else:
-            values = _spread(sequences, j, int(n_values), _thresholds(model, j, offset))
+            values = _spread(sequences, j, n_values, steps.thresholds)
         if not values:
             raise ValueError(f"no value of {names[j]} in X occurs in the training data")
-    scores = [_scores_with(model, j, offset, value) for value in values]
+    is_number = bool(schema.kinds[j] == NUMBER)
+    first, which = np.arange(len(values)), np.arange(len(values))
+    if is_number and steps.is_constant_between:
+        bins = np.searchsorted(steps.thresholds, values, side="left")
+        _, first, which = np.unique(bins, return_index=True, return_inverse=True)
+    scores = [_scores_with(model, j, offset, values[i]) for i in first]
     return Bunch(
         grid_values=np.array(values),
-        average=_means(model, (sequences, codes), offset, scores),
+        average=_means(model, (sequences, codes), offset, scores)[which],
         labels=model.classes_,
         feature_name=names[j] + at,
-        is_number=bool(schema.kinds[j] == NUMBER),
+        is_number=is_number,
+        has_all_steps=is_number and steps.are_followed_by(values),
         response=response,
     )
 
@@ -215,35 +231,70 @@ def _most_frequent(sequences: Sequences, j: int, categories: np.ndarray, n_value
     return np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]]).tolist()
 
 
-def _spread(sequences: Sequences, j: int, n_values: int, thresholds: np.ndarray) -> list:
-    """Choose values of a number so that lines between them follow a function with jumps."""
+def _spread(sequences: Sequences, j: int, n_values: int | None, thresholds: np.ndarray) -> list:
+    """Choose values of a number so that lines between them follow a function with jumps.
+
+    If ``n_values`` is given, they follow it as well as so many can.
+    """
     column = column_values(sequences, j)
     column = column[~np.isnan(column.astype(np.float64))]
     distinct = np.unique(column)
     if not len(distinct):
         return []
     ends = distinct[[0, -1]]
-    if len(distinct) > n_values:
+    if len(distinct) > (n_values or N_FREQUENT):
         quantiles = np.quantile(column, QUANTILES)
         ends = quantiles if quantiles[0] < quantiles[1] else ends
     jumps = thresholds[(thresholds >= ends[0]) & (thresholds < ends[1])]
-    n_jumps = int(AT_THRESHOLDS * (n_values - 1)) // 2
-    if len(jumps) > n_jumps:
-        # Both ends of the widest gaps, and evenly spaced ones in between.
-        n_gaps = n_jumps // 3
-        widest = np.argsort(-np.diff(jumps), kind="stable")[:n_gaps]
-        evenly = np.linspace(0, len(jumps) - 1, n_jumps - 2 * n_gaps).astype(np.intp)
-        jumps = jumps[np.unique(np.concatenate([widest, widest + 1, evenly]))]
-    n_others = n_values - 2 * len(jumps)
+    n_others = N_SPREAD
+    if n_values is not None:
+        jumps = _some_jumps(jumps, int(AT_THRESHOLDS * (n_values - 1)) // 2)
+        n_others = int(n_values) - 2 * len(jumps)
     others = np.linspace(*ends, n_others) if len(distinct) > n_others else distinct
     # A test is true above its threshold.
     return np.unique(np.concatenate([others, jumps, np.nextafter(jumps, np.inf)])).tolist()
 
 
+def _some_jumps(jumps: np.ndarray, n: int) -> np.ndarray:
+    """Choose n of the jumps: both ends of the widest gaps, and evenly spaced ones in between."""
+    if len(jumps) <= n:
+        return jumps
+    n_gaps = n // 3
+    widest = np.argsort(-np.diff(jumps), kind="stable")[:n_gaps]
+    evenly = np.linspace(0, len(jumps) - 1, n - 2 * n_gaps).astype(np.intp)
+    return jumps[np.unique(np.concatenate([widest, widest + 1, evenly]))]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Where the scores of a model jump, as a function of a number."""
+
+    thresholds: np.ndarray  # sorted; the left ends of the intervals above them are not part of them
+    are_all: bool  # whether there are no other jumps
+    is_constant_between: bool
+
+    @classmethod
+    def of(cls, model: SequenceClassifier, feature: int, offset: int | None) -> Steps:
+        """Return the steps for a feature at an offset, or at all offsets."""
+        if isinstance(model, LinearSequenceClassifier):
+            attributes = model._attributes
+            if isinstance(attributes, FlatAttributes):
+                return cls(_thresholds(attributes.flat._model, feature, offset), True, True)
+            return cls(np.zeros(0), True, False)
+        if not has_trees(model):
+            return cls(np.zeros(0), False, False)
+        return cls(_thresholds(model, feature, offset), True, model._start is None)
+
+    def are_followed_by(self, values: list) -> bool:
+        """Return whether lines from value to value follow all steps."""
+        low, high = min(values), max(values)
+        inside = self.thresholds[(self.thresholds >= low) & (self.thresholds < high)]
+        both = np.append(inside, np.nextafter(inside, np.inf))
+        return self.are_all and bool(np.isin(both, np.asarray(values, dtype=float)).all())
+
+
 def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> np.ndarray:
     """Return the distinct thresholds of trees for a feature at an offset, or at all offsets."""
-    if not has_trees(model):
-        return np.zeros(0)
     encoder, packed = model._encoder, model._forest.pack()
     inner = packed["true_child"] >= 0
     columns, offsets, tests = (
@@ -252,7 +303,12 @@ def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> 
     thresholds = [np.zeros(0)]
     for column, is_indicator in _columns_of(encoder, feature):
         learned = encoder.columns[column]
-        if learned.kind == "number" and not is_indicator:
+        if learned.kind != "number" or is_indicator:
+            continue
+        if offset is None and encoder.n_derived:
+            # Discovered features have trees of their own.
+            thresholds.append(learned.values)
+        else:
             at_offset = (columns == column) & (True if offset is None else offsets == offset)
             at_offset &= tests != MISSING
             thresholds.append(learned.values[np.unique(tests[at_offset])])

@@ -54,7 +54,9 @@ def plot_partial_dependence(
 ) -> Any:
     """Plot the mean probability or score of each label as a function of a feature's value.
 
-    Numbers are drawn as lines, and the values of a category or a boolean as points.
+    Numbers are drawn as lines, which jump where the trees do, and the values of a category or a
+    boolean as points. If values of a number were chosen so that steps between them may be missed,
+    each value has a mark, and the line keeps its height up to the middle between two values.
 
     Parameters
     ----------
@@ -105,10 +107,12 @@ def plot_partial_dependence(
     values = result.grid_values
     n_ticks = 0 if result.is_number else len(values)
     ax = axes_of(ax, (max(6.4, 3.0 + 0.2 * n_ticks), max(3.8, 1 + legend_inches(len(codes)))))
-    places = values if result.is_number else np.arange(len(values))
+    order = np.argsort(values, kind="stable") if result.is_number else np.arange(len(values))
+    places = values[order] if result.is_number else order
     for k in codes:
-        style = _style(k, result.is_number)
-        ax.plot(places, result.average[:, k], label=legend_name(result.labels[k]), **style)
+        style = _style(k, result)
+        means = result.average[order, k]
+        ax.plot(places, means, label=legend_name(result.labels[k]), **style)
     if not result.is_number:
         _name_values(ax, values.tolist())
     ax.set_xlabel(plain(result.feature_name))
@@ -118,12 +122,16 @@ def plot_partial_dependence(
     return ax
 
 
-def _style(k: int, is_number: bool) -> dict[str, str]:
+def _style(k: int, result: Bunch) -> dict[str, Any]:
     """Return the style of label number k."""
     turn, color = k // len(COLORS), COLORS[k % len(COLORS)]
-    if is_number:
-        return {"color": color, "linestyle": LINES[turn % len(LINES)]}
-    return {"color": color, "linestyle": "", "marker": MARKERS[turn % len(MARKERS)]}
+    line, marker = LINES[turn % len(LINES)], MARKERS[turn % len(MARKERS)]
+    if not result.is_number:
+        return {"color": color, "linestyle": "", "marker": marker}
+    style = {"color": color, "linestyle": line}
+    if result.has_all_steps:
+        return style
+    return style | {"marker": marker, "markersize": 3, "drawstyle": "steps-mid"}
 
 
 def _name_values(ax: Any, values: list) -> None:
