@@ -38,7 +38,7 @@ def main() -> None:
             times = [measure(path) for _ in range(arguments.repeats)]
             by_path, read, by_pandas = np.min(times, axis=0)
             numbers = [f"{seconds:.2f}" for seconds in (by_path, read, by_pandas)]
-            rows.append([n_rows, n_columns, *numbers, f"{by_path / by_pandas:.1f}"])
+            rows.append([f"{n_rows:,}", f"{n_columns:,}", *numbers, f"{by_path / by_pandas:.1f}"])
     print(markdown(HEADER, rows))
 
 

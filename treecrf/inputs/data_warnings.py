@@ -60,10 +60,8 @@ def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, str]]
         elif numerals and len(numerals) >= FRACTION * len(sample) and are_numbers:
             other = next((v for v in values.tolist() if not _NUMERAL.fullmatch(v)), None)
             but = "" if other is None else f", but not {short_repr(other)}"
-            yield (
-                j,
-                f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}{but}",
-            )
+            example = f"{numerals[-1]!r}{but}"
+            yield j, f"holds {n:,} different strings that are numbers, such as {example}"
         elif data.form == "dense" and n > max(n_positions / 2, MAX_DISTINCT):
             yield j, f"has {n:,} distinct values at {n_positions:,} positions"
 
