@@ -14,6 +14,7 @@ from support.settings import FIXED
 from treecrf import FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
 from treecrf.datasets import make_future_bags
 from treecrf.inspection import (
+    Explanation,
     explain,
     find_spans,
     gain_importance,
@@ -43,6 +44,7 @@ from treecrf.plotting import (
 from treecrf.plotting.common import COLORS, style_of
 
 plt = pytest.importorskip("matplotlib.pyplot")
+to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
 plt.switch_backend("agg")
 
 X, Y = make_future_bags("or", n_sequences=60, random_state=0)
@@ -475,12 +477,15 @@ def test_labels_have_distinct_styles(n_labels):
     assert box.y0 >= -1 and box.x1 <= frame.x1 + 1
 
 
-def test_improbable_labels_are_others():
+def test_improbable_labels_are_others_if_they_can_be_seen():
     y = [["a"] * 400 + ["b"] + ["c"]] * 3
     words = [["s"] * 400 + ["t", "t"]] * 3
     model = HMMClassifier(order=0, laplace=1e-9).fit(words, y)
-    ax = plot_sequence(model, ["s", "s"])
-    assert legend_of(ax) == ["a", "others"]
+    assert legend_of(plot_sequence(model, ["s", "s"])) == ["a"]
+    # Two labels that are both improbable are together more than that.
+    y = [["a"] * 97 + ["b", "c"]] * 3
+    model = HMMClassifier(order=0, laplace=1e-9).fit([["s"] * 99] * 3, y)
+    assert legend_of(plot_sequence(model, ["s", "s"])) == ["a", "others"]
 
 
 def test_symbols_are_words_numbers_or_given(letters, tables):
@@ -681,6 +686,57 @@ def test_axes_are_taken_and_returned(picture, trained):
     for wrong, name in ((figure, "Figure"), ("axes", "str"), (np.array([left]), "ndarray")):
         with pytest.raises(TypeError, match=f"ax is of type {name}; expected matplotlib axes"):
             draw(trained, wrong)
+
+
+def luminance(color):
+    """Relative luminance, as in the guidelines for accessible pages."""
+    parts = np.array(to_rgb(color))
+    parts = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return parts @ [0.2126, 0.7152, 0.0722]
+
+
+def contrast(one, other):
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background", "Solarize_Light2"])
+@pytest.mark.parametrize("picture", [*PICTURES, "wrong labels"])
+def test_marks_and_texts_stand_out_in_every_style(picture, style, trained):
+    with plt.style.context(style):
+        y = [trained.classes_[0]] * 8
+        if picture == "wrong labels":
+            ax = plot_sequence(trained, "abcdabcd", y)
+            assert any(line.get_marker() == "v" and len(line.get_xdata()) for line in ax.lines)
+        else:
+            ax = PICTURES[picture](trained, None)
+        face, ground = ax.get_facecolor(), ax.figure.get_facecolor()
+        for text in [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]:
+            assert contrast(text.get_color(), ground) > 3
+        # Numbers in cells have a color that fits each cell.
+        for text in ax.texts if not ax.images else ():
+            box = text.get_bbox_patch()
+            behind = face if box is None or box.get_facecolor()[3] == 0 else box.get_facecolor()
+            assert contrast(text.get_color(), behind) > 3
+        colors = {to_rgb(color) for color in COLORS}
+        for line in ax.lines:
+            color = to_rgb(line.get_color())
+            assert color in colors or contrast(color, face) > 3
+
+
+def test_contributions_below_one_percent_share_a_bar():
+    names = np.array([f"x{k} = 1" for k in range(6)], dtype=object)
+    parts = {"base_values": np.zeros(2), "feature_names": names, "descriptions": names,
+             "labels": np.array(["a", "b"]), "label": "a", "position": 0}  # fmt: skip
+    values = np.array([[2.0, -1.0, 0.02, 0.01, -0.01, 0.0]] * 2)
+    ax = plot_explanation(Explanation(values=values, **parts))
+    assert names_of(ax.get_yticklabels()) == ["base value", "x0 = 1", "x1 = 1", "3 others", "score"]
+    # One alone would take no less room as a bar of others.
+    ax = plot_explanation(Explanation(values=values[:, :1] * [1, 0.5, 0.001, 0, 0, 0], **parts))
+    assert "x2 = 1" in names_of(ax.get_yticklabels())
+    # Three digits of the largest sum, however small.
+    ax = plot_explanation(Explanation(values=values * 1e-4, **parts))
+    assert "+0.000200" in [text.get_text() for text in ax.texts]
 
 
 @pytest.mark.parametrize("picture", PICTURES)

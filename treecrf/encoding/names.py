@@ -17,8 +17,8 @@ Test = tuple[int, int, int]
 
 # Numbers of more digits are rounded to fewer, but not to less than the second number.
 EXACT_DIGITS, MIN_DIGITS = 6, 3
-# Values of the input are rounded by at most this fraction, which leaves about five digits.
-VALUE_TOLERANCE = 5e-5
+# Values of the input are rounded by at most this fraction, which leaves up to four digits.
+VALUE_TOLERANCE = 5e-4
 # Numbers with more digits before the point are written with an exponent, as Python does.
 MAX_WHOLE_DIGITS = 16
 

@@ -27,6 +27,7 @@ from treecrf.plotting.common import (
     draw_table,
     drawing,
     finish,
+    ink,
     legend_inches,
     name_rows,
     plain,
@@ -102,8 +103,8 @@ def plot_importances(
     rows = range(len(chosen))
     if is_permuted:
         spread = result.importances_std[chosen]
-        ax.barh(rows, total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
-        ax.axvline(0, color=COLORS[-1], linewidth=0.8)
+        ax.barh(rows, total[chosen], xerr=spread, color=COLORS[0], ecolor=ink())
+        ax.axvline(0, color=ink(), linewidth=0.8)
     elif len(table) == 1:
         colors = np.where(chosen >= len(result.feature_names), BEYOND, COLORS[0])
         ax.barh(rows, total[chosen], color=colors, linewidth=0)
@@ -380,7 +381,7 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any,
     styles = {label: style_of(k) for k, label in enumerate(labels)}
     for effect, center in zip(effects, centers, strict=True):
         ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])
-    ax.axvline(0, color=COLORS[-1], linewidth=0.8)
+    ax.axvline(0, color=ink(), linewidth=0.8)
     ax.set_yticks(centers, ["\n".join(map(plain, of_effect)) for of_effect in lines], fontsize=8)
     ax.set_ylim(ends[-1], 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
@@ -405,6 +406,8 @@ STEP_INCHES = 0.3
 RAISES, LOWERS = COLORS[0], COLORS[5]
 # Room for the numbers on both sides, relative to the range of the sums.
 MARGIN = 0.14
+# Contributions below this fraction of the sum of their absolute values share one bar.
+MIN_SHOWN = 0.01
 
 
 @drawing
@@ -441,7 +444,8 @@ def plot_explanation(
     against : str, int or bool, optional
         If given, the difference between the scores of the two labels is explained.
     max_features : int, default=12
-        Maximum number of features to show; the rest is shown as one bar.
+        Maximum number of features to show. The rest is shown as one bar, together with those below
+        1 % of the sum of all absolute contributions.
     lengths, groups : optional
         As in the model's ``predict``; only for a model.
     $ax
@@ -477,13 +481,14 @@ def plot_explanation(
     colors = [RAISES if value >= 0 else LOWERS for value in values]
     ax.barh(np.arange(1, n_rows - 1), values, left=sums[:-1], height=0.7, color=colors)
     # Between rows, a line shows the sum so far.
-    style = {"color": COLORS[-1], "linewidth": 0.8}
+    style = {"color": ink(), "linewidth": 0.8}
     ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
-    ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=COLORS[-1], markersize=5)
-    write_at_end(ax, f"{base:.2f}", (base, 0), 6, 8)
+    ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=ink(), markersize=5)
+    decimals = _decimals(sums)
+    write_at_end(ax, f"{base:.{decimals}f}", (base, 0), 6, 8)
     for row, (end, value) in enumerate(zip(sums[1:], values, strict=True), 1):
-        write_at_end(ax, f"{value:+.2f}", (end, row), 6 if value >= 0 else -6, 8)
-    write_at_end(ax, f"{sums[-1]:.2f}", (sums[-1], n_rows - 1), 6, 8)
+        write_at_end(ax, f"{value:+.{decimals}f}", (end, row), 6 if value >= 0 else -6, 8)
+    write_at_end(ax, f"{sums[-1]:.{decimals}f}", (sums[-1], n_rows - 1), 6, 8)
     name_rows(ax, ["base value", *names, "score"])
     margin = MARGIN * max(np.ptp(sums), abs(base), np.finfo(float).tiny)
     ax.set_xlim(sums.min() - margin, sums.max() + margin)
@@ -491,6 +496,14 @@ def plot_explanation(
     ax.tick_params(axis="y", length=0)
     finish(ax, title, "left")
     return ax
+
+
+def _decimals(sums: np.ndarray) -> int:
+    """Return the number of decimal places that leaves the largest sum three digits, up to nine."""
+    largest = np.abs(sums).max()
+    if largest == 0:
+        return 2
+    return min(max(0, 2 - int(np.floor(np.log10(largest)))), 9)
 
 
 def _strongest(
@@ -511,6 +524,9 @@ def _strongest(
         title += f" minus {against!r}"
     order = np.argsort(-np.abs(values), kind="stable")
     order = order[values[order] != 0]
+    n_strong = int(np.sum(np.abs(values) >= MIN_SHOWN * np.abs(values).sum()))
+    # A single weak one takes no more room than a bar of others.
+    n = min(n, n_strong) if len(order) > n_strong + 1 else n
     shown, others = order[:n], order[n:]
     names, bars = explanation.descriptions[shown].tolist(), values[shown]
     if len(others):

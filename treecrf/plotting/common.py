@@ -109,6 +109,11 @@ def style_of(k: int) -> dict[str, str]:
     return {"facecolor": COLORS[k % len(COLORS)], "hatch": hatch, "edgecolor": "white"}
 
 
+def ink() -> str:
+    """Return the color of lines and marks that belong to no label: that of text in this style."""
+    return pyplot().rcParams["text.color"]
+
+
 def plain(text: Any) -> str:
     """Escape dollar signs, which would start a formula in matplotlib."""
     return str(text).replace("$", r"\$")

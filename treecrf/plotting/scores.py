@@ -139,7 +139,7 @@ def _name_values(ax: Any, values: list) -> None:
     long = max(map(len, names)) > 3 and len(names) > 8
     ax.set_xticks(range(len(names)), names, rotation=90 if long else 0)
     ax.set_xlim(-0.6, len(names) - 0.4)
-    ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
+    ax.grid(axis="x", linewidth=0.6, alpha=0.4)
     ax.set_axisbelow(True)
 
 
@@ -201,7 +201,7 @@ def plot_transition_scores(
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
     image = draw_table(ax, np.ma.masked_invalid(table), "score", **_colors(table))
     for row, column in np.argwhere(~np.isfinite(table)):
-        style = {"facecolor": "#EEEEEE", "edgecolor": "#AAAAAA", "hatch": "////", "linewidth": 0}
+        style = {"facecolor": "none", "edgecolor": "#999999", "hatch": "////", "linewidth": 0}
         ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **style))
     if len(names) <= MAX_NUMBERS:
         _write(ax, table, image)

@@ -26,6 +26,7 @@ from treecrf.plotting.common import (
     draw_table,
     drawing,
     finish,
+    ink,
     legend_inches,
     plain,
     points_of,
@@ -322,15 +323,17 @@ def plot_sequence(
     if true is not None:
         _draw_strip(ax, axis, true, TRUE, styles)
         wrong = axis.centers[predicted != true]
-        ax.plot(wrong, np.full(len(wrong), WRONG), "v", markersize=4, color="black")
+        ax.plot(wrong, np.full(len(wrong), WRONG), "v", markersize=4, color=ink())
         heights |= {"true": TRUE + THICKNESS / 2, "wrong": WRONG}
     ax.set_yticks(list(heights.values()), list(heights))
     ax.set_ylim(0, TRUE if true is None else WRONG + 0.06)
     axis.format(ax)
     ax.set_ylabel("probability", loc="bottom")
     named = {str(model.classes_[code]): style for code, style in styles.items()}
-    n_others = len(model.classes_) - len(styles)
-    add_legend(ax, named | ({"others": OTHER_STYLE} if n_others else {}))
+    shown = [predicted] if true is None else [predicted, true]
+    if _shows_others(proba, shown, styles):
+        named["others"] = OTHER_STYLE
+    add_legend(ax, named)
     title = f"labels predicted by {type(model).__name__}"
     if true is not None:
         title = f"{np.sum(predicted != true):,} of {len(true):,} predicted labels wrong"
@@ -363,6 +366,12 @@ def _styles(
     codes = np.flatnonzero(is_shown)
     shown = np.sort(codes[np.argsort(-total[codes], kind="stable")[:max_labels]]).tolist()
     return {code: style_of(code if n <= len(COLORS) else k) for k, code in enumerate(shown)}
+
+
+def _shows_others(proba: np.ndarray, strips: list[np.ndarray], styles: dict[int, dict]) -> bool:
+    """Return whether labels without a style are probable anywhere, or part of a strip."""
+    rest = 1 - proba[:, list(styles)].sum(axis=1)
+    return bool(rest.max() >= MIN_SHOWN or not np.isin(strips, list(styles)).all())
 
 
 def _stack(ax: Any, axis: Axis, proba: np.ndarray, styles: dict[int, dict]) -> None:

@@ -9,12 +9,14 @@ import numpy as np
 
 from treecrf.inspection.fitted import FittedTrees
 from treecrf.inspection.trees import Node, titled_tree
-from treecrf.plotting.common import axes_of, drawing, plain, points_of, pyplot, set_title
+from treecrf.plotting.common import axes_of, drawing, ink, plain, points_of, pyplot, set_title
 
 FONT_SIZE = 9.0
 # Width and height of a character of a monospaced font, relative to the font size.
 CHARACTER, LINE = 0.602, 1.75
 GAP = 4  # characters between columns
+# Opacity of the lines of tests that hold, and of those that fail.
+STRONG, WEAK = 0.8, 0.5
 
 
 @dataclass
@@ -97,7 +99,7 @@ def plot_tree(
         if item.parent == 0:
             x, word = starts[1] - GAP / 2 - 0.4, "yes" if item.passes else "no"
             side = {"ha": "right", "va": "bottom" if item.passes else "top"}
-            ax.text(x, item.row, word, fontsize=0.8 * size, color="#4D4D4D", **side)
+            ax.text(x, item.row, word, fontsize=0.8 * size, alpha=WEAK, **side)
     ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
     ax.set_axis_off()
     set_title(ax, f"label {title}")
@@ -148,7 +150,8 @@ def _draw_branch(ax: Any, item: PlacedNode, placed: list[PlacedNode], starts: np
     ax.plot(
         [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, end - 0.3],
         [parent.row, parent.row, item.row, item.row],
-        color="#4D4D4D" if item.passes else "#8A8A8A",
+        color=ink(),
+        alpha=STRONG if item.passes else WEAK,
         linestyle="-" if item.passes else (0, (3, 2)),
         linewidth=0.6 + 2.4 * np.sqrt(item.node.fraction),
         solid_joinstyle="round",
@@ -157,10 +160,11 @@ def _draw_branch(ax: Any, item: PlacedNode, placed: list[PlacedNode], starts: np
 
 
 def _draw_node(ax: Any, item: PlacedNode, x: float, size: float, limit: float) -> None:
-    box: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": "white"}
+    box: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": ax.get_facecolor()}
+    font = {"fontsize": size, "family": "monospace", "va": "center", "zorder": 2}
     if item.node.is_leaf:
         colors = pyplot().get_cmap("PuOr_r")
         # The ends of the scale are too dark for black text.
         box["facecolor"] = colors(0.5 + 0.25 * item.node.value / max(limit, 1e-300))
-    font = {"fontsize": size, "family": "monospace", "va": "center", "zorder": 2}
+        font["color"] = "black"
     ax.text(x, item.row, plain(item.text), bbox=box, **font)
