@@ -64,7 +64,7 @@ X, X_test, y, y_test = X[:50], X[50:], y[:50], y[50:]
 
 model = TreeCRF(
     window=1, max_iter=40, max_leaf_nodes=12, second_order=True, learning_rate=0.3,
-    l2_regularization=10, init="zero",
+    l2_regularization=10, init="zero", missing="weighting-only",
 ).fit(X, y)  # fmt: skip
 print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 
@@ -93,16 +93,17 @@ print(explanation)
 # %%
 # The base value is the expected score if nothing is known about the window and the previous label.
 # Each contribution is the change of the expected score when a value becomes known, averaged over
-# all orders in which the values may become known. The same as a waterfall; the right plot shows why
+# all orders in which the values may become known. The same as a waterfall; the lower plot shows why
 # the minute is a fault rather than heating, by the difference between the two scores.
-figure, axes = plt.subplots(1, 2, figsize=(13, 3.8), layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(7, 5.6), layout="constrained")
 plot_explanation(explanation, max_features=6, ax=axes[0])
 plot_explanation(explanation, against="heating", max_features=6, ax=axes[1])
 plt.show()
 
 # %%
-# A missing value contributes exactly 0, because the trees send a position without a value to both
-# sides of a test, as if its value were unknown.
+# A missing value contributes exactly 0: trees with ``missing="weighting-only"`` send a position
+# without a value to both sides of a test, as if its value were unknown. By default, they also test
+# whether a value is missing, and these tests contribute.
 i, t = first_fault(lambda row: row["power"] is None)
 gap = explain(model, X_test[i], t, label="fault")
 contribution_of = dict(zip(gap.descriptions, gap.values[0].tolist(), strict=True))
@@ -156,7 +157,7 @@ plt.show()
 # ------------
 # Partial dependence is the mean probability of each label if a feature had a certain value at an
 # offset of every window.
-figure, axes = plt.subplots(1, 2, figsize=(12, 3.6), layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(7, 6), layout="constrained")
 plot_partial_dependence(partial_dependence(model, X_test, "power"), ax=axes[0])
 plot_partial_dependence(partial_dependence(model, X_test, "change"), ax=axes[1])
 plt.show()

@@ -109,8 +109,8 @@ plt.show()
 # One tree
 # --------
 # Each iteration grows one tree per label. This is the first tree for the beginning of a verb
-# phrase. The text shows how many examples reach each leaf (their weight) and the gain of each
-# split.
+# phrase. The text shows the gain of each split, and the fraction of the examples that reach each
+# leaf. Their weight is the sum of their curvature, because these are Newton steps.
 print(export_text(model, iteration=0, label="B-VP", max_depth=3))
 
 # %%

@@ -73,7 +73,7 @@ _ = axes.legend()
 # The first few measurements after a change help the most. After that, the labels are as accurate as
 # if the whole sequence had been known in advance.
 #
-# The probabilities show why. After a change, a stream without a lag needs some measurements to be
+# The probabilities show why. After a change, a stream without a lag needs some measurements to
 # follow. A few measurements later, the time of the change is known better.
 
 figure, axes = plt.subplots(3, 1, figsize=(8, 5), sharex=True, layout="constrained")
