@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from treecrf import HMMClassifier, TreeCRF
+from treecrf import HMMClassifier, LinearCRF, TreeCRF
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -204,3 +204,144 @@ def test_labels_that_are_a_feature_as_well_cause_a_warning(library, frame, y):
     assert message.startswith("y has the name of the column 'state' of X, which is used as a fea")
     assert warned(lambda: small().fit(X, "state", groups="day")) == []
     assert warned(lambda: small().fit(X[["heat", "day"]], X["state"], groups="day")) == []
+
+
+# The time in an index
+
+HOURS = pd.date_range("2026-01-01", periods=8, freq="h")
+TIMES_OF_ROWS = {
+    "timestamps": HOURS,
+    "time zone": HOURS.tz_localize("Europe/Vienna"),
+    "periods": HOURS.to_period("h"),
+    "timedeltas": HOURS - HOURS[0],
+    "integers": pd.Index(range(8)),
+    "nullable integers": pd.Index(pd.array(range(8), dtype="Int64")),
+    "Arrow integers": pd.Index(pd.array(range(8), dtype="int64[pyarrow]")),
+    "floats": pd.Index(np.linspace(0, 1, 8)),
+    "texts": HOURS.strftime("%Y-%m-%d %H:%M"),
+    "ISO texts": HOURS.strftime("%Y-%m-%dT%H:%M:%S"),
+    "Arrow texts": HOURS.strftime("%Y-%m-%d %H:%M").astype("string[pyarrow]"),
+    "clock": HOURS.strftime("%H:%M"),
+    "numerals": pd.Index(list(map(str, range(4, 12)))),
+    "dates": pd.Index(pd.date_range("2026-01-01", periods=8).date),
+    "categories": pd.CategoricalIndex(HOURS.strftime("%Y-%m-%d %H:%M")),
+}
+of_times = pytest.mark.parametrize("times", TIMES_OF_ROWS.values(), ids=TIMES_OF_ROWS.keys())
+PANEL_LABELS = [0, 1] * 8
+GOES_BACK = "the time in the index of X goes back"
+
+
+def panel_of(first, second):
+    """Make a panel of two sequences, whose times are the last level of the index."""
+    keys = np.repeat(["b", "a"], 8)  # which need not be sorted
+    values = pd.Index([*first, *second])
+    index = pd.MultiIndex.from_arrays([keys, values], names=["id", "time"])
+    return pd.DataFrame({"x": np.arange(16.0)}, index=index)
+
+
+@of_times
+def test_a_panel_whose_time_goes_back_causes_a_warning(times):
+    model = small().fit(panel_of(times, times), PANEL_LABELS)
+    back = panel_of(times, times[[0, 1, 3, 2, 4, 5, 6, 7]])
+    for use in (
+        lambda: small().fit(back, PANEL_LABELS),
+        lambda: model.predict(back),
+        lambda: model.score(back, PANEL_LABELS),
+        lambda: model.predict([back.loc["a"].rename_axis("time")]),
+    ):
+        assert GOES_BACK in only(warned(use))
+    assert "sequence 1, position 3" in only(warned(lambda: model.predict(back)))
+
+
+@of_times
+def test_a_named_index_whose_time_goes_back_causes_a_warning(times):
+    index = times[::-1].rename("time")
+    frame = pd.DataFrame({"x": np.arange(8.0)}, index=index)
+    assert GOES_BACK in only(warned(lambda: small().fit([frame], [PANEL_LABELS[:8]])))
+    small().fit([frame[::-1]], [PANEL_LABELS[:8]])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([3, 2, 1, 0]),  # rows of a table that has been sorted
+        pd.Index(list("dcba"), name="word"),
+        pd.Index(["31.12.2026", "01.01.2027", "02.01.2027", "03.01.2027"], name="day"),
+        pd.MultiIndex.from_arrays([[0, 0, 1, 1], ["e", "d", "c", "b"]]),
+        pd.MultiIndex.from_arrays([[0, 0, 1, 1], [5, 6, 1, 2]]),
+        pd.MultiIndex.from_arrays([[0, 0, 1, 1], [5, 5, None, 2]]),
+    ],
+)
+def test_an_index_without_times_that_go_back_causes_no_warning(index):
+    frame = pd.DataFrame({"x": np.arange(4.0)}, index=index)
+    small().fit([frame], [[0, 1, 0, 1]])
+
+
+# Groups without a key
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_rows_that_pandas_leaves_out_of_groups_cause_a_warning(missing):
+    keys = [0, 0, missing, missing, 1, 1]
+    frame = pd.DataFrame({"id": pd.array(keys, dtype=object), "x": np.arange(6.0)})
+    groups = frame.groupby("id")
+    message = only(warned(lambda: small().fit(groups, [[0, 1]] * 2)))
+    assert message.startswith("X is grouped without 2 of 6 rows, whose key is missing")
+    model = small().fit(frame.groupby("id", dropna=False), [[0, 1]] * 3)
+    assert "without 2 of 6" in only(warned(lambda: model.predict(groups)))
+    full = frame.assign(id=[0, 0, 1, 1, 2, 2], y=[0, 1] * 3)
+    small().fit(full.groupby("id")[["x"]], full.groupby("id")["y"])
+
+
+# Labels
+
+TEXT = ["ab", "abc", "abcd"]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[0, 1], [0, -100, 1], [0, 1, 1, -100]],
+        [[0, -1], [0, 1, -1], [0, 1, 1, -1]],
+        [[0, 1], [0, 1, 2], [2, 1, -1, -1]],
+        [[0, 1], [0, None, -1], [2, 1, -1, -1]],
+        [["A", "B"], ["A", "B", "<PAD>"], ["B", "A", "<PAD>", "<PAD>"]],
+        [["A", "B"], ["A", "B", "B"], ["B", "A", "[PAD]", "[PAD]"]],
+        [["A", "pad"], ["A", "B", "pad"], ["B", "A", "pad", "pad"]],
+    ],
+)
+@pytest.mark.parametrize("model", [small(), HMMClassifier(), LinearCRF()], ids=str)
+def test_labels_that_are_padding_cause_a_warning(y, model):
+    if any(None in labels for labels in y) and isinstance(model, HMMClassifier):
+        y = [[0 if label is None else label for label in labels] for labels in y]
+    message = only(warned(lambda: model.fit(TEXT, y)))
+    assert "looks like padding and is learned like all other labels" in message
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[0, 1], [0, 1, 1], [0, 1, 1, 0]],
+        [[0, 1], [0, -1, 1], [0, 1, -1, -1]],
+        [[-1, -2], [-1, 0, -2], [1, 0, -1, -1]],
+        [["A", "<PAD>"], ["<PAD>", "A", "A"], ["A", "A", "A", "A"]],
+    ],
+)
+def test_other_labels_cause_no_warning(y):
+    small().fit(TEXT, y)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("O", "O "), ("B-NP", "B-NP\xa0"), ("\tA", "A"), ("caf\xe9", "cafe\u0301"), ("a b", "ab")],
+)
+def test_labels_that_look_alike_cause_a_warning(one, other):
+    y = [[one, "X"], [other, "X", one], [one, other, "X", "X"]]
+    for model in (small(), HMMClassifier(), LinearCRF()):
+        message = only(warned(lambda model=model: model.fit(TEXT, y)))
+        assert "differ only in blanks or in the composition of characters" in message
+        assert all(ascii(label) in message for label in (one, other))
+
+
+def test_labels_that_are_blanks_or_differ_in_case_cause_no_warning():
+    small().fit(TEXT, [[" ", "\t"], ["a", "A", ""], ["\n", "a", "b", "c"]])

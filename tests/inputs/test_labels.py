@@ -307,3 +307,19 @@ def test_garbage_works_or_raises(trained, y):
     check_call(lambda: small(max_iter=1).fit(["ab", "b"], y).predict_proba(["ab"]))
     check_call(lambda: small(max_iter=1).fit(["ab", "b"], [y, [1]]).predict_proba(["ab"]))
     check_call(lambda: trained.predict_log_likelihood(["ab", "b"], y))
+
+
+@pytest.mark.parametrize(
+    ("y", "place"),
+    [
+        ([["a", "b"], "a", "b"], "sequence 0, position 0: label ['a', 'b'] is of type list"),
+        (["a", ("b", "a"), "b"], "sequence 0, position 1: label ('b', 'a') is of type tuple"),
+        ([["a"], ["b"], ["a"]], "sequence 0: labels have 2 dimensions; expected 1"),
+        ([[1, 2], 1, 2], "sequence 0, position 0: label [1, 2] is of type list"),
+        ([None, [1, 2], 2], "sequence 0, position 1: label [1, 2] is of type list"),
+    ],
+)
+def test_lists_of_possible_labels_are_refused_with_the_name_of_sets(y, place):
+    with pytest.raises((TypeError, ValueError), match=re.escape(place)) as refused:
+        small().fit([[[0.0], [1.0], [2.0]][: len(y)]], [y])
+    assert re.search(r"labels, such as \{('[ab]'|[12])", str(refused.value))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy import sparse
 
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import position_name, split_sequences
+from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.sequences import (
     CATEGORY,
     ColumnTable,
@@ -35,6 +38,8 @@ MAX_UNLABELED = 0.5
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp][Mm])?")
+# Dates and times whose order is that of their texts.
+_ORDERED_TIME = re.compile(r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d.*)?$|\d\d:\d\d(:\d\d.*)?$")
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
@@ -145,18 +150,111 @@ def warn_of_index(X: Any, others: dict[str, Any]) -> None:
 def warn_of_time(frames: list, offsets: np.ndarray) -> None:
     """Warn if the time in the index of pandas goes back within a sequence."""
     indices = [getattr(frame, "index", None) for frame in frames]
-    if not all(hasattr(index, "asi8") for index in indices):
+    if not any(map(may_go_back, indices)):
         return
-    if all(index.is_monotonic_increasing for index in indices):
+    times = [_times_of(index) for index in indices]
+    if any(values is None for values in times) or len({values.dtype.kind for values in times}) > 1:
         return
-    times = np.concatenate([index.asi8 for index in indices])
-    back = (times[1:] < times[:-1]) & (times[1:] != np.iinfo(np.int64).min)  # which marks NaT
+    joined = np.concatenate(times)
+    back = (joined[1:] < joined[:-1]) & ~_are_missing(joined[1:])
+    back &= ~np.concatenate([_key_changes(index) for index in indices])[1:]
     back[offsets[(offsets > 0) & (offsets < offsets[-1])] - 1] = False
     if back.any():
         t = int(np.argmax(back)) + 1
         warn(
             f"{position_name(t, offsets)}: the time in the index of X goes back; sort the rows of "
             "each sequence by time"
+        )
+
+
+def may_go_back(index: Any) -> bool:
+    """Return whether an index of pandas is not in order; other objects are no indices."""
+    return hasattr(index, "is_monotonic_increasing") and not index.is_monotonic_increasing
+
+
+def _times_of(index: Any) -> np.ndarray | None:
+    """Return what an index of pandas says of the order of its rows; None if it says nothing.
+
+    These are the times of its last level: int64 with the smallest number for NaT, floats with NaN,
+    or strings, "" if missing. Without several levels, numbers are times only if they have a name.
+    """
+    is_last_level = getattr(index, "nlevels", 1) > 1
+    if is_last_level:
+        index = index.get_level_values(-1)
+    if hasattr(index, "asi8"):
+        return index.asi8
+    column = read_column(index)
+    is_meant = is_last_level or getattr(index, "name", None) is not None
+    if column.values.dtype.kind in "iuf":
+        return _numbers_of(column.objects()) if is_meant else None
+    texts = ["" if v is None else _text_of_time(v) for v in column.objects()]
+    if all(text is not None and (not text or _ORDERED_TIME.match(text)) for text in texts):
+        return np.array(texts, dtype=np.str_)
+    are_numerals = all(
+        text is not None and (not text or _NUMERAL.fullmatch(text)) for text in texts
+    )
+    if not is_meant or not are_numerals:
+        return None
+    return _numbers_of([text.replace(",", ".") or None for text in texts])
+
+
+def _numbers_of(values: list) -> np.ndarray:
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def _text_of_time(value: Any) -> str | None:
+    """Return a string, or a date as one whose order is that of time; None for other values."""
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return value.strip() if isinstance(value, str) else None
+
+
+def _are_missing(times: np.ndarray) -> np.ndarray:
+    if times.dtype.kind == "U":
+        return times == ""
+    return np.isnan(times) if times.dtype.kind == "f" else times == np.iinfo(np.int64).min
+
+
+def _key_changes(index: Any) -> np.ndarray:
+    """Mark the rows whose levels before the last differ from those of the previous row."""
+    changes = np.zeros(len(index), dtype=bool)
+    for codes in getattr(index, "codes", [])[:-1] if getattr(index, "nlevels", 1) > 1 else []:
+        codes = np.asarray(codes)
+        changes[1:] |= codes[1:] != codes[:-1]
+    return changes
+
+
+def warn_of_dropped_groups(n_dropped: int, n_rows: int, name: str) -> None:
+    """Warn of rows that pandas leaves out of groups, because their key is missing."""
+    if n_dropped:
+        warn(
+            f"{name} is grouped without {n_dropped:,} of {n_rows:,} rows, whose key is missing; "
+            "fill in the keys, or group with dropna=False if these rows are a sequence"
+        )
+
+
+def warn_of_similar_labels(classes: np.ndarray) -> None:
+    """Warn of labels that only differ in blanks or in how Unicode composes their characters."""
+    if classes.dtype.kind != "U":
+        return
+    first: dict[str, str] = {}
+    for label in classes.tolist():
+        plain = "".join(unicodedata.normalize("NFC", label).split())
+        other = first.setdefault(plain, label)
+        if plain and other != label:
+            warn(
+                f"the labels {other!a} and {label!a} differ only in blanks or in the composition "
+                "of characters, and are different labels; if they are meant as one, strip or "
+                "normalize the labels"
+            )
+
+
+def warn_of_padding(labels: Iterable) -> None:
+    """Warn of labels that are probably padding."""
+    for label in labels:
+        warn(
+            f"y holds {label!r}, which looks like padding and is learned like all other labels; "
+            "leave padding out of X and y, and pass None where a label is unknown"
         )
 
 

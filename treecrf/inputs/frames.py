@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.columns import ColumnSpecs, check_width, order_of
-from treecrf.inputs.data_warnings import warn_of_time
+from treecrf.inputs.data_warnings import warn_of_dropped_groups, warn_of_time
 from treecrf.inputs.forms import is_frame, refuse_files
 from treecrf.inputs.frame_columns import read_parts
 from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
@@ -232,6 +232,8 @@ def as_groups(items: Any, name: str) -> Any:
     kind = type(items)
     if hasattr(kind, "ngroups"):  # grouped frames and columns of pandas
         parts = [part for _, part in items]
+        n_rows = len(items.obj)
+        warn_of_dropped_groups(n_rows - sum(map(len, parts)), n_rows, name)
         if not parts or not is_frame(parts[0]):
             return parts
         keys = items.keys if isinstance(items.keys, list) else [items.keys]

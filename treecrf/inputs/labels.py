@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs._dicts import are_plain
+from treecrf.inputs.data_warnings import warn_of_similar_labels
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
 from treecrf.inputs.raw_column import RawColumn, read_column
 from treecrf.inputs.values import (
@@ -17,6 +18,7 @@ from treecrf.inputs.values import (
     characters,
     plain_array,
     refuse_final_nul,
+    short_list,
     short_repr,
     whole_numbers,
 )
@@ -24,6 +26,8 @@ from treecrf.inputs.values import (
 # Types of values that hold the possible labels of a position.
 SETS = (set, frozenset)
 KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
+# The label that neural networks of PyTorch leave out.
+IGNORED = -100
 NOWHERE = np.zeros(0, dtype=np.intp)
 
 
@@ -58,6 +62,30 @@ class Labels:
         known = np.ones(len(self.values), dtype=bool)
         known[self.missing] = known[list(self.choices)] = False
         return known
+
+    def padding(self, present: np.ndarray) -> list:
+        """Return the labels that are probably padding, among those present.
+
+        These are a negative label, or a mark such as "<PAD>".
+        They are at the ends of sequences only, except for -100, which libraries of neural networks
+        also write between the labels. If several labels are negative, they are ordinary ones.
+        """
+        if present.dtype.kind == "U":
+            found = [label for label in present.tolist() if label.strip("<>[]").lower() == "pad"]
+        else:
+            found = [label for label in present.tolist() if label < 0]
+        if len(found) != 1 or len(present) == 1:
+            return []
+        return found if found == [IGNORED] or self._fills_ends(found[0]) else []
+
+    def _fills_ends(self, label: Any) -> bool:
+        """Return whether a label, at several positions, is followed by itself only."""
+        is_here = self.values == label
+        is_here[self.missing] = False
+        ends = self.offsets[1:] - 1
+        is_followed = np.append(is_here[1:], False)
+        is_followed[ends[ends >= 0]] = True
+        return not (is_here & ~is_followed).any() and int(is_here.sum()) > 1
 
     def present(self) -> list[np.ndarray]:
         """Return the labels that occur, as known or as possible ones: at least one array."""
@@ -221,9 +249,26 @@ def _label_column(item: Any, where: str) -> RawColumn:
     if isinstance(item, bytes):
         raise TypeError(f"{where}: labels are bytes; decode them to a string")
     column = read_column(item)
-    if column.values.ndim != 1:
-        raise ValueError(f"{where}: labels have {column.values.ndim} dimensions; expected 1")
+    values = column.values
+    if values.ndim != 1:
+        are_lists = values.ndim > 1 and values.size and values.dtype.kind == "O"
+        mend = _mend_of_lists(values[0]) if are_lists else ""
+        raise ValueError(f"{where}: labels have {values.ndim} dimensions; expected 1{mend}")
+    if values.dtype.kind == "O" and {list, tuple} & set(map(type, values)):
+        t = next(t for t, label in enumerate(values) if isinstance(label, (list, tuple)))
+        kind = type(values[t]).__name__
+        raise TypeError(
+            f"{where}, position {t}: label {short_repr(values[t])} is of type {kind}; expected one "
+            f"label{_mend_of_lists(values[t])}"
+        )
     return column
+
+
+def _mend_of_lists(labels: Any) -> str:
+    """Return the end of an error message about a list of labels, if a set may be meant."""
+    distinct = list(dict.fromkeys(v for v in labels if isinstance(v, (str, int))))
+    example = f"{{{short_list(list(map(repr, distinct)))}}}"
+    return f", or a set of possible labels, such as {example}" if distinct else ""
 
 
 def _plain_labels(array: np.ndarray, where: str) -> np.ndarray:
@@ -269,4 +314,5 @@ def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
     if len(classes) < 2:
         problem = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
         raise ValueError(f"y holds {problem}; expected at least 2 different labels")
+    warn_of_similar_labels(classes)
     return classes

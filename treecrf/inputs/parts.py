@@ -50,6 +50,7 @@ class PartDescription(Description):
     has_values: np.ndarray  # which columns have a value that is not missing
     n_unlabeled: int  # number of positions where any label is possible
     labels: np.ndarray  # the distinct labels, known or possible, sorted
+    padding: tuple  # those that are probably padding
     # Hashes of the names of the sequences, if they are groups of a long table.
     groups: np.ndarray | None
     kinds_of_groups: frozenset[str]  # kinds of these names
@@ -81,12 +82,14 @@ def describe_part(
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
         weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
         groups = _names_of_groups(raw, sequences.offsets)
+    distinct = _distinct(labels.present())
     return PartDescription.of(
         sequences,
         place=raw.place,
         has_values=_find_values(sequences),
         n_unlabeled=labels.n_unlabeled,
-        labels=_distinct(labels.present()),
+        labels=distinct,
+        padding=tuple(labels.padding(distinct)),
         groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
         kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),
         widths=widths_of_strings(_items_of(raw)),
@@ -208,6 +211,16 @@ def merged_labels(parts: Sequence[PartDescription]) -> np.ndarray:
         TypeError,
     )
     return find_classes([labels for _, labels in known])
+
+
+def merged_padding(parts: Sequence[PartDescription]) -> list:
+    """Return the labels that are probably padding in every part that has them."""
+    labels = dict.fromkeys(chain.from_iterable(part.padding for part in parts))
+    return [
+        label
+        for label in labels
+        if all(label in part.padding for part in parts if label in part.labels.tolist())
+    ]
 
 
 def _united(column: str, categories: list[tuple[str, np.ndarray]]) -> np.ndarray:

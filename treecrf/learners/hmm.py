@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.chains.partial_labels import known_examples
+from treecrf.inputs.data_warnings import warn_of_padding
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
@@ -174,6 +175,7 @@ class HMMClassifier(SequenceClassifier):
                 "arrays or lists of symbols"
             )
         classes = find_classes(labels.present())
+        warn_of_padding(labels.padding(classes))
         check_order(len(classes), self.order)
         labeling = Labeling(
             classes=classes,

@@ -13,6 +13,7 @@ import numpy as np
 
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
+from treecrf.inputs.data_warnings import warn_of_padding
 from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.forms import are_tables, is_frame
 from treecrf.inputs.frames import segmentation_of
@@ -302,6 +303,7 @@ class SequenceLearner(SequenceClassifier):
             note_unlabeled(self, n_unlabeled, sequences.n_positions)
         seed = seed_of(self.random_state, earlier)
         classes = earlier["classes_"] if earlier else find_classes(labels.present())
+        warn_of_padding(labels.padding(classes))
         masks = as_allowed(raw.allowed, None, classes, sequences.offsets, raw.segmentation)
 
         label = self._labeling(classes).label

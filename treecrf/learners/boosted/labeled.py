@@ -17,7 +17,7 @@ from treecrf.chains.constraints import as_allowed
 from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.sequence_keys import keys_in
-from treecrf.inputs.data_warnings import warn_of_columns
+from treecrf.inputs.data_warnings import warn_of_columns, warn_of_padding
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import joined_arrays, offsets_of
@@ -29,6 +29,7 @@ from treecrf.inputs.parts import (
     has_attributes,
     merged,
     merged_labels,
+    merged_padding,
     read_part,
 )
 from treecrf.inputs.sequences import (
@@ -261,6 +262,7 @@ def read_partitions(
     n_unlabeled = sum(part.n_unlabeled for part in parts)
     note_unlabeled(estimator, n_unlabeled, described.n_positions)
     classes = earlier["classes_"] if earlier else merged_labels(parts)
+    warn_of_padding(merged_padding(parts))
     labeling = estimator._labeling(classes)
     training, held_out = LabeledParts.read(present, parts, labeling, described), None
     if validation is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, CODES, LISTS
+from treecrf.inputs.data_warnings import may_go_back
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.sequences import CATEGORY, InputSchema
@@ -115,8 +116,7 @@ def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[li
     found = list(column_names(frame))
     if found != names and sorted(name for name in found if name not in ignored) != sorted(names):
         return None
-    index = getattr(frame, "index", None)
-    if hasattr(index, "asi8") and not index.is_monotonic_increasing:
+    if may_go_back(getattr(frame, "index", None)):
         return None
     columns = [frame[name] for name in names]
     if not all(hasattr(column, "to_list") for column in columns):
