@@ -1,11 +1,11 @@
 # Memory of a computation, and the lengths of sequences that determine its size.
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
 cdef enum:
-    MAX_ARRAYS = 32
+    MAX_ARRAYS = 64            # no computation takes more than 32
 
 
 cdef struct Memory:
@@ -16,8 +16,8 @@ cdef struct Memory:
 
 
 cdef inline void *take(Memory *memory, size_t n_bytes) noexcept nogil:
-    """Allocate an array; NULL if there is no memory for it."""
-    cdef void *array = malloc(max(n_bytes, 1))
+    """Allocate an array; NULL if there is no memory for it, or no place to remember it."""
+    cdef void *array = malloc(max(n_bytes, 1)) if memory.n < MAX_ARRAYS else NULL
     if array == NULL:
         memory.failed = True
         return NULL
@@ -35,6 +35,15 @@ cdef inline void *take_zeros(Memory *memory, size_t n_bytes) noexcept nogil:
 
 cdef inline double *take_doubles(Memory *memory, Py_ssize_t n) noexcept nogil:
     return <double *> take(memory, n * sizeof(double))
+
+
+cdef inline bint resize_doubles(double **array, Py_ssize_t n) noexcept nogil:
+    """Change the size of an array; if there is no memory, return 0, and leave it as it is."""
+    cdef double *moved = <double *> realloc(array[0], n * sizeof(double))
+    if moved == NULL:
+        return False
+    array[0] = moved
+    return True
 
 
 cdef inline void release(Memory *memory) noexcept nogil:

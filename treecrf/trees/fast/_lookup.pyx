@@ -417,15 +417,19 @@ cdef class Program:
 
     cdef bint _make_room(self) except False:
         """Make room for the next output."""
+        cdef Py_ssize_t room
         if self.n_steps + 2 * N_PLANES * self.n_nodes > self.room_for_steps:
-            self.room_for_steps = 2 * (self.room_for_steps + N_PLANES * self.n_nodes)
-            self.steps = <uint64_t *> resized(self.steps, self.room_for_steps * sizeof(uint64_t))
+            room = 2 * (self.room_for_steps + N_PLANES * self.n_nodes)
+            self.steps = <uint64_t *> resized(self.steps, room * sizeof(uint64_t))
+            self.room_for_steps = room
         if self.n_outputs == self.room_for_outputs:
-            self.room_for_outputs = 2 * self.room_for_outputs + 64
-            self.outputs = <Output *> resized(self.outputs, self.room_for_outputs * sizeof(Output))
+            room = 2 * self.room_for_outputs + 64
+            self.outputs = <Output *> resized(self.outputs, room * sizeof(Output))
+            self.room_for_outputs = room
         if self.size_of_values + 256 * self.n_bytes > self.room_for_values:
-            self.room_for_values = 2 * self.room_for_values + 256 * self.n_bytes
-            self.values = <uint8_t *> resized(self.values, self.room_for_values)
+            room = 2 * self.room_for_values + 256 * self.n_bytes
+            self.values = <uint8_t *> resized(self.values, room)
+            self.room_for_values = room
         return True
 
 

@@ -210,14 +210,22 @@ cdef class ListGrower:
     cdef void _make_room(self, Py_ssize_t n) noexcept:
         """Make room for the splits of nodes with at most n examples."""
         cdef Py_ssize_t n_blocks = n // self.block_size + 2
-        if n < self.room and n_blocks <= self.block_room:
-            return
-        self.outcomes = <uint8_t *> realloc(self.outcomes, n + 1)
-        self.starts = <Py_ssize_t *> realloc(self.starts, 2 * n_blocks * sizeof(Py_ssize_t))
-        self.room, self.block_room = n + 1, n_blocks
-        if self.outcomes == NULL or self.starts == NULL:
-            self.failed = True
-            self.room = self.block_room = 0
+        cdef uint8_t *outcomes
+        cdef Py_ssize_t *starts
+        if n >= self.room:
+            outcomes = <uint8_t *> realloc(self.outcomes, n + 1)
+            if outcomes == NULL:
+                self.failed = True
+                return
+            self.outcomes = outcomes
+            self.room = n + 1
+        if n_blocks > self.block_room:
+            starts = <Py_ssize_t *> realloc(self.starts, 2 * n_blocks * sizeof(Py_ssize_t))
+            if starts == NULL:
+                self.failed = True
+                return
+            self.starts = starts
+            self.block_room = n_blocks
 
     def advance(self):
         """Grow until a stage has enough work for several threads, or the tree is complete.

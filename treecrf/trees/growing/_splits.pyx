@@ -19,11 +19,12 @@ import numpy as np
 
 from libc.math cimport INFINITY, ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from treecrf.encoding.plan import MISSING
 
+from treecrf.chains._memory cimport resize_doubles
 from treecrf.trees.growing._features cimport Bins
 from treecrf.trees.growing._nodes cimport Node, bounded_value
 from treecrf.trees.growing._sets cimport ContextSets
@@ -217,12 +218,12 @@ cdef class SplitSearch:
     cdef bint _make_room(self, Py_ssize_t n) noexcept nogil:
         if n <= self.room:
             return True
-        self.scores = <double *> realloc(self.scores, n * sizeof(double))
-        self.running = <double *> realloc(self.running, 2 * n * sizeof(double))
-        self.running_counts = <double *> realloc(self.running_counts, n * sizeof(double))
-        self.failed = (self.scores == NULL or self.running == NULL
-                       or self.running_counts == NULL)
-        self.room = 0 if self.failed else n
+        self.room = 0
+        self.failed = not (resize_doubles(&self.scores, n)
+                           and resize_doubles(&self.running, 2 * n)
+                           and resize_doubles(&self.running_counts, n))
+        if not self.failed:
+            self.room = n
         return not self.failed
 
     cdef double score(self, const Node *node, double total, double weight) noexcept nogil:
