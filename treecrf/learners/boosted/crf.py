@@ -193,8 +193,10 @@ class TreeCRF(BoostedSequenceClassifier):
         Number of boosting iterations of the model.
     init_ : LinearCRF or None
         The linear model whose scores the trees are added to, with ``init="linear"`` or an
-        estimator. Its weights are rounded to multiples of 2**-20, and its ``l2_regularization`` is
-        the penalty that was used. Functions that inspect trees do not cover it.
+        estimator. Its weights are rounded to multiples of 2**-20. With ``init="linear"``, the
+        penalty of its weights was larger than its ``l2_regularization`` if there were more than
+        10,000 positions, or more than 16 numbers in a window. Functions that inspect trees do not
+        cover it.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Objective on the training data per position, before the first and after each iteration: the
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by

@@ -267,12 +267,9 @@ class LinearCRF(LinearSequenceClassifier):
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
         free = slice(None) if self.all_possible_states else observed_weights(data, start)
-        if self._is_start:
-            of_positions = max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
-            of_numbers = max(1.0, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
-            self.l2_regularization *= of_positions * of_numbers
-        scale = scale_of(data, self.l2_regularization)[free]
-        loss = Loss(self._likelihood(data), self.l2_regularization, free, scale)
+        penalty = penalty_of(self, data)
+        scale = scale_of(data, penalty)[free]
+        loss = Loss(self._likelihood(data), penalty, free, scale)
         weights, results, has_ended = descend(
             loss, start, self.l1_regularization, self.tol, validation, run
         )
@@ -333,6 +330,15 @@ class LinearCRF(LinearSequenceClassifier):
             )
         labels = _chain_labels(data, data.repeated_weights())
         return ScoreLikelihood(data, make_objective(name, labels, data.threads))
+
+
+def penalty_of(crf: LinearCRF, data: TrainingData) -> float:
+    """Return the penalty of squared weights; that of a start of trees grows with the data."""
+    if not crf._is_start:
+        return crf.l2_regularization
+    of_positions = max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
+    of_numbers = max(1.0, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
+    return crf.l2_regularization * (of_positions * of_numbers)
 
 
 def check_solver(crf: LinearCRF) -> None:
