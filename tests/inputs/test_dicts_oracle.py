@@ -76,11 +76,17 @@ def rows_of_dicts(draw, min_rows: int = 1) -> list:
 
 def read_naively(rows, offsets, schema=None, categorical="from_dtype"):
     """The names, dense table, kinds and categories of rows, one column after another."""
-    keys = {key: None for row in rows for key in row}
+    plain = [[str.__str__(key) if isinstance(key, str) else key for key in row] for row in rows]
+    for t, row in enumerate(plain):
+        twice = [key for i, key in enumerate(row) if key in row[:i]]
+        if twice:
+            raise ValueError(f"{position_name(t, offsets)} has two keys {twice[0]!r}")
+    keys = {key: None for row in plain for key in row}
+    rows = [dict(zip(row, old.values(), strict=True)) for row, old in zip(plain, rows, strict=True)]
     if schema is None:
         invalid = [key for key in keys if not isinstance(key, str)]
         if invalid:
-            key = None if None in keys else invalid[0]
+            key = invalid[0]
             where = position_name(next(t for t, row in enumerate(rows) if key in row), offsets)
             kind = type(key).__name__
             raise TypeError(f"{where}: the key {key!r} is of type {kind}; expected strings")

@@ -290,3 +290,58 @@ def test_threads_share_a_model():
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda x: model.predict_proba([x])[0], NUMBERS * 20))
     assert_equal_arrays(found, expected * 20)
+
+
+class Hostile(str):
+    """A string whose hash clears a row that is being read."""
+
+    row = None
+
+    def __hash__(self):
+        if Hostile.row is not None:
+            Hostile.row.clear()
+        return str.__hash__(self)
+
+
+@pytest.mark.parametrize("model", [TreeCRF(init="linear", window=1, **SMALL), LinearCRF()])
+@pytest.mark.parametrize("place", ["key", "value"])
+def test_methods_of_strings_do_not_run_while_a_dict_is_read(model, place):
+    model = fitted(model, list(map(dicts, NUMBERS)))
+    for i in range(200):
+        row = {"number": i + 0.5, "none": 0.0}
+        if place == "key":
+            row[Hostile("word")] = "u"
+        else:
+            row["word"] = Hostile("u")
+        row["unknown"] = object()
+        Hostile.row = row
+        try:
+            model.predict([[row, {"number": 0.0, "word": "v"}]])
+        except (ValueError, TypeError, RuntimeError, KeyError):
+            pass
+        finally:
+            Hostile.row = None
+
+
+class Shrinking:
+    """A data frame that removes the positions of other sequences when it is asked for its size."""
+
+    columns = ("number", "whole", "word", "is")
+
+    def __init__(self, X):
+        self.X = X
+
+    @property
+    def shape(self):
+        for item in self.X:
+            if isinstance(item, list):
+                item.clear()
+        del self.X[1:]
+        return 3, 4
+
+
+def test_sequences_that_change_the_list_are_read_like_long_ones():
+    model = fitted(TreeCRF(init="linear", window=1, **SMALL), list(map(dicts, NUMBERS)))
+    X = [dicts(NUMBERS[0])]
+    X += [Shrinking(X), dicts(NUMBERS[1])]
+    assert [len(found) for found in model.predict(X)] == [0]  # of what is left in X

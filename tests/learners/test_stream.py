@@ -224,6 +224,39 @@ def test_streams_are_independent(letters):
         np.testing.assert_array_equal(run(stream.reset(), QUERIES[0])[1], alone[0][1])
 
 
+def refilled(rows, kind):
+    """Yield the same object again and again, with the values of the next row."""
+    reused = np.zeros(2) if kind == "array" else {} if "dict" in kind else []
+    vector = np.zeros(2)
+    for row in rows.tolist():
+        if kind == "array" or kind == "list":
+            reused[:] = row
+        elif kind == "dict":
+            reused.update(zip("ab", row, strict=True))
+        else:
+            vector[:] = row
+            reused["v"] = vector
+        yield reused
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "dict", "dict of a vector"])
+def test_rows_may_be_the_same_object_with_other_values(kind):
+    rng = np.random.default_rng(0)
+    y = [np.cumsum(rng.random(20) < 0.3) % 2 for _ in range(10)]
+    X = [np.roll(labels, 2)[:, np.newaxis] + 0.1 * rng.normal(size=(20, 2)) for labels in y]
+    forms = {
+        "dict": lambda x: [dict(zip("ab", row, strict=True)) for row in x.tolist()],
+        "dict of a vector": lambda x: [{"v": row} for row in x],
+    }
+    form = forms.get(kind, lambda x: x)
+    model = TreeCRF(window=(3, 1), max_iter=5, early_stopping=False).fit(list(map(form, X)), y)
+    stream = model.stream()
+    expected = [*map(stream.push, form(X[0]))], stream.finish()
+    found = [*map(stream.push, refilled(X[0], kind))], stream.finish()
+    assert_equal_arrays(found[0][1:], expected[0][1:])
+    assert_equal_arrays(found[1], expected[1])
+
+
 def test_memory_does_not_grow(letters):
     model = TreeCRF(order=2, window=(3, 1), max_iter=2).fit(*letters)
     stream = model.stream(4)

@@ -89,7 +89,10 @@ class Encoder:
             has_window=any(window),
             tests_missing=self.tests_missing,
         )
-        return self.restore(window, schema.form, schema.names, learned[0], plan, imputation)
+        parts = learned[0], plan, imputation
+        return self.restore(
+            window, schema.form, schema.names, *parts, absent_is_missing=schema.absent_is_missing
+        )
 
     def widened(self, longest: int) -> Encoder:
         """Return an encoder whose window also suits training sequences of this length."""
@@ -116,6 +119,7 @@ class Encoder:
         columns: Columns,
         plan: Plan,
         imputation: Imputation | None,
+        absent_is_missing: bool,
     ) -> Encoder:
         """Set the attributes that training data determine."""
         self.window = window
@@ -124,7 +128,7 @@ class Encoder:
         n = len(columns) - self.n_derived if imputation is None else len(imputation.values)
         categories = {j: values for j, values in columns.categories.items() if j < n}
         self.n_features = n
-        self.schema = InputSchema(form, n, names, columns.kinds[:n], categories)
+        self.schema = InputSchema(form, n, names, columns.kinds[:n], categories, absent_is_missing)
         is_symbol = form == "symbols" and imputation is None
         self.has_symbol_codes = is_symbol and bool(plan.storage[0] == CODES)
         return self
@@ -246,6 +250,8 @@ class Encoder:
         values = {name: getattr(self, name) for name in ("max_bins", "form", "missing")}
         values |= {"window": list(self.window), "max_window": list(self.max_window)}
         values["names"] = None if self.names is None else list(self.names)
+        if self.schema.absent_is_missing:
+            values["absent_is_missing"] = True
         of_plan, plan = self.plan.state()
         arrays = as_section(self.columns.state(), "columns") | as_section(plan, "plan")
         if self.imputation is not None:
@@ -266,7 +272,9 @@ class Encoder:
         # Models of earlier versions have no other window.
         max_window = tuple(values.get("max_window", window))
         encoder = cls(max_window, values["max_bins"], values["missing"])
-        encoder.restore(window, values["form"], names, columns, plan, imputation)
+        absent_is_missing = values.get("absent_is_missing", False)
+        parts = columns, plan, imputation, absent_is_missing
+        encoder.restore(window, values["form"], names, *parts)
         encoder._check()
         return encoder
 

@@ -246,6 +246,9 @@ cdef class Entries:
     and NaN are NaN, and so are values that `OTHER` marks. If ``names`` are given, these are the
     columns, and other keys are left out; ``known`` has the `StringCodes` of each column, or None,
     and other strings are 0. ``n_entries`` is what `count_entries` returns.
+
+    Keys of other classes than strings are left out, because their methods could change what is
+    being read.
     """
 
     cdef readonly dict index     # the column of each key
@@ -254,6 +257,8 @@ cdef class Entries:
     cdef readonly object starts  # int64: the first entry of each row, and the end of the last
     cdef readonly object columns, values  # int32 and float64, of each entry
     cdef readonly bint is_fixed  # whether names were given
+    cdef readonly bint has_other_strings  # whether a key is of a class derived from strings
+    cdef readonly tuple other_key  # the first key that is not a string, after its row; or None
     cdef bytearray growing_flags
     cdef char *flag
     cdef list slot_keys
@@ -282,6 +287,9 @@ cdef class Entries:
             prefetch_row(rows, t)
             slot, first = 0, n
             for key, value in (<dict> rows[t]).items():
+                if type(key) is not str:
+                    self._note_key(t, key)
+                    continue
                 column = self._column(key, slot)
                 slot += 1
                 if column < 0:
@@ -296,6 +304,14 @@ cdef class Entries:
                 sort_row(&columns[first], &values[first], n - first)
         if n < capacity:
             self.columns, self.values = self.columns[:n].copy(), self.values[:n].copy()
+        return 0
+
+    cdef int _note_key(self, Py_ssize_t t, object key) except -1:
+        """Remember a key that is left out."""
+        if isinstance(key, str):
+            self.has_other_strings = True
+        elif self.other_key is None:
+            self.other_key = t, key
         return 0
 
     cdef int32_t _column(self, object key, Py_ssize_t slot) except -2:

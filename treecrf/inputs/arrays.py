@@ -414,6 +414,7 @@ def read_plain(items: list, schema: InputSchema | None, categorical: Any) -> Seq
 def as_symbols(item: Any, where: str) -> Any:
     """Return symbols as a string, an array of strings or int64, or one of objects with None."""
     if isinstance(item, str):
+        item = str.__str__(item)  # derived classes may have another length
         refuse_final_nul(item, lambda t: f"{where}, position {t}: symbol {short_repr(item[t])}")
         return item
     array, missing = read_column(item)

@@ -6,12 +6,15 @@ import datetime
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.forms import is_frame
+from treecrf.inputs.columns import quoted
+from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import position_name, split_sequences
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.sequences import (
@@ -23,7 +26,7 @@ from treecrf.inputs.sequences import (
     LongSequences,
     Sequences,
 )
-from treecrf.inputs.values import column_names, short_repr
+from treecrf.inputs.values import column_names, short_list, short_repr
 from treecrf.utils.messages import warn
 
 # Columns with at most this many distinct values cause no warning of their number.
@@ -256,6 +259,47 @@ def warn_of_padding(labels: Iterable) -> None:
             f"y holds {label!r}, which looks like padding and is learned like all other labels; "
             "leave padding out of X and y, and pass None where a label is unknown"
         )
+
+
+def warn_of_keys(X: Any, schema: InputSchema, ignored: set[str], is_long: bool) -> set[str]:
+    """Warn if dicts have other keys than the data frames that a model was trained on.
+
+    Keys that are ``ignored`` cause no warning. Returns those that did.
+    """
+    if not schema.absent_is_missing or not isinstance(X, (list, tuple, np.ndarray)):
+        return set()
+    items = [X] if is_long else X
+    if not any(map(are_dicts, items)):
+        return set()
+    keys = dict.fromkeys(chain.from_iterable(chain.from_iterable(items)))
+    present = {*keys, *ignored}
+    for key, columns in schema.vectors.items():
+        if key in keys:
+            present.update(schema.names[j] for j in columns)
+    lacking = [name for name in schema.names if name not in present]
+    known = {*schema.names, *schema.vectors, *ignored}
+    unknown = [key for key in keys if key not in known]
+    if lacking:
+        warn(
+            f"X lacks {quoted(lacking)} of the training data: no dict has a value, and all are "
+            "taken as missing"
+        )
+    if unknown:
+        similar = _similar_name(unknown[0], lacking or schema.names)
+        guess = f"; did you mean {similar!r}?" if similar else ""
+        warn(f"X has {_quoted_keys(unknown)}, not among the columns of the training data{guess}")
+    return {*lacking, *unknown}
+
+
+def _quoted_keys(keys: list) -> str:
+    what = "the key" if len(keys) == 1 else "the keys"
+    return f"{what} {short_list([short_repr(key) for key in keys])}"
+
+
+def _similar_name(key: Any, names: Iterable[str]) -> str | None:
+    """Return the most similar name, if there is one."""
+    similar = get_close_matches(key, names, 1) if isinstance(key, str) else []
+    return similar[0] if similar else None
 
 
 def warn_of_unknown(sequences: Sequences, schema: InputSchema, X: Any, is_long: bool) -> None:

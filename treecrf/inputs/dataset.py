@@ -13,7 +13,12 @@ from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.arrays import read_arrays, read_plain, read_rows
-from treecrf.inputs.data_warnings import warn_of_columns, warn_of_columns_in_use, warn_of_index
+from treecrf.inputs.data_warnings import (
+    warn_of_columns,
+    warn_of_columns_in_use,
+    warn_of_index,
+    warn_of_keys,
+)
 from treecrf.inputs.dicts import are_attribute_lists, read_attribute_lists, read_dicts
 from treecrf.inputs.forms import FORMS, are_dicts, describe, is_empty, is_frame, refuse_files
 from treecrf.inputs.frames import (
@@ -214,6 +219,8 @@ class RawData:
         if schema is None and not isinstance(self.X, Sequences):
             warn_of_columns(sequences, categorical_features)
             warn_of_columns_in_use(self.X, {"y": self.y, "groups": self.segmentation.groups})
+        if schema is not None:
+            warn_of_keys(self.X, schema, self.columns.names, self.segmentation.is_long)
         return sequences, as_labels(self.y, sequences.offsets, self.segmentation)
 
     def resolved(self) -> RawData:

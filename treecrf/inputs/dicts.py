@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
-from treecrf.inputs.columns import ColumnSpecs, sparse_table_of
+from treecrf.inputs.columns import ColumnSpecs, ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, LongSequences
 from treecrf.inputs.values import (
+    UNSEEN,
     floats_of_codes,
     is_number,
     ranked,
@@ -34,7 +35,7 @@ def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema
     """
     if schema is not None:
         is_table = widths == {schema.n_features} and len(schema.categories) > 0
-        return schema.names is not None and not is_table
+        return schema.names is not None and not schema.absent_is_missing and not is_table
     rows = chain.from_iterable(item for item in items if isinstance(item, (list, tuple)))
     first = next((row for row in rows if not isinstance(row, ROWS) or row), None)
     return len(widths) > 1 or isinstance(first, (set, frozenset))
@@ -51,20 +52,18 @@ def read_attribute_lists(
 def read_dicts(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Convert lists of dicts, or one long list, to sequences; unknown keys are ignored."""
+    """Convert lists of dicts, or one long list, to sequences; unknown keys are ignored.
+
+    A key that a dict lacks is 0, or missing if the schema says so.
+    """
     rows = list(chain.from_iterable(items))
     offsets = segmentation.item_offsets(list(map(len, items)))
-    n_entries = count_entries(rows)
-    if n_entries < 0:
-        rows = _as_plain_dicts(rows, offsets)
-        n_entries = count_entries(rows)
-    if schema is None:
-        entries = Entries(rows, n_entries)
-        entries.renumber(_sorted_keys(list(entries.index), rows, offsets))
-    elif schema.names is None:
+    if schema is not None and schema.names is None:
         raise ValueError("X holds dicts, but the columns of the training data have no names")
-    else:
-        entries = Entries(rows, n_entries, schema.names, schema.known_strings)
+    rows, entries = _entries_of_rows(rows, offsets, schema)
+    if schema is None:
+        _refuse_other_keys(entries, offsets)
+        entries.renumber(_sorted_keys(list(entries.index)))
     names = tuple(entries.index)
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
@@ -81,8 +80,11 @@ def read_dicts(
         if column.kind == CATEGORY:
             entries.values[of_column] = floats_of_codes(column.data)
             categories[j] = column.values
+    if schema is not None and schema.absent_is_missing:
+        columns = _with_missing(entries, vectors, schema, kinds)
+        return table_of(columns, offsets, names)
     # SciPy uses one dtype for starts and columns, the wider one.
-    starts = entries.starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
+    starts = entries.starts.astype(np.int32 if entries.starts[-1] < 1 << 31 else np.int64)
     parts = entries.values, entries.columns, starts
     table = sparse.csr_array(parts, shape=(len(rows), len(names)))
     if vectors and schema is None:
@@ -91,6 +93,53 @@ def read_dicts(
     for of_key in vectors:
         table = of_key.added_to(table, np.array([index[name] for name in of_key.names]))
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
+
+
+def _entries_of_rows(
+    rows: list, offsets: np.ndarray, schema: InputSchema | None
+) -> tuple[list[dict], Entries]:
+    """Read the entries of mappings; return them with the rows as dicts of plain strings."""
+    known = () if schema is None else (schema.names, schema.known_strings)
+    n_entries = count_entries(rows)
+    if n_entries < 0:
+        rows = _as_dicts(rows, offsets)
+        n_entries = count_entries(rows)
+    entries = Entries(rows, n_entries, *known)
+    if entries.has_other_strings:
+        rows = [_with_plain_keys(row, t, offsets) for t, row in enumerate(rows)]
+        entries = Entries(rows, count_entries(rows), *known)
+    return rows, entries
+
+
+def _with_plain_keys(row: dict, t: int, offsets: np.ndarray) -> dict:
+    """Convert keys of classes derived from strings, which may have other rules of what is equal."""
+    plain: dict = {}
+    for key, value in row.items():
+        name = str.__str__(key) if isinstance(key, str) else key
+        if name in plain:
+            raise ValueError(f"{position_name(t, offsets)} has two keys {name!r}")
+        plain[name] = value
+    return plain
+
+
+def _with_missing(
+    entries: Entries, vectors: list[Vectors], schema: InputSchema, kinds: np.ndarray
+) -> list[ColumnValues]:
+    """Return the columns of dicts, in which the values of absent keys are missing."""
+    n_rows, starts = len(entries.starts) - 1, entries.starts
+    # In Fortran order, because columns are read one by one.
+    table = np.full((n_rows, schema.n_features), np.nan, order="F")
+    table[np.repeat(np.arange(n_rows), np.diff(starts)), entries.columns] = entries.values
+    for of_key in vectors:
+        of_key.write_to(table, schema.vectors[of_key.key])
+    columns = []
+    for j, column in enumerate(table.T):
+        if schema.kinds[j] == CATEGORY:
+            codes = np.where(column == 0, UNSEEN, np.nan_to_num(column)).astype(np.int32)
+            columns.append(ColumnValues(CATEGORY, codes, schema.categories[j]))
+        else:
+            columns.append(ColumnValues(int(kinds[j]), column))
+    return columns
 
 
 def _vectors_of(
@@ -141,7 +190,7 @@ def _with_names(
     return table, tuple(index), new_kinds, categories
 
 
-def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
+def _as_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
     """Convert other mappings to dicts; raises TypeError if a row is not a mapping."""
     invalid = {kind for kind in set(map(type, rows)) if not issubclass(kind, Mapping)}
     if invalid:
@@ -153,15 +202,18 @@ def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
     return [row if type(row) is dict else dict(zip(row, row.values(), strict=True)) for row in rows]
 
 
-def _sorted_keys(keys: list, rows: list[dict], offsets: np.ndarray) -> np.ndarray:
-    """Return the indices that sort the keys, which must be strings."""
-    invalid = [key for key in keys if not isinstance(key, str)]
-    if invalid:
-        key = None if None in invalid else invalid[0]
-        where = position_name(next(t for t, row in enumerate(rows) if key in row), offsets)
+def _refuse_other_keys(entries: Entries, offsets: np.ndarray) -> None:
+    """Raise TypeError if a key is not a string."""
+    if entries.other_key is not None:
+        t, key = entries.other_key
         raise TypeError(
-            f"{where}: the key {short_repr(key)} is of type {type(key).__name__}; expected strings"
+            f"{position_name(t, offsets)}: the key {short_repr(key)} is of type "
+            f"{type(key).__name__}; expected strings"
         )
+
+
+def _sorted_keys(keys: list[str]) -> np.ndarray:
+    """Return the indices that sort the keys."""
     if not keys:
         raise ValueError("the sequences have 0 features: all dicts are empty")
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))
@@ -263,16 +315,26 @@ class Vectors:
         of_vectors[columns] = True
         if of_vectors[table.indices].any():
             j = int(table.indices[of_vectors[table.indices]][0])
-            raise ValueError(
-                f"some dicts have the key {self.names[columns.tolist().index(j)]!r}, which is the "
-                f"name of a value of the vectors of {self.key!r}"
-            )
+            self._refuse_key(columns.tolist().index(j))
         counts = np.zeros(table.shape[0] + 1, dtype=np.int64)
         counts[self.positions + 1] = len(columns)
         order = np.argsort(columns)
         indices = np.tile(columns[order].astype(np.int32), len(self.positions))
         values = self.values[:, order].ravel()
         return table + sparse.csr_array((values, indices, np.cumsum(counts)), shape=table.shape)
+
+    def write_to(self, table: np.ndarray, columns: np.ndarray) -> None:
+        """Write the values to columns of an array, which has none of its own there."""
+        for i, j in enumerate(columns.tolist()):
+            if not np.isnan(table[:, j]).all():
+                self._refuse_key(i)
+            table[self.positions, j] = self.values[:, i]
+
+    def _refuse_key(self, i: int) -> NoReturn:
+        raise ValueError(
+            f"some dicts have the key {self.names[i]!r}, which is the name of a value of the "
+            f"vectors of {self.key!r}"
+        )
 
 
 def _table(vectors: list) -> np.ndarray | None:

@@ -274,7 +274,8 @@ def _merged_tables(parts: list[PartDescription]) -> InputSchema:
         for j, values in sorted(categories.items())
         if kinds[j] == CATEGORY
     }
-    return InputSchema("table", n, names, kinds, united)
+    of_frames = names is not None and parts[0].form == "dense"
+    return InputSchema("table", n, names, kinds, united, of_frames)
 
 
 def _matched_columns(

@@ -46,6 +46,9 @@ class InputSchema:
     names: tuple[str, ...] | None
     kinds: np.ndarray  # indices into `KINDS`
     categories: dict[int, np.ndarray]  # the sorted integers or strings; symbols are one column
+    # Whether a key that a dict lacks is a missing value, because the training data were data
+    # frames. After training on dicts it is 0, as in training.
+    absent_is_missing: bool = False
 
     @cached_property
     def known_strings(self) -> list[StringCodes | None]:
@@ -120,6 +123,7 @@ class InputSchema:
         require(kinds.shape == (n,) and kinds.dtype == np.uint8, "columns")
         require((kinds < len(KINDS)).all(), "columns")
         require(self.form == "table" or kinds[0] == CATEGORY, "columns")
+        require(isinstance(self.absent_is_missing, bool), "columns")
         for values in self.categories.values():
             check_categories(values)
 
@@ -186,7 +190,10 @@ class Sequences:
         is_symbols = self.form == "symbols" or self.of_symbols
         categories = {0: self.symbols()} if is_symbols else self.categories
         form = "symbols" if is_symbols else "table"
-        return InputSchema(form, self.n_features, self.names, self.column_kinds, categories)
+        of_frames = self.form == "dense" and self.names is not None
+        return InputSchema(
+            form, self.n_features, self.names, self.column_kinds, categories, of_frames
+        )
 
     def symbols(self) -> np.ndarray:
         """Return the distinct symbols, sorted."""
@@ -224,7 +231,12 @@ class Sequences:
         if self.form != "dense":
             row_bytes = min(row_bytes, SPARSE_ROW_BYTES)
         for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
-            yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
+            start, stop = int(self.offsets[first]), int(self.offsets[last])
+            rows = self.rows(first, last)
+            # Compiled code relies on it, and objects of the user may have changed meanwhile.
+            if rows.shape[0] != stop - start:
+                raise RuntimeError("a sequence changed size while it was read")
+            yield start, stop, rows
 
     def without_empty(self) -> Sequences:
         """Drop sequences without positions, which chains and encoders do not have."""

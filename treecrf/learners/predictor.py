@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import chain as chained
 from typing import Any
@@ -19,14 +20,19 @@ from treecrf.chains.constraints import (
 )
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import label_paths
-from treecrf.inputs.data_warnings import warn_of_names, warn_of_unknown, warn_of_unlabeled
+from treecrf.inputs.data_warnings import (
+    warn_of_keys,
+    warn_of_names,
+    warn_of_unknown,
+    warn_of_unlabeled,
+)
 from treecrf.inputs.dataset import ColumnNames, RawData, as_sequences, read_weights
-from treecrf.inputs.forms import is_frame
+from treecrf.inputs.forms import are_batches, is_frame
 from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels, check_kind
 from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
 from treecrf.inputs.sequences import InputSchema, Sequences
-from treecrf.inputs.values import column_names
+from treecrf.inputs.values import column_names, stands_for_missing
 from treecrf.learners.training_data import cost_table, with_init_score
 from treecrf.utils.threads import Threads
 
@@ -185,7 +191,12 @@ def _is_one_group(X: Any, name: Any) -> bool:
     if not hasattr(X[name], "to_list"):
         return False
     groups = X[name].to_list()
-    return groups.count(groups[0]) == len(groups) if groups else False
+    return all(map(_is_plain_group, set(map(type, groups)))) and len(set(groups)) == 1
+
+
+def _is_plain_group(kind: type) -> bool:
+    """Return whether values of a type are present, and equal only if they are one group."""
+    return kind in (str, int) or (issubclass(kind, date) and not stands_for_missing(kind))
 
 
 def runs_for_threads(offsets: np.ndarray, n_bytes: int, threads: Threads) -> list[tuple[int, int]]:
@@ -272,10 +283,13 @@ class Predictor:
 
     def sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data, and warn of what is probably not meant."""
+        if isinstance(X, Iterator) and not are_batches(X):
+            X = list(X)
         sequences = self.checked(X, segmentation)
         if not isinstance(X, Sequences) and sequences.n_positions:
             schema = self.chain.schema
             warn_of_names(sequences.names, schema.names, self.name)
+            warn_of_keys(X, schema, self.columns.names, segmentation.is_long)
             warn_of_unknown(sequences, schema, X, segmentation.is_long)
         return sequences
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import re
 from collections import deque
@@ -12,7 +13,7 @@ from scipy import sparse
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.data_warnings import warn_of_names
+from treecrf.inputs.data_warnings import warn_of_keys, warn_of_names
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.threads import Threads
@@ -90,6 +91,8 @@ class Stream:
             self._chain.transitions, self._chain.classes, self._order
         )
         self._threads = Threads(1)
+        # Keys of dicts that have caused a warning, and others that cause none.
+        self._reported = predictor.columns.names
         self.reset()
 
     def reset(self) -> Stream:
@@ -129,7 +132,7 @@ class Stream:
         ValueError, TypeError
             If the row does not match the training data. The stream then remains unchanged.
         """
-        row = row.toarray().ravel() if sparse.issparse(row) else row
+        row = row.toarray().ravel() if sparse.issparse(row) else _copied(row)
         rows = [*self._rows, row]
         n_scored = self.n_pushed + 1 - self._right
         scores, found = self._scores_of(rows, len(rows) - 1 - self._right, n_scored > 0), None
@@ -184,8 +187,10 @@ class Stream:
             where = f"position {self.n_pushed}"
             message = re.sub(r"^sequence 0(, position \d+)?", where, str(error))
             raise type(error)(message) from None
+        schema = self._chain.schema
         if self.n_pushed == 0:
-            warn_of_names(sequences.names, self._chain.schema.names, self._predictor.name)
+            warn_of_names(sequences.names, schema.names, self._predictor.name)
+        self._reported |= warn_of_keys(rows[-1:], schema, self._reported, is_long=True)
         return sequences
 
     # Inference
@@ -277,6 +282,13 @@ def _filtered(message: np.ndarray, scores: np.ndarray) -> np.ndarray:
     else:
         p = np.exp(message).reshape(-1, len(scores)).sum(axis=0)
     return p / p.sum()
+
+
+def _copied(row: Any) -> Any:
+    """Copy a row, because the caller may use the same object for the next position."""
+    if type(row) is dict:
+        return {key: copy.copy(value) for key, value in row.items()}
+    return copy.copy(row)
 
 
 def _as_sequence(rows: list) -> Any:

@@ -136,7 +136,8 @@ class FutureEncoder(Encoder):
         columns = _with_columns(base.columns, len(features), n_bins)
         plan = _with_codes(base.plan, len(features), n_bins)
         self.n_derived = len(features)
-        self.restore(base.window, base.form, base.names, columns, plan, base.imputation)
+        parts = columns, plan, base.imputation, base.schema.absent_is_missing
+        self.restore(base.window, base.form, base.names, *parts)
         self.base = base
         self.features = features
         self.n_bins = n_bins

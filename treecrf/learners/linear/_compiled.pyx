@@ -6,17 +6,17 @@ of the linear start as soon as it is read. A sequence is a block of up to 64 pos
 a test is one word of bits.
 
 Whatever needs an error, a warning or the rules of missing values is left to the code for long
-sequences.
+sequences. So are all objects but those of the built-in types and of NumPy's: methods of other
+classes could change a list or a dict while it is read.
 """
 
+import cython
 import numpy as np
 
-from cpython.bool cimport PyBool_Check
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
-from cpython.float cimport PyFloat_AsDouble, PyFloat_Check
-from cpython.long cimport PyLong_AsDouble, PyLong_AsLong, PyLong_Check
+from cpython.float cimport PyFloat_AsDouble
+from cpython.long cimport PyLong_AsLong
 from cpython.object cimport PyObject
-from cpython.unicode cimport PyUnicode_Check
 from libc.math cimport fabs, isfinite, ldexp, rint
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -25,6 +25,13 @@ from treecrf.chains._memory cimport Memory, release, take, take_zeros
 from treecrf.learners.linear._linear cimport add_block
 from treecrf.trees.scoring._answers cimport Bits
 from treecrf.trees.scoring._block_evaluator cimport BlockEvaluator
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+
+# The types of NumPy whose values are read like those of the built-in types that they inherit from.
+cdef object NUMPY_STRING = np.str_
+cdef object NUMPY_DOUBLE = np.float64
 
 cdef enum:
     BLOCK = 64               # positions of a sequence, the bits of a word
@@ -192,17 +199,18 @@ cdef class CompiledModel:
     cdef list are_strings    # whether these categories are strings
     cdef dict index          # column of each name; None if columns have no names
     cdef bint of_symbols, is_categorical
+    cdef bint needs_all_keys         # whether a key that a dict lacks is missing
     cdef CompiledTests tests
     cdef CompiledWeights weights     # None without a linear model
     cdef BlockEvaluator evaluator    # None without trees
     cdef object read_frame           # returns the lists of a frame's values; None if unsupported
 
-    def __init__(self, n_labels, order, kinds, codes, are_strings, index, of_symbols, tests,
-                 weights, evaluator, read_frame):
+    def __init__(self, n_labels, order, kinds, codes, are_strings, index, of_symbols,
+                 needs_all_keys, tests, weights, evaluator, read_frame):
         self.n_columns, self.n_labels, self.order = len(kinds), n_labels, order
         self.n_contexts = n_labels**order
         self.kinds, self.codes, self.are_strings, self.index = kinds, codes, are_strings, index
-        self.of_symbols = of_symbols
+        self.of_symbols, self.needs_all_keys = of_symbols, needs_all_keys
         self.is_categorical = all(kind == CATEGORY for kind in kinds)
         self.tests, self.weights = tests, weights
         self.evaluator = evaluator
@@ -233,14 +241,15 @@ cdef class CompiledModel:
 
     cdef object _scored(self, X, tuple shape):
         """Return a table of this shape, where -1 stands for all positions, and the offsets."""
-        cdef Py_ssize_t i, start, stop, length, n = 0, n_items = len(X)
+        cdef tuple items = tuple(X)   # frames have code of their own, which could change X
+        cdef Py_ssize_t i, start, stop, length, n = 0, n_items = len(items)
         cdef int64_t[::1] ends
         cdef bint is_plain
         offsets = np.zeros(n_items + 1, dtype=np.int64)
         ends = offsets
         for i in range(n_items):
-            length = length_of(X[i])
-            if length <= 0 or n + length > BLOCK:
+            length = length_of(items[i])
+            if length <= 0 or n + length > BLOCK or type(items[i]) is not type(items[0]):
                 return None
             n += length
             ends[i + 1] = n
@@ -251,9 +260,9 @@ cdef class CompiledModel:
             start, stop = ends[i], ends[i + 1]
             length = stop - start
             if table.ndim == 2:
-                is_plain = self._score(X[i], length, 0, length, None, table[start:stop])
+                is_plain = self._score(items[i], length, 0, length, None, table[start:stop])
             else:
-                is_plain = self._score(X[i], length, 0, length, table[:, start:stop], None)
+                is_plain = self._score(items[i], length, 0, length, table[:, start:stop], None)
             if not is_plain:
                 return None
         return table, offsets
@@ -309,11 +318,12 @@ cdef class CompiledModel:
         cdef Py_ssize_t t
         cdef int code
         self._start(block, True)
-        if type(item) is not str and type(item) is not list:
+        if type(item) is not str and type(item) is not list or len(item) != block.length:
             return False
         for t in range(block.length):
-            code = self._code_of(0, item[t])
-            if code < 0:
+            symbol = item[t]
+            code = self._code_of(0, symbol)
+            if code < 0 or code == 0 and type(symbol) is str and "\0" in <str> symbol:
                 return False
             if code:
                 self._add_category(block, t, 0, code)
@@ -330,96 +340,132 @@ cdef class CompiledModel:
             item = item.astype(np.float64)
         self._start(block, True)
         values = item
+        if values.shape[0] != block.length or values.shape[1] != self.n_columns:
+            return False
         for t in range(block.length):
             for j in range(self.n_columns):
-                if self.kinds[j] == CATEGORY or not self._add_number(block, t, j, values[t, j]):
+                if not self._add_cell(block, t, j, values[t, j]):
                     return False
         return True
 
     cdef bint _read_dicts(self, item, Block *block) except -1:
-        cdef Py_ssize_t t, i, j, n, place, column_after
-        cdef bint adds_zeros = self.weights is not None and not self.weights.has_zeros
+        cdef Py_ssize_t t
+        cdef bint is_plain
+        self._start(block, self._adds_zeros())
+        if len(item) != block.length:
+            return False
+        for t in range(block.length):
+            row = item[t]
+            if type(row) is not dict or len(<dict> row) > MAX_KEYS:
+                return False
+            with cython.critical_section(row):
+                is_plain = self._read_row(<dict> row, block, t)
+            if not is_plain:
+                return False
+        # Nothing known is worth a warning.
+        return block.n_values > 0
+
+    cdef bint _adds_zeros(self) noexcept nogil:
+        """Return whether numbers of 0 add something, so that dicts have a value of each column."""
+        return self.weights is not None and not self.weights.has_zeros
+
+    cdef bint _read_row(self, dict row, Block *block, Py_ssize_t t) except -1:
+        """Read the dict of a position; returns whether it is plain.
+
+        References to its values are borrowed, so nothing here may run other code: keys and values
+        are of plain types, and there are no exceptions.
+        """
+        cdef Py_ssize_t i, j, n = 0, place = 0, column_after = 0
+        cdef bint adds_zeros = self._adds_zeros()
         cdef PyObject *key
         cdef PyObject *value
         cdef PyObject *column
         cdef Entry entries[MAX_KEYS]
-        self._start(block, adds_zeros)
-        for t in range(block.length):
-            row = item[t]
-            if type(row) is not dict or len(row) > MAX_KEYS:
+        while PyDict_Next(row, &place, &key, &value):
+            if type(<object> key) is not str or n == MAX_KEYS:
                 return False
-            n = place = 0
-            while PyDict_Next(row, &place, &key, &value):
-                if not PyUnicode_Check(<object> key):
+            column = PyDict_GetItemWithError(self.index, <object> key)
+            if column == NULL:
+                if self.needs_all_keys:
                     return False
-                column = PyDict_GetItemWithError(self.index, <object> key)
-                if column == NULL:
-                    continue
-                j = PyLong_AsLong(<object> column)
-                # Sums of weights depend on the order of the columns.
-                i = n
-                while i and entries[i - 1].column > j:
-                    entries[i] = entries[i - 1]
-                    i -= 1
-                entries[i].column, entries[i].value = j, value
-                n += 1
-            column_after = 0
-            for i in range(n):
-                j = entries[i].column
-                if adds_zeros:
-                    self._add_zeros(block, t, column_after, j)
-                if not self._add(block, t, j, <object> entries[i].value):
-                    return False
-                column_after = j + 1
+                continue
+            j = PyLong_AsLong(<object> column)
+            # Sums of weights depend on the order of the columns.
+            i = n
+            while i and entries[i - 1].column > j:
+                entries[i] = entries[i - 1]
+                i -= 1
+            entries[i].column, entries[i].value = j, value
+            n += 1
+        if self.needs_all_keys and n < self.n_columns:
+            return False
+        for i in range(n):
+            j = entries[i].column
             if adds_zeros:
-                self._add_zeros(block, t, column_after, self.n_columns)
-        # Nothing known is worth a warning.
-        return block.n_values > 0
+                self._add_zeros(block, t, column_after, j)
+            if not self._add(block, t, j, <object> entries[i].value):
+                return False
+            column_after = j + 1
+        if adds_zeros:
+            self._add_zeros(block, t, column_after, self.n_columns)
+        return True
 
     cdef bint _read_frame(self, item, Block *block) except -1:
         cdef Py_ssize_t t, j
-        cdef list columns = self.read_frame(item)
-        if columns is None:
+        cdef list column, columns = self.read_frame(item)
+        if columns is None or len(columns) != self.n_columns:
             return False
         self._start(block, True)
+        for j in range(self.n_columns):
+            if type(columns[j]) is not list or len(<list> columns[j]) != block.length:
+                return False
         for t in range(block.length):
             for j in range(self.n_columns):
-                if not self._add(block, t, j, (<list> columns[j])[t]):
+                column = columns[j]
+                if not self._add(block, t, j, column[t]):
                     return False
         return block.n_values > 0 or not self.is_categorical
 
     cdef bint _add(self, Block *block, Py_ssize_t t, Py_ssize_t j, value) except -1:
         """Add the value of a column; returns whether it is plain."""
-        cdef int code
-        cdef double number
+        cdef int code, overflow = 0
+        cdef long long whole
         if self.kinds[j] == CATEGORY:
             code = self._code_of(j, value)
             if code > 0:
                 self._add_category(block, t, j, code)
             return code >= 0
-        if PyFloat_Check(value):
-            number = PyFloat_AsDouble(value)
-        elif PyLong_Check(value):
-            try:
-                number = PyLong_AsDouble(value)
-            except OverflowError:
-                return False
-        else:
-            return False
-        if self.kinds[j] == BOOLEAN and number != 0 and number != 1:
-            return False
-        return self._add_number(block, t, j, number)
+        if type(value) is float or type(value) is NUMPY_DOUBLE:
+            return self._add_cell(block, t, j, PyFloat_AsDouble(value))
+        if type(value) is int or type(value) is bool:
+            whole = PyLong_AsLongLongAndOverflow(value, &overflow)
+            return overflow == 0 and self._add_cell(block, t, j, <double> whole)
+        return False
 
     cdef int _code_of(self, Py_ssize_t j, value) except -2:
         """Return the code of a category, 0 if it is unseen, and -1 if it is not plain."""
         cdef PyObject *code
+        cdef int overflow = 0
         if self.are_strings[j]:
-            if not PyUnicode_Check(value):
+            if type(value) is not str and type(value) is not NUMPY_STRING:
                 return -1
-        elif not PyLong_Check(value) or PyBool_Check(value):
+        elif type(value) is not int:
             return -1
         code = PyDict_GetItemWithError(self.codes[j], value)
-        return 0 if code == NULL else <int> PyLong_AsLong(<object> code)
+        if code != NULL:
+            return <int> PyLong_AsLong(<object> code)
+        if not self.are_strings[j]:
+            PyLong_AsLongLongAndOverflow(value, &overflow)
+        return 0 if overflow == 0 else -1
+
+    cdef inline bint _add_cell(self, Block *block, Py_ssize_t t, Py_ssize_t j,
+                               double value) noexcept nogil:
+        """Add the number of a column; returns whether the column may hold it."""
+        if self.kinds[j] == CATEGORY:
+            return False
+        if self.kinds[j] == BOOLEAN and value != 0 and value != 1:
+            return False
+        return self._add_number(block, t, j, value)
 
     cdef inline bint _add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                  double value) noexcept nogil:
@@ -491,8 +537,13 @@ cdef class CompiledModel:
 
 
 cdef Py_ssize_t length_of(item) except -2:
-    """Return the number of positions of a sequence; -1 if it has no length."""
-    shape = getattr(item, "shape", None)
-    if shape is None:
-        return len(item) if type(item) in (str, list, tuple) else -1
-    return shape[0] if type(shape) is tuple and len(shape) == 2 else -1
+    """Return the number of positions of a sequence; -1 if it has to be read like long ones."""
+    if type(item) is str or type(item) is list or type(item) is tuple:
+        return len(item)
+    try:
+        shape = item.shape
+    except Exception:  # of an object without a shape, or a class with a faulty one
+        return -1
+    if type(shape) is not tuple or len(<tuple> shape) != 2 or type(shape[0]) is not int:
+        return -1
+    return shape[0]

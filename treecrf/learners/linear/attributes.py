@@ -355,6 +355,8 @@ class WindowAttributes:
         values |= {name: getattr(schema, name) for name in ("form", "n_features")}
         values |= {"window": list(self.window), "max_window": list(self.max_window)}
         values["names"] = None if schema.names is None else list(schema.names)
+        if schema.absent_is_missing:
+            values["absent_is_missing"] = True
         arrays = {"kinds": schema.kinds, "kept": self.kept}
         arrays |= {f"categories.{j}": array for j, array in schema.categories.items()}
         arrays |= as_section(self.imputation.state(), "imputation")
@@ -378,8 +380,9 @@ class WindowAttributes:
         standardize = values.get("standardize", is_standardized)
         restored = cls(max_window, values["missing"], values["min_count"], standardize)
         restored.window = window
+        absent_is_missing = values.get("absent_is_missing", False)
         restored.schema = InputSchema(
-            values["form"], values["n_features"], names, kinds, categories
+            values["form"], values["n_features"], names, kinds, categories, absent_is_missing
         )
         model_file.require(restored.missing in FILLED, "missing values")
         model_file.check_counts(restored.min_count)

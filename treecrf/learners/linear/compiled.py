@@ -69,8 +69,10 @@ def compiled(
             for j in columns
         ],
         [j in categories and categories[j].dtype.kind == "U" for j in columns],
-        None if names is None else {name: j for j, name in enumerate(names)},
+        # Names may be of a class of the user, with methods of its own.
+        None if names is None else {str.__str__(name): j for j, name in enumerate(names)},
         schema.form == "symbols",
+        schema.absent_is_missing,
         tests or compiled_tests(schema),
         weights,
         evaluator,
@@ -110,13 +112,16 @@ def _first_places(schema: InputSchema, before: int) -> np.ndarray:
 
 
 def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[list] | None:
-    """Return the values of the columns of training; None if others are there, or some are not."""
+    """Return the values of the columns of training; None if the frame needs closer inspection."""
     if len(names) > MAX_COLUMNS or not is_frame(frame) or not hasattr(frame, "__getitem__"):
         return None
     found = list(column_names(frame))
-    if found != names and sorted(name for name in found if name not in ignored) != sorted(names):
-        return None
-    if may_go_back(getattr(frame, "index", None)):
+    if found != names:
+        is_known = all(type(name) is str for name in found) and len(set(found)) == len(found)
+        if not is_known or {*found} - ignored != {*names}:
+            return None
+    index = getattr(frame, "index", None)
+    if may_go_back(index) or getattr(index, "nlevels", 1) > 1:
         return None
     columns = [frame[name] for name in names]
     if not all(hasattr(column, "to_list") for column in columns):
