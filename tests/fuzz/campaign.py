@@ -1,15 +1,17 @@
 """Run random cases for a given time: ``python tests/fuzz/campaign.py --seconds 600 --seed 0``.
 
 Every case has a seed, so that a failure can be repeated: ``run_case(seed)`` of
-`support.fuzz_models`, ``run_file(seed)`` of `support.fuzz_files`, or ``run_command(seed)`` of
-`support.fuzz_commands`. Cases run in a process of their own with limits of memory and time; a crash
-ends it, is reported, and the next seed follows.
+`support.fuzz_models`, ``run_file(seed)`` of `support.fuzz_files`, ``run_command(seed)`` of
+`support.fuzz_commands`, or ``run_objects(seed)`` of `support.fuzz_objects`. Cases run in a process
+of their own with limits of memory and time; a crash ends it, is reported, and the next seed
+follows.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import os
 import signal
 import subprocess
 import sys
@@ -26,13 +28,18 @@ def worker(kind: str, seed: int, until: float) -> None:
     """Run the cases from a seed on; one line of output for each."""
     import resource  # only on POSIX
 
-    sys.path[:0] = [str(TESTS.parent), str(TESTS)]
+    sys.path[:0] = (
+        [str(TESTS)] if "PYTHONSAFEPATH" in os.environ else [str(TESTS.parent), str(TESTS)]
+    )
     from support.fuzz_commands import run_command
     from support.fuzz_files import run_file
     from support.fuzz_models import run_case
+    from support.fuzz_objects import run_objects
 
-    run = {"models": run_case, "files": run_file, "commands": run_command}[kind]
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    runs = {"models": run_case, "files": run_file, "commands": run_command, "objects": run_objects}
+    run = runs[kind]
+    if "ASAN_OPTIONS" not in os.environ:  # sanitizers reserve far more addresses than memory
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     while time.time() < until:
         signal.alarm(SECONDS_PER_CASE)
         try:
@@ -77,7 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="total time")
     parser.add_argument("--seed", type=int, default=10_000, help="first seed")
-    parser.add_argument("--kinds", nargs="+", default=["models", "files", "commands"])
+    parser.add_argument("--kinds", nargs="+", default=["models", "files", "commands", "objects"])
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
