@@ -489,6 +489,13 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         MemoryError
             If so many label sequences do not fit in memory.
 
+        See Also
+        --------
+        treecrf.inspection.sequence_margin : How far the best label sequence is ahead of the next.
+        treecrf.inspection.sequence_entropy : Entropy of the distribution over label sequences.
+        treecrf.inspection.sequence_scores : Scores as arrays, for decoders of your own.
+        treecrf.inspection.find_spans : Spans of tags, with their probabilities.
+
         Examples
         --------
         >>> from treecrf import TreeCRF
