@@ -13,6 +13,8 @@ from treecrf import TreeCRF
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning"),
+    pytest.mark.filterwarnings("ignore:X lacks the column:UserWarning"),
+    pytest.mark.filterwarnings("ignore:X has .* not among the columns:UserWarning"),
     pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning"),
 ]
 

@@ -267,5 +267,6 @@ def test_early_stopping_of_a_linear_model_on_a_metric(noisy, tmp_path):
     crf.fit(X[:20], y[:20], X[20:], y[20:])
     assert crf.n_iter_ == crf.validation_score_.argmax()
     assert crf.validation_score_[-1] == wrong_first(y[20:], crf.predict(X[20:]))
-    crf.save(tmp_path / "model")
+    with pytest.warns(UserWarning, match="^scoring is a function, which the file does not contain"):
+        crf.save(tmp_path / "model")
     assert treecrf.load(tmp_path / "model").scoring == "loss"

@@ -198,7 +198,8 @@ def test_validation_sequences_keep_their_weights(letters):
     weights = np.random.default_rng(4).choice([1, 5], len(X))
     settings = TREES | {"early_stopping": True, "validation_fraction": 0.3, "init": "zero"}
     crf = TreeCRF(**settings).fit(X, y, sample_weight=weights)
-    assert TreeCRF(**settings).fit(X, y).validation_score_[0] == crf.validation_score_[0]
+    unweighted = TreeCRF(**settings).fit(X, y)
+    assert unweighted.validation_score_[0] == pytest.approx(crf.validation_score_[0])
     # Weights do not decide which sequences are held out.
     log_p = crf.predict_log_likelihood(X, y)
     lengths = np.array([len(x) for x in X])

@@ -7,7 +7,7 @@ import pytest
 from support.cases import STORAGES, STORAGES_WITH_MISSING, dense, pack
 from support.forests import Trained
 from support.shapley_oracle import TreeGame, shapley_values
-from test_scorer import grown
+from test_evaluators import grown
 
 import treecrf.trees.shapley
 from treecrf.chains.contexts import previous_labels

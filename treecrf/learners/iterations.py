@@ -197,19 +197,12 @@ class IterationInfo:
         return f"<{self.estimator}: iteration {self.n_iter} of {self.max_iter}>"
 
 
-def warn_without_new_iterations(n_before: int, n_after: int, max_iter: int) -> None:
-    """Warn if a warm start has left a model as it was, whatever the new data."""
-    if n_after > n_before:
-        return
+def warn_without_new_iterations(n_before: int, max_iter: int) -> None:
+    """Warn if a warm start leaves a model as it is, whatever the new data."""
     if n_before >= max_iter:
         warn(
             f"warm start: the model has max_iter={max_iter} iterations already, and gets no new "
             "ones; increase max_iter to continue, or set warm_start=False to train a new model"
-        )
-    else:
-        warn(
-            f"warm start: early stopping keeps the {n_before} iterations of the model, and none "
-            "of the new ones; to train a new model, set warm_start=False"
         )
 
 

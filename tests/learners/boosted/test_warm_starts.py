@@ -84,17 +84,6 @@ def test_a_warm_start_on_dask_warns(table):
             model.fit(frame, "state", groups="day")
 
 
-def test_early_stopping_that_keeps_no_new_iteration_warns(table, tmp_path):
-    turned = table.assign(state=1 - table["state"])
-    crf = TreeCRF(**SETTINGS | {"early_stopping": True, "n_iter_no_change": 2})
-    given = arguments(table, "list", tmp_path)
-    other = arguments(turned, "list", tmp_path)
-    crf.fit(**given, X_val=given["X"], y_val=given["y"]).set_params(max_iter=9, **WARM)
-    with pytest.warns(UserWarning, match=r"^warm start: early stopping keeps the 3 iterations of"):
-        crf.fit(given["X"], given["y"], X_val=other["X"], y_val=other["y"])
-    assert crf.n_iter_ == 3
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("model", [LinearCRF(**WARM), StructuredPerceptron(**WARM, random_state=0)])
 def test_warm_starts_from_weights_always_train(model, table, tmp_path):

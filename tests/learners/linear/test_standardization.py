@@ -140,7 +140,7 @@ def test_zeros_of_dicts_and_of_sparse_matrices_are_shifted_as_in_training(model,
     columns = {"a": rng.normal(50, 1, n), "b": rng.poisson(1, n), "c": rng.random(n) < 0.5}
     frame = pandas.DataFrame(columns, dtype=float)
     y = [(frame.a > 50).astype(int).to_numpy()]
-    dicts = [[{k: v for k, v in row.items() if v} for row in frame.to_dict("records")]]
+    dicts = [frame.to_dict("records")]
     model = model.set_params(early_stopping=False).fit([frame], y)
     np.testing.assert_array_equal(model.predict_proba(dicts), model.predict_proba([frame]))
     table = frame.to_numpy()

@@ -105,8 +105,7 @@ def _trained(
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
     if data.earlier:
-        n_iter = data.earlier["n_iter_"], trained.forest.n_iter
-        warn_without_new_iterations(*n_iter, spec.max_iter)
+        warn_without_new_iterations(data.earlier["n_iter_"], spec.max_iter)
     return trained
 
 

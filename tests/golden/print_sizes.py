@@ -1,4 +1,4 @@
-"""Print sizes of the package, which nothing limits: ``python tests/golden/sizes.py``."""
+"""Print sizes of the package, which nothing limits: ``python tests/golden/print_sizes.py``."""
 
 import sys
 from pathlib import Path
