@@ -118,6 +118,9 @@ def test_outputs_that_are_not_tables(folder, fail):
     words = ["predict", "data.conll", "--model", "chunks", "--output"]
     assert "only predictions for tables are written as Parquet" in fail(*words, "out.parquet")
     assert "out.jsonl: predictions are written as CSV or Parquet" in fail(*words, "out.jsonl")
+    words = ["predict", "data.csv", "--model", "m", "--output"]
+    for name in ("out.parquet.gz", "out.PQ.GZ"):
+        assert f"{name}: Parquet files have their own compression" in fail(*words, name)
     assert not list(folder.glob("out*"))
 
 

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     check_output(options.output, [options.data, options.model])
     model, source = loaded_model(options), Source(options.data)
     reading = replace(reading_of(options, options.reference), may_be_empty=True)
-    to_parquet = options.output.lower().endswith(PARQUET)
+    to_parquet = _is_parquet(options.output)
     if is_blank(source, reading) and not to_parquet:
         with opened_output(options.output):
             return 0
@@ -164,6 +164,14 @@ def _columns_of_results(before: list[str], shown: Sequence) -> list[str]:
     return added
 
 
+def _is_parquet(output: str) -> bool:
+    """Return whether an output is a Parquet file, by its name."""
+    name = output.lower()
+    if name.removesuffix(".gz").endswith(PARQUET) and name.endswith(".gz"):
+        raise ValueError(f"{output}: Parquet files have their own compression; leave out '.gz'")
+    return name.endswith(PARQUET)
+
+
 def _predict_to_parquet(
     source: Source,
     data: FileData,
@@ -174,8 +182,8 @@ def _predict_to_parquet(
     """Write a Parquet file with the columns of the table as they are, and typed predictions."""
     if not data.is_table:
         raise ValueError(
-            f"{options.output}: only predictions for tables are written as Parquet; the format of "
-            f"{source.name} is none"
+            f"{options.output}: only predictions for tables are written as Parquet, and "
+            f"{source.name} is not a table"
         )
     shown = model.classes_.tolist() if options.proba else []
     names = _columns_before(data, copied)
