@@ -12,7 +12,10 @@ import pytest
 
 import treecrf
 from treecrf.cli import main
+from treecrf.inputs.dataset import RawData
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import KINDS
+from treecrf.inputs.tables import open_tables
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -109,6 +112,11 @@ CASES = {
     "whole floats": Case(y=["0.0", "1.0"] * 4, classes=[0, 1]),
     "large integers": Case(
         y=["9007199254740992", "9007199254740993"] * 4, classes=[2**53, 2**53 + 1]
+    ),
+    "large whole floats": Case(
+        y=["9007199254740992.0", "+9007199254740993.00"] * 4,
+        classes=[2**53, 2**53 + 1],
+        others=("pandas", "polars", "arrow"),  # which read floats
     ),
     "large integers with gaps": Case(
         y=["9007199254740992", "9007199254740993", "", "9007199254740992"] * 2,
@@ -329,6 +337,7 @@ BROKEN = {
     "separator": ("g;x;y\n1;2;a\n", "the only column is 'g;x;y'; .*sep.*;"),
     "separator and commas": ("g;x;y\n1;2,5;a\n", "row 2 has 2 fields.*sep.*;"),
     "no rows": ("g,x,y\n", "the table has no rows"),
+    "open quotes": ('{}1,0.5,"a\n1,1.5,b\n', r"is 'a\\n1,1.5,b\\n'; a closing quotation mark is"),
 }
 
 
@@ -344,3 +353,58 @@ def test_files_that_are_refused(name, door, tmp_path, capsys):
     assert re.search(match, message)
     assert ("--separator" in message) == (door == "command" and "separator" in name)
     assert ("pandas.read_csv" in message) == (door == "path" and "separator" in name)
+
+
+# Files of one table whose columns have different types
+
+B = 2**53
+OF_TYPES = {
+    "floats with gaps": pd.Series([1.0, None, 2.0, 1.0]),
+    "unsigned": pd.Series([1, 2, 1, 2], dtype="uint64"),
+    "nullable unsigned": pd.Series([1, None, 1, 2], dtype="UInt64"),
+    "booleans": pd.Series([True, False] * 2),
+    "nothing": pd.Series([None] * 4, dtype=pd.ArrowDtype(pa.null())),
+}
+
+
+def parts_of(column, values, folder):
+    """Write a folder of two files, of which the first one has large integers in a column."""
+    for i, part in enumerate([pd.Series([B, B + 1, B + 1, B]), values]):
+        table = {"g": [i] * 4, "x": [0.0, 1.0] * 2, "y": ["a", "b"] * 2, column: part}
+        pd.DataFrame(table).to_parquet(folder / f"{i}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("scratch", [False, True])
+@pytest.mark.parametrize("name", OF_TYPES)
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_integers_of_files_of_several_types_remain_what_they_are(column, name, scratch, tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    parts_of(column, OF_TYPES[name], folder)
+    others = sorted({int(value) for value in OF_TYPES[name].dropna()})
+    settings = {"categorical_features": ["x"]} if column == "x" else {}
+    model = treecrf.TreeCRF(**SETTINGS, **settings)
+    model.fit(folder, "y", groups="g", scratch=tmp_path if scratch else None)
+    features, classes = description(model)
+    found = features["x"] if column == "x" else [label for _, label in classes]
+    assert found == [*others, B, B + 1]
+
+
+def test_groups_of_files_of_several_types_remain_what_they_are(tmp_path):
+    parts_of("g", pd.Series([1.0, 1.0, 2.0, 2.5]), tmp_path)
+    with pytest.raises(ValueError, match=r"group 9007199254740992 begins .* comes back"):
+        crf().fit(tmp_path, "y", groups="g")
+    for i, groups in enumerate([[B, B, B + 1, B + 1], [float(B + 2)] * 4]):
+        table = {"g": groups, "x": [0.0, 1.0] * 2, "y": ["a", "b"] * 2}
+        pd.DataFrame(table).to_parquet(tmp_path / f"{i}.parquet")
+    reader = open_tables(RawData(str(tmp_path), "y", Segmentation(None, "g")))
+    assert reader.offsets.tolist() == [0, 2, 4, 8]
+
+
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_fractions_beside_whole_numbers_in_other_files_are_refused(column, tmp_path):
+    parts_of(column, pd.Series([0.5, 1, 2, 3]), tmp_path)
+    model = treecrf.TreeCRF(**SETTINGS, categorical_features=["x"])
+    with pytest.raises(ValueError, match=rf"column '{column}' holds whole numbers in one table"):
+        model.fit(tmp_path, "y", groups="g")

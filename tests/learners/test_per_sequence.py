@@ -18,7 +18,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
 from sklearn.utils import get_tags
 
 from treecrf import LinearCRF, PerSequence, TreeCRF
@@ -250,6 +256,47 @@ def test_sequences_of_different_forms_are_refused(frames):
         PerSequence(StandardScaler()).fit([])
     with pytest.raises(ValueError, match="sequence 1 is empty"):
         PerSequence(StandardScaler()).fit([np.zeros((3, 2)), np.zeros((0, 2))])
+
+
+BIG = 2**53
+OF_INTEGERS = {
+    "list": [[[BIG], [BIG + 1]], [[1], [2]]],
+    "beside floats": [[[BIG, 0.5], [BIG + 1, 0.5]], [[1, 0.5], [2, 0.5]]],
+    "floats in another sequence": [[[BIG], [BIG + 1]], [[1.0], [2.0]]],
+    "arrays of two types": [np.array([[BIG], [BIG + 1]]), np.array([[1.0], [2.0]])],
+    "unsigned": [np.array([[BIG], [BIG + 1]]), np.array([[1], [2]], dtype=np.uint64)],
+    "objects": [np.array([[BIG], [BIG + 1]], dtype=object), np.array([[1.0], [2.0]])],
+    "rows of arrays": [[np.array([BIG, 1]), np.array([BIG + 1, 1])], [[1, 0.5], [2, 0.5]]],
+}
+
+
+@pytest.mark.parametrize("X", OF_INTEGERS.values(), ids=OF_INTEGERS.keys())
+def test_large_integers_remain_what_they_are(X):
+    found = PerSequence(OrdinalEncoder()).fit(X)
+    assert found.transformer_.categories_[0].tolist() == [1, 2, BIG, BIG + 1]
+    assert [part[:, 0].tolist() for part in found.transform(X)] == [[2, 3], [0, 1]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_large_integers_that_frames_cannot_join_are_refused(library):
+    frames = pytest.importorskip(library)
+    X = [frames.DataFrame({"id": values}) for values in ([BIG, BIG + 1], [1.0, None])]
+    with pytest.raises(ValueError, match=r"sequence 0, column 'id' holds integers beyond 2\*\*53"):
+        PerSequence(OrdinalEncoder()).fit(X)
+
+
+def test_numbers_beside_strings_remain_numbers():
+    encoder = PerSequence(OrdinalEncoder()).fit([[["a", 9], ["b", 10]]])
+    assert [values.tolist() for values in encoder.transformer_.categories_] == [["a", "b"], [9, 10]]
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_values_under_a_mask_are_missing(as_rows):
+    X = [np.ma.array([[1.0], [99.0]], mask=[[False], [True]]), np.array([[3.0], [5.0]])]
+    X = [list(X[0]), X[1]] if as_rows else X
+    scaler = PerSequence(StandardScaler()).fit(X)
+    assert scaler.transformer_.mean_ == 3
+    assert np.isnan(scaler.transform(X)[0]).tolist() == [[False], [True]]
 
 
 def test_not_fitted():

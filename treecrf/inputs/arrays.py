@@ -24,7 +24,7 @@ from treecrf.inputs.columns import (
 )
 from treecrf.inputs.forms import FORMS, describe
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
-from treecrf.inputs.raw_column import are_exact, is_series, read_column
+from treecrf.inputs.raw_column import are_exact, is_series, joined_exactly, read_column
 from treecrf.inputs.sequences import (
     BOOLEAN,
     CATEGORY,
@@ -157,7 +157,7 @@ def read_rows(
 
 def _read_sparse_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -> LongSequences:
     """Read sparse matrices with some columns that are categories; 0 is no category."""
-    exact = _exact_values(items)
+    exact = joined_exactly([item.data for item in items])
     table = _numbered_entries(items)
     order = table.data
     table.data = exact[order].astype(np.float64)
@@ -172,15 +172,6 @@ def _read_sparse_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -
     return sparse_table_of(table, offsets, None, kinds, categories)
 
 
-def _exact_values(items: list) -> np.ndarray:
-    """Join the entries of CSR matrices in a type that holds all of them; objects if none does."""
-    values = [item.data for item in items]
-    joined = np.concatenate(values)
-    if joined.dtype.kind == "f" and not are_exact(joined):
-        return np.concatenate([part.astype(object) for part in values])
-    return joined
-
-
 def _numbered_entries(items: list) -> sparse.csc_array:
     """Join CSR matrices to one by columns, whose entries are their numbers in the order of rows."""
     offsets = offsets_of([item.nnz for item in items])
@@ -192,6 +183,15 @@ def _numbered_entries(items: list) -> sparse.csc_array:
 
 
 # One item
+
+
+def rows_as_array(rows: Any, where: str) -> np.ndarray:
+    """Convert a list of rows, or a masked array, to an array that holds the same values.
+
+    What is masked is NaN among floats, and None among objects.
+    """
+    array = _as_array(rows, where)
+    return _with_none(array) if np.ma.is_masked(array) else array
 
 
 def _as_item(item: Any, where: str) -> Any:

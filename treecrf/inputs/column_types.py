@@ -19,6 +19,7 @@ MISSING = (
 )  # fmt: skip
 # Texts of numbers that are not codes: without zeros before the digits.
 NUMERAL = r"^[+-]?(0|[1-9][0-9]*|)(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
+FRACTION_OF_ZEROS = r"^([+-]?[0-9]+)\.0*$"
 WHOLE_NUMBER = r"^[+-]?(0|[1-9][0-9]*)$"
 # Dates, times and durations, as programs export columns that hold nothing else.
 _DATE = r"([0-9]{4}([-/.])[0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/][0-9]{1,2}[-/][0-9]{2,4})"
@@ -88,7 +89,7 @@ class ArrowConverter:
 
     def _whole_texts(self, array: Any) -> Any:
         pc, int64 = self.pc, self.pa.int64()
-        text = self.numerals(array)
+        text = pc.replace_substring_regex(self.numerals(array), FRACTION_OF_ZEROS, r"\1")
         is_plain = pc.fill_null(pc.match_substring_regex(text, WHOLE_NUMBER), True)
         text = pc.replace_substring_regex(text, r"^\+", "")
         others = pc.cast(self._masked(text, is_plain), self.pa.float64())

@@ -57,18 +57,47 @@ class CsvFile(Table):
         parsed = {*names}.intersection(numbers)
         types = {name: kind for name, kind in self.types.items() if name in parsed}
         n_batches, n_misfits = 0, 0
+        last = None  # batch with rows
         while True:
             try:
                 with naming(self.name), self._open(names, types) as reader:
                     # The batches before one that did not fit are read again.
                     for batch in itertools.islice(reader, n_batches, None):
                         n_batches += 1
+                        last = batch if len(batch) else last
                         yield batch
+                with naming(self.name):
+                    self._refuse_open_quotes(last)
                 return
             except MisfitError as misfit:
                 n_misfits += 1
                 known = misfit.column in types and n_misfits <= MAX_MISFITS
                 types = {name: types[name] for name in types if known and name != misfit.column}
+
+    def _refuse_open_quotes(self, batch: Any) -> None:
+        """Raise ValueError if the last field of the file took in the rows after it.
+
+        The parser ends a field that no quotation mark closes at the end of the file.
+        """
+        if batch is None or self.names[-1] not in batch.schema.names:
+            return
+        field = batch.column(self.names[-1])[-1].as_py()
+        if isinstance(field, str) and "\n" in field and not self._ends_with_quotes():
+            raise ValueError(
+                f"the last field of the file is {short_repr(field)}; a closing quotation mark is "
+                "missing"
+            )
+
+    def _ends_with_quotes(self) -> bool:
+        """Return whether the last character other than white space is a quotation mark."""
+        last = b""
+        with (
+            self.source.stream() as raw,
+            self.pa.input_stream(raw, compression=self.compression) as file,
+        ):
+            while part := file.read(BLOCK_BYTES):
+                last = part.rstrip()[-1:] or last
+        return last == b'"'
 
     def _read_header(self) -> None:
         start = self._start()

@@ -12,6 +12,7 @@ from treecrf.inputs.data_warnings import warn_of_dropped_groups, warn_of_time
 from treecrf.inputs.forms import is_frame, refuse_files
 from treecrf.inputs.frame_columns import read_parts
 from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
+from treecrf.inputs.raw_column import are_exact
 from treecrf.inputs.sequences import InputSchema, LongSequences
 from treecrf.inputs.values import closest_name, column_names, index_columns, require_same_names
 
@@ -94,7 +95,10 @@ def rows_of(
 
 
 def concatenated(frames: list) -> Any:
-    """Return one long data frame of several ones, with the columns in the order of the first."""
+    """Return one long data frame of several ones, with the columns in the order of the first.
+
+    ValueError if large integers would become floats, because the types of a column differ.
+    """
     import narwhals.stable.v2 as narwhals
 
     wrapped = [_wrap(frame, f"sequence {i}") for i, frame in enumerate(frames)]
@@ -102,7 +106,32 @@ def concatenated(frames: list) -> Any:
     for i, frame in enumerate(wrapped):
         require_same_names(f"sequence {i}", frame.columns, "sequence 0", names)
     ordered = [frame if frame.columns == names else frame.select(names) for frame in wrapped]
+    for j, name in enumerate(names):
+        _refuse_inexact([frame[:, j] for frame in ordered], name)
     return narwhals.concat(ordered).to_native()
+
+
+def _refuse_inexact(parts: list, name: Any) -> None:
+    """Raise ValueError for a large integer in a column that also has another type."""
+    import narwhals.stable.v2 as narwhals
+
+    dtypes = [part.dtype for part in parts]
+    if len(set(dtypes)) == 1 or not all(dtype.is_numeric() for dtype in dtypes):
+        return
+    for i, part in enumerate(parts):
+        is_large = part.dtype.is_integer() and not are_exact(part.cast(narwhals.Float64).to_numpy())
+        other = next((dtype for dtype in dtypes if not _holds(dtype, part.dtype)), None)
+        if is_large and other is not None:
+            raise ValueError(
+                f"sequence {i}, column {name!r} holds integers beyond 2**53, and other sequences "
+                f"values of type {other}, so that they would be rounded; expected a single type, "
+                "such as pandas' Int64 for integers with gaps"
+            )
+
+
+def _holds(dtype: Any, integer: Any) -> bool:
+    """Return whether columns of two types can be joined without floats."""
+    return dtype.is_integer() and dtype.is_signed_integer() == integer.is_signed_integer()
 
 
 def read_frames(

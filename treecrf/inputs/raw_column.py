@@ -75,6 +75,19 @@ def are_exact(floats: np.ndarray) -> bool:
     return not (np.abs(floats) >= FIRST_INEXACT).any()
 
 
+def joined_exactly(arrays: list[np.ndarray]) -> np.ndarray:
+    """Join arrays in a type that holds the values of all of them; objects if no other type does.
+
+    NumPy alone would make strings of texts and numbers, and floats of integers and floats.
+    """
+    joined = np.concatenate(arrays)
+    if all(array.dtype.kind == joined.dtype.kind for array in arrays):
+        return joined
+    if joined.dtype.kind == "U" or (joined.dtype.kind == "f" and not are_exact(joined)):
+        return np.concatenate([array.astype(object) for array in arrays])
+    return joined
+
+
 def _column_of(array: np.ndarray, masked: np.ndarray | None = None) -> RawColumn:
     """Find the missing values of an array, some of which may be masked."""
     if array.dtype.kind == "T":

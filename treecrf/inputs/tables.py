@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -254,8 +254,13 @@ class GroupBoundaries:
         return np.append(starts, self.n_rows)
 
 
-def _common_types(tables: Sequence[Table], names: list[str]) -> dict[str, Any]:
-    """Return a type of each column for its values in all tables; TypeError if there is none."""
+def _common_types(
+    tables: Sequence[Table], names: list[str], of_names: Container[str]
+) -> dict[str, Any]:
+    """Return a type of each column for its values in all tables; TypeError if there is none.
+
+    Whole numbers in the columns ``of_names`` are labels or categories, which no float replaces.
+    """
     is_null, types = import_pyarrow().types.is_null, {}
     for name in names:
         types[name], owner = tables[0].schema.field(name).type, tables[0]
@@ -266,7 +271,7 @@ def _common_types(tables: Sequence[Table], names: list[str]) -> dict[str, Any]:
             if is_null(common):
                 types[name], owner = kind, table
                 continue
-            types[name] = _combined(common, kind)
+            types[name] = _combined(common, kind, name in of_names)
             if types[name] is None:
                 raise TypeError(
                     f"{table.name}: column {name!r} is of type {kind}, but in {owner.name} of type "
@@ -275,8 +280,8 @@ def _common_types(tables: Sequence[Table], names: list[str]) -> dict[str, Any]:
     return types
 
 
-def _combined(one: Any, other: Any) -> Any:
-    """Return a type for the values of two types, or None."""
+def _combined(one: Any, other: Any, are_names: bool = False) -> Any:
+    """Return a type for the values of two types, or None; of whole numbers, if they are names."""
     pa = import_pyarrow()
     types = pa.types
     values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
@@ -288,17 +293,38 @@ def _combined(one: Any, other: Any) -> Any:
     numeric = (types.is_integer, types.is_floating, types.is_boolean)
     if not all(any(is_numeric(kind) for is_numeric in numeric) for kind in values):
         return None
+    if are_names and not all(map(types.is_floating, values)):
+        return pa.int64()
     is_float = [types.is_floating(kind) or types.is_uint64(kind) for kind in values]
     return pa.float64() if any(is_float) else pa.int64()
 
 
 def _cast(types: dict[str, Any], batch: Any) -> Any:
-    """Convert the columns of a record batch to types."""
+    """Convert the columns of a record batch to types; others remain as they are."""
     arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
     for name, array in arrays.items():
-        if array.type != types[name]:
-            arrays[name] = array.cast(types[name], safe=False)
+        kind = types.get(name, array.type)
+        if array.type != kind:
+            arrays[name] = _as_type(array, kind, name)
     return import_pyarrow().record_batch(arrays)
+
+
+def _as_type(array: Any, kind: Any, name: str) -> Any:
+    """Convert an array to another type; ValueError if a number is not whole, or too large."""
+    pa = import_pyarrow()
+    if not pa.types.is_int64(kind):
+        return array.cast(kind, safe=False)
+    if pa.types.is_floating(array.type):
+        array = pa.compute.replace_with_mask(
+            array, pa.compute.is_nan(array), pa.scalar(None, array.type)
+        )
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"column {name!r} holds whole numbers in one table, but in another one numbers that "
+            f"are not whole or outside the range of int64: {error}"
+        ) from None
 
 
 def open_tables(
@@ -346,7 +372,10 @@ def open_tables(
         scanned.finish(name for name in plain if kinds[name] == AS_TEXT)
         reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
-        reader.convert = partial(_cast, _common_types(tables, names))
+        types = _common_types(tables, names, {*categories, columns["y"]})
+        # Groups are compared one by one, and need no common type.
+        del types[group]
+        reader.convert = partial(_cast, types)
         for _, batch in reader.scan([group]):
             groups.add(reader.convert(batch).column(0))
         scanned.finish()

@@ -244,7 +244,8 @@ def whole_numbers(array: np.ndarray, where: str, name: str) -> np.ndarray:
     """Convert numbers to int64; ValueError if one is not whole or out of range."""
     if array.dtype.kind in "bi":
         return array.astype(np.int64)
-    values = array.astype(np.float64) if array.dtype.kind == "f" else array
+    # Of floats, some types cannot represent the range of int64, and some more than float64.
+    values = array.astype(np.result_type(array, np.float64)) if array.dtype.kind == "f" else array
     with np.errstate(invalid="ignore"):
         _refuse(values % 1 != 0, "is not a whole number", array, where, name)
     if array.dtype.kind == "O":

@@ -12,11 +12,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from treecrf.inputs.arrays import rows_as_array
 from treecrf.inputs.dataset import as_weights
 from treecrf.inputs.forms import describe, is_frame
 from treecrf.inputs.frames import concatenated
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.raw_column import joined_exactly
 from treecrf.utils.validation import DocumentationLink
 
 
@@ -60,6 +62,8 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
     >>> "".join(pipe.predict([[[15.0], [70.0]]])[0])
     'ab'
     """
+
+    _of_objects = False  # whether the transformer was fitted to an array of objects
 
     def __init__(self, transformer: Any):
         self.transformer = transformer
@@ -108,6 +112,7 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         transformer = clone(self.transformer)
         transformer.fit(table, *([] if labels is None else [labels]), **given)
         self.transformer_ = _keeping_frames(transformer, items[0])
+        self._of_objects = isinstance(table, np.ndarray) and table.dtype == object
         return self
 
     def transform(self, X: Any, **params: Any) -> list:
@@ -146,8 +151,8 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         given = self._routed("transform", params)
         # Transformers of scikit-learn refuse tables without rows.
         found = [
-            self.transformer_.transform(_table(item), **given) if _length(item) else item
-            for item in items
+            self.transformer_.transform(self._table(item, i), **given) if _length(item) else item
+            for i, item in enumerate(items)
         ]
         for i, (item, result) in enumerate(zip(items, found, strict=True)):
             if _length(result) != _length(item):
@@ -222,6 +227,13 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
             return dict(params)
         return dict(process_routing(self, method, **params).transformer[method])
 
+    def _table(self, item: Any, i: int) -> Any:
+        """Return sequence i in the form in which the transformer was fitted."""
+        table = _table(item, f"sequence {i}")
+        is_array = isinstance(table, np.ndarray)
+        # Encoders of objects do not find them in arrays of floats.
+        return table.astype(object) if self._of_objects and is_array else table
+
     @property
     def n_features_in_(self) -> int:
         """Number of features."""
@@ -261,18 +273,20 @@ def _length(item: Any) -> int:
     return item.shape[0] if hasattr(item, "shape") else len(item)
 
 
-def _table(item: Any) -> Any:
+def _table(item: Any, where: str) -> Any:
     """Return a sequence in a form that transformers accept: lists of lists become arrays."""
     if isinstance(item, str):
         return list(item)
-    if isinstance(item, (list, tuple)) and item and isinstance(item[0], (list, tuple, np.ndarray)):
-        return np.asarray(item)
-    return item
+    are_rows = isinstance(item, (list, tuple)) and len(item) > 0
+    if are_rows and isinstance(item[0], (list, tuple, np.ndarray)):
+        return rows_as_array(item, where)
+    # Transformers would read the values under the mask.
+    return rows_as_array(item, where) if isinstance(item, np.ma.MaskedArray) else item
 
 
 def _concatenated(items: list) -> Any:
     """Return all sequences as one table."""
-    tables = [_table(item) for item in items]
+    tables = [_table(item, f"sequence {i}") for i, item in enumerate(items)]
     kinds = [_kind(table) for table in tables]
     for i, kind in enumerate(kinds):
         if kind != kinds[0]:
@@ -285,7 +299,7 @@ def _concatenated(items: list) -> Any:
     if sparse.issparse(tables[0]):
         return sparse.vstack(tables, format="csr")
     if isinstance(tables[0], np.ndarray):
-        return np.concatenate(tables)
+        return joined_exactly(tables)
     return [row for table in tables for row in table]
 
 
