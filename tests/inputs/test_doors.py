@@ -209,6 +209,17 @@ def test_parquet_files(name, tmp_path):
     assert dict.fromkeys(found, found["path"]) == found
 
 
+@pytest.mark.parametrize("column", ["g", "x", "y"])
+def test_views_of_strings(column, tmp_path):
+    path = tmp_path / "table.parquet"
+    columns = {"g": ["1"] * 4 + ["2"] * 4, "x": NUMBERS, "y": AB} | {column: ["s", "t"] * 4}
+    columns["g"] = sorted(columns["g"])
+    columns[column] = pa.array(columns[column], pa.string_view())
+    parquet.write_table(pa.table(columns), path)
+    found = {door: description(fit(path)) for door, fit in OF_PARQUET.items()}
+    assert dict.fromkeys(found, found["pandas"]) == found
+
+
 @pytest.mark.parametrize(
     "name", ["text", "integers", "booleans", "boolean feature", "whole floats"]
 )

@@ -281,7 +281,12 @@ class Table(ABC):
 
     def _take_schema(self, schema: Any) -> None:
         """Take the columns of a schema other than an index of pandas."""
-        self.schema = schema
+        pa = import_pyarrow()
+        fields = [
+            field.with_type(pa.large_string()) if pa.types.is_string_view(field.type) else field
+            for field in schema
+        ]
+        self.schema = pa.schema(fields)
         self.names = [name for name in schema.names if not is_index(name)]
 
 
@@ -299,7 +304,8 @@ class ParquetFile(Table):
     def batches(self, names: Sequence[str], numbers: Iterable[str] = ()) -> Iterator[Any]:
         """Yield some columns; see `Table.batches`."""
         with naming(self.name), self._open() as file:
-            yield from file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
+            batches = file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
+            yield from map(_without_views, batches)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
@@ -325,7 +331,19 @@ class ArrowTable(Table):
             batches = self._table.to_batches(columns=list(names), batch_size=BATCH_ROWS, **one)
         else:
             batches = self._table.select(list(names)).to_batches(max_chunksize=BATCH_ROWS)
-        yield from batches
+        yield from map(_without_views, batches)
+
+
+def _without_views(batch: Any) -> Any:
+    """Convert views of strings, for which pyarrow lacks functions, to strings."""
+    pa = import_pyarrow()
+    if not any(map(pa.types.is_string_view, batch.schema.types)):
+        return batch
+    columns = [
+        array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+        for array in batch.columns
+    ]
+    return pa.record_batch(columns, names=batch.schema.names)
 
 
 def _copied(reader: Any, folder: str) -> Any:
