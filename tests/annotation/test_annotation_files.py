@@ -157,6 +157,15 @@ def test_tasks_of_predictions():
         ("Label Studio", json.dumps([{"data": {"x": "ab"}}]), "no text with the key 'text'"),
         ("Label Studio", json.dumps([{"data": {"text": "ab"}, "annotations": [{}, {}]}]),
          "item 0: the task has 2 annotations; expected one"),
+        ("Label Studio", json.dumps([task("ab", region(0, 2) | {"value": {"labels": "PER"}})]),
+         "item 0: 'labels' is 'PER'; expected a list"),
+        ("Label Studio", json.dumps([task("ab", "P")]), "item 0: the region 'P' is not a JSON obj"),
+        ("Label Studio", json.dumps([task("ab", {"type": "labels", "value": [0, 2]})]),
+         r"item 0: the value \[0, 2\] of a region is not a JSON object"),
+        ("Label Studio", json.dumps([{"data": {"text": "ab"}, "annotations": {"result": []}}]),
+         "item 0: 'annotations' is .*; expected a list"),
+        ("Label Studio", json.dumps([{"data": {"text": "ab"}, "annotations": [{"result": 1}]}]),
+         "item 0: 'result' is 1; expected a list"),
     ],
 )  # fmt: skip
 def test_files_that_are_refused(tool, text, message):
@@ -170,7 +179,16 @@ def test_spans_that_are_not_written(tool, tmp_path):
         (["a"], [], ValueError, "1 texts, 0 lists of spans"),
         (["a", "b"], [[], [(0, 2, "P")]], ValueError, "text 1: the span .* is outside of the text"),
         (["a"], [[(0, 1, 3)]], TypeError, "text 0: the span .* has no str as its label"),
+        ("ab", [[], []], TypeError, "texts is the string 'ab'; expected a list of texts"),
+        (["a", None], [[], []], TypeError, "text 1: None is not a str"),
     ):
         with pytest.raises(error, match=message):
             TOOLS[tool][1](tmp_path / "file", texts, entities)
         assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_scores_that_are_no_json_are_not_written(score, tmp_path):
+    with pytest.raises(ValueError, match=r"has the score (nan|inf), which JSON does not have"):
+        write_label_studio(tmp_path / "file", ["a"], [[(0, 1, "P", score)]])
+    assert not (tmp_path / "file").exists()

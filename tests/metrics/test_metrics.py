@@ -256,6 +256,10 @@ def test_strings_beside_sequences_are_sequences(seqeval):
     # A third argument does not say what the strings of two others are.
     with pytest.raises(ValueError, match=r"^y_true and y_pred_b are lists of strings such as 'BI"):
         metrics.mcnemar_test(strings, wrong_listed, wrong)
+    # Beside an array they are labels, beside a list of sequences they are sequences.
+    for a, b in ((np.array(strings), listed), (listed, np.array(strings))):
+        with pytest.raises(TypeError, match=r"^the strings in y_true are \d labels beside"):
+            metrics.mcnemar_test(strings, a, b)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +270,13 @@ def test_strings_beside_sequences_are_sequences(seqeval):
 def test_tags_and_single_characters_in_lists_are_labels(y_true, y_pred, form):
     assert metrics.token_accuracy_score(form(y_true), form(y_pred)) == 1 / 2
     assert metrics.mcnemar_test(*map(form, (y_true, y_pred, y_true))).table.sum() == 2
+
+
+def test_predicted_b_of_iob1_that_separates_nothing_is_no_part_of_a_span(seqeval):
+    y_true, y_pred = [["O", "I-A", "I-A", "O"]], [["B-A", "I-A", "I-A", "B-A"]]
+    assert metrics.span_f1_score(y_true, y_pred, scheme="iob1") == 2 / 3
+    assert metrics.span_recall_score(y_true, y_pred, scheme="iob1") == 1
+    assert metrics.span_f1_score(y_true, [["B-A", "I-A", "I-A", "O"]], scheme="iob1") == 1
 
 
 def test_strings_with_boundaries_are_labels():

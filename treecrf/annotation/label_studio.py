@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from typing import IO, Any
@@ -95,7 +96,8 @@ def read_label_studio(
 
 def _regions(task: dict, source: str, from_name: str | None, where: str) -> list[dict] | None:
     """Return the values of the labeled regions of a task, None if it is not annotated."""
-    items = [item for item in task.get(source) or [] if isinstance(item, dict)]
+    found = _list_of(task, source, where)
+    items = [item for item in found if isinstance(item, dict)]
     results = [item for item in items if not item.get("was_cancelled")]
     if len(results) > 1:
         results = [item for item in results if item.get("ground_truth")] or results
@@ -106,11 +108,25 @@ def _regions(task: dict, source: str, from_name: str | None, where: str) -> list
         )
     if not results:
         return None
+    regions = _list_of(results[0], "result", where)
+    for region in regions:
+        if not isinstance(region, dict):
+            raise ValueError(f"{where}: the region {region!r:.40} is not a JSON object")
     return [
         region.get("value") or {}
-        for region in results[0].get("result") or []
+        for region in regions
         if region.get("type") == LABELS and from_name in (None, region.get("from_name"))
     ]
+
+
+def _list_of(record: dict, key: str, where: str) -> list:
+    """Return the list that a record has under a key, which may also be missing or null."""
+    found = record.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise ValueError(f"{where}: {key!r} is {found!r:.40}; expected a list")
+    return found
 
 
 def _minimal_regions(
@@ -130,10 +146,13 @@ def _has_regions(values: Any) -> bool:
 
 def _spans_of(value: dict, text: str, where: str) -> list[Entity]:
     """Return the spans of a region, one for each of its labels."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: the value {value!r:.40} of a region is not a JSON object")
+    labels = _list_of(value, LABELS, where)
     start, end = value.get("start"), value.get("end")
     if isinstance(start, int) and isinstance(end, int):
         start, end = _counted_as_python(start, end, value.get("text"), text, where)
-    return [check_entity((start, end, label), text, where) for label in value.get(LABELS) or []]
+    return [check_entity((start, end, label), text, where) for label in labels]
 
 
 def _counted_as_python(start: int, end: int, marked: Any, text: str, where: str) -> tuple[int, int]:
@@ -240,7 +259,10 @@ def _region(name: str, span: tuple, text: str, from_name: str, to_name: str) -> 
     region = {"id": name, "type": LABELS, "from_name": from_name, "to_name": to_name}
     region["value"] = value
     if len(span) > 3:
-        region["score"] = float(span[3])
+        score = float(span[3])
+        if not math.isfinite(score):
+            raise ValueError(f"{span} has the score {score}, which JSON does not have")
+        region["score"] = score
     return region
 
 

@@ -69,9 +69,13 @@ def check_entity(span: Any, text: str, where: str) -> Entity:
 
 def pairs_of(texts: Sequence[str], entities: Sequence) -> Iterator[tuple[str, list[tuple] | None]]:
     """Yield texts and their checked spans in order, None if the text has no annotation."""
+    if isinstance(texts, str):
+        raise TypeError(f"texts is the string {texts!r:.40}; expected a list of texts")
     if len(texts) != len(entities):
         raise ValueError(f"{len(texts)} texts, {len(entities)} lists of spans")
     for i, (text, spans) in enumerate(zip(texts, entities, strict=True)):
+        if not isinstance(text, str):
+            raise TypeError(f"text {i}: {text!r:.40} is not a str")
         if spans is None:
             yield text, None
             continue

@@ -83,8 +83,14 @@ def mcnemar_test(
     """
     if not isinstance(exact, bool | np.bool_) and exact != "auto":
         raise ValueError(f"exact={exact!r}; expected True, False or 'auto'")
-    pairs = _of_both(positions, y_true, y_pred_a, y_pred_b)
-    a, b = (true == predicted for true, predicted in pairs)
+    (true, pred_a), (true_b, pred_b) = _of_both(positions, y_true, y_pred_a, y_pred_b)
+    if not np.array_equal(true, true_b):
+        raise TypeError(
+            f"the strings in y_true are {true.size} labels beside y_pred_a and {true_b.size} "
+            "labels beside y_pred_b; expected both predictions in the same form"
+        )
+    a = true == pred_a
+    b = true == pred_b
     table = np.array([[np.sum(a & b), np.sum(a & ~b)], [np.sum(~a & b), np.sum(~a & ~b)]])
     first, second = int(table[0, 1]), int(table[1, 0])
     n = first + second

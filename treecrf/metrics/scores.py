@@ -478,7 +478,8 @@ def span_f1_score(
         Predicted labels that do are no spans: they count neither as found nor as false. None reads
         the prefixes ``B, I, E, S`` leniently, like the CoNLL evaluation script: any change of type
         starts a span, even at an ``I-``. In "iob1", spans begin with ``I-``, and ``B-`` only
-        separates a span from one of the same type right before it.
+        separates a span from one of the same type right before it; a predicted ``B-`` elsewhere is
+        no part of a span, as in seqeval, but an ``I-`` after it begins one.
     mode : {None, "strict"}, default=None
         "strict" requires a `scheme`, and has no further effect: a scheme is always strict.
     zero_division : {0, 1}, default=0.0
