@@ -105,6 +105,11 @@ def write_doccano(
     ValueError, TypeError
         If there are more or fewer texts than lists of spans, or a span is not in its text.
 
+    See Also
+    --------
+    read_doccano : Read such files.
+    spans_to_offsets : Make spans of characters from predictions.
+
     Examples
     --------
     >>> import sys

@@ -229,6 +229,11 @@ def write_label_studio(
     ValueError, TypeError
         If there are more or fewer texts than lists of spans, or a span is not in its text.
 
+    See Also
+    --------
+    read_label_studio : Read what people corrected.
+    spans_to_offsets : Make spans of characters from predictions.
+
     Examples
     --------
     >>> import sys

@@ -61,6 +61,10 @@ def token_offsets(
     ValueError
         If a token is empty, or is not in the rest of the text.
 
+    See Also
+    --------
+    offsets_to_tags : Convert spans of characters to tags of these tokens.
+
     Examples
     --------
     >>> from treecrf.annotation import token_offsets
@@ -336,6 +340,12 @@ def spans_to_offsets(
     ------
     ValueError
         If tokens overlap or are empty, or a span is not in the sequences.
+
+    See Also
+    --------
+    treecrf.inspection.find_spans : Find the spans of predicted tags.
+    tags_to_offsets : Convert tags to spans of characters, without probabilities.
+    write_doccano, write_label_studio : Write such spans to files.
 
     Examples
     --------
