@@ -199,9 +199,10 @@ def test_ends_of_numbers_and_kinds_of_values():
     grid = partial_dependence(model, X, "size", n_values=3).grid_values
     assert grid.tolist() == np.linspace(*np.quantile(column, [0.05, 0.95]), 3).tolist()
     linear = LinearCRF(solver="sgd", max_iter=5).fit(X, y)
-    for n_values in (7, None):
-        grid = partial_dependence(linear, X, "size", n_values=n_values).grid_values
-        assert grid.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    grid = partial_dependence(linear, X, "size", n_values=7).grid_values
+    assert grid.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    grid = partial_dependence(linear, X, "size").grid_values
+    assert {*np.linspace(-3, 3, 50).tolist(), -2, -1, 0, 1, 2} == {*grid.tolist()}
 
 
 def lamps(values_when_on, n=2000, seed=0):
@@ -238,6 +239,28 @@ def test_lines_between_the_values_follow_the_model(values, missing, init):
         assert len(few.grid_values) <= 20
         exact = partial_dependence(model, X, 0, offset, values=few.grid_values).average
         np.testing.assert_allclose(few.average, exact, atol=1e-12)
+
+
+CURVED = {
+    "linear": LinearCRF(window=1),
+    "linear start": TreeCRF(init="linear", window=1, max_iter=5),
+}
+
+
+@pytest.mark.parametrize("name", CURVED)
+@pytest.mark.parametrize("n_values", [2, 5])
+def test_lines_between_few_values_follow_a_curve(name, n_values):
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, n_values, (30, 2)).astype(float) for _ in range(15)]
+    y = [(np.roll(x[:, 0], 1) + rng.normal(size=30) > n_values / 2).astype(int) for x in X]
+    model = clone(CURVED[name]).fit(X, y)
+    dense = np.linspace(0, n_values - 1, 200)
+    for offset in (-1, 0, None):
+        found = partial_dependence(model, X, 0, offset)
+        assert found.has_all_steps
+        exact = partial_dependence(model, X, 0, offset, values=dense).average[:, 1]
+        drawn = np.interp(dense, found.grid_values, found.average[:, 1])
+        np.testing.assert_allclose(drawn, exact, atol=0.01)
 
 
 def test_discovered_features_have_steps_of_their_own():

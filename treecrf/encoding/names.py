@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 from itertools import chain
@@ -21,6 +22,8 @@ EXACT_DIGITS, MIN_DIGITS = 6, 3
 VALUE_TOLERANCE = 5e-4
 # Numbers with more digits before the point are written with an exponent, as Python does.
 MAX_WHOLE_DIGITS = 16
+# Names of previous labels, of the ends of sequences, and of discovered features.
+OTHER_MEANING = re.compile(r"(label|outside)\[.*\]|future\d+(\[.*\])?", re.DOTALL)
 
 
 def conjunction(
@@ -70,8 +73,7 @@ def name_of_test(
     learned, (kind, index) = encoder.columns[column], encoder.origin_of(column)
     if kind == DERIVED:
         return f"future{index}{at} > {threshold_text(encoder, column, value)}"
-    name = feature_name(encoder, index)
-    what = f"{name}{at}"
+    what = feature_in_test(encoder, index, at)
     if kind == INDICATOR_COLUMN or value == MISSING:
         return f"{what} is missing"
     if learned.kind == "category":
@@ -150,6 +152,20 @@ def feature_name(schema: InputSchema | Encoder, j: int) -> str:
     if schema.form == "symbols":
         return "symbol"
     return f"x{j}" if schema.names is None else schema.names[j]
+
+
+def feature_at(schema: InputSchema | Encoder, j: int, at: str) -> str:
+    """Name of a feature and the brackets of its offset; in quotes if it means something else."""
+    name = feature_name(schema, j)
+    return f"{name!r}{at}" if OTHER_MEANING.fullmatch(name + at) else name + at
+
+
+def feature_in_test(schema: InputSchema | Encoder, j: int, at: str) -> str:
+    """Return `feature_at` for a text: names that break lines or read as negations are in quotes."""
+    name = feature_name(schema, j)
+    if name.startswith("not ") or not name.isprintable():
+        return f"{name!r}{at}"
+    return feature_at(schema, j, at)
 
 
 def feature_names(schema: InputSchema) -> np.ndarray:

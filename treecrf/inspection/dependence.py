@@ -90,7 +90,8 @@ def partial_dependence(
         Values of the feature. By default, the 20 most frequent ones in X for a category. For a
         number, those in X if there are few, and otherwise evenly spaced values from the 5 % to the
         95 % quantile; also the values on both sides of all thresholds at which trees change the
-        score.
+        score. Unless the model consists of trees alone, there are evenly spaced values between few
+        as well.
     n_values : int, optional
         Maximum number of values, unless they are given. If a number has too many thresholds, some
         are chosen, which takes less time.
@@ -181,7 +182,7 @@ def partial_dependence(
             n_frequent = int(n_values or N_FREQUENT)
             values = _most_frequent(sequences, j, schema.categories[j], n_frequent)
         else:
-            values = _spread(sequences, j, n_values, steps.thresholds)
+            values = _spread(sequences, j, n_values, steps)
         if not values:
             raise ValueError(f"no value of {names[j]} in X occurs in the training data")
     is_number = bool(schema.kinds[j] == NUMBER)
@@ -231,10 +232,11 @@ def _most_frequent(sequences: Sequences, j: int, categories: np.ndarray, n_value
     return np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]]).tolist()
 
 
-def _spread(sequences: Sequences, j: int, n_values: int | None, thresholds: np.ndarray) -> list:
+def _spread(sequences: Sequences, j: int, n_values: int | None, steps: Steps) -> list:
     """Choose values of a number so that lines between them follow a function with jumps.
 
-    If ``n_values`` is given, they follow it as well as so many can.
+    If ``n_values`` is given, they follow it as well as so many can. Otherwise, there are evenly
+    spaced ones between few values of a function that is curved.
     """
     column = column_values(sequences, j)
     column = column[~np.isnan(column.astype(np.float64))]
@@ -245,12 +247,15 @@ def _spread(sequences: Sequences, j: int, n_values: int | None, thresholds: np.n
     if len(distinct) > (n_values or N_FREQUENT):
         quantiles = np.quantile(column, QUANTILES)
         ends = quantiles if quantiles[0] < quantiles[1] else ends
-    jumps = thresholds[(thresholds >= ends[0]) & (thresholds < ends[1])]
+    jumps = steps.thresholds
+    jumps = jumps[(jumps >= ends[0]) & (jumps < ends[1])]
     n_others = N_SPREAD
     if n_values is not None:
         jumps = _some_jumps(jumps, int(AT_THRESHOLDS * (n_values - 1)) // 2)
         n_others = int(n_values) - 2 * len(jumps)
     others = np.linspace(*ends, n_others) if len(distinct) > n_others else distinct
+    if n_values is None and not steps.is_constant_between:
+        others = np.append(others, np.linspace(*ends, n_others))
     # A test is true above its threshold.
     return np.unique(np.concatenate([others, jumps, np.nextafter(jumps, np.inf)])).tolist()
 

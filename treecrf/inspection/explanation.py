@@ -10,7 +10,7 @@ from scipy import sparse
 
 from treecrf.chains.contexts import check_label_codes, context_contributions, previous_labels
 from treecrf.chains.score_parts import SCORE_UNIT
-from treecrf.encoding.names import bracketed, feature_name, label_or_none, value_text
+from treecrf.encoding.names import bracketed, feature_in_test, label_or_none, value_text
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column
@@ -238,7 +238,7 @@ class ScoreExplainer:
         if feature >= schema.n_features:
             return f"future{feature - schema.n_features}"
         at = bracketed(sign * offset) if any(window_of(self.model)) else ""
-        return f"outside{at}" if feature == BOUNDARY else feature_name(schema, feature) + at
+        return f"outside{at}" if feature == BOUNDARY else feature_in_test(schema, feature, at)
 
     def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
         """Return the label at each lag before each position; uint8 array (order, n_positions)."""

@@ -88,7 +88,7 @@ def export_text(
     grown = FittedTrees.of(model)
     parts = []
     for name in grown.classes.tolist() if label is None else [label]:
-        title, nodes = titled_tree(grown, iteration, name)
+        title, nodes = titled_tree(grown, iteration, name, decimals)
         parts.append("\n".join([title, *_lines(nodes, 0, 0, max_depth, decimals)]))
     return "\n\n".join(parts)
 
@@ -155,7 +155,7 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
       2 [label="+0.2\nweight 12, 57.1%"]
     }
     """
-    title, nodes = titled_tree(FittedTrees.of(model), iteration, label)
+    title, nodes = titled_tree(FittedTrees.of(model), iteration, label, decimals)
     style = "node [shape=box, style=rounded, fontname=sans]"
     lines = ["digraph tree {", f"  label={_quoted(title)}", f"  {style}"]
     for i, node in enumerate(nodes):
@@ -199,11 +199,8 @@ class Node:
 
     def format_examples(self, decimals: int) -> str:
         """Format the weight and the fraction of the examples without trailing zeros."""
-        weight, percent = (
-            np.format_float_positional(value, decimals, trim="-")
-            for value in (self.weight, 100 * self.fraction)
-        )
-        return f"weight {weight}, {percent}%"
+        weight = _without_zeros(self.weight, decimals)
+        return f"weight {weight}, {_without_zeros(100 * self.fraction, decimals)}%"
 
     @property
     def is_leaf(self) -> bool:
@@ -211,7 +208,14 @@ class Node:
         return self.passed < 0
 
 
-def titled_tree(grown: FittedTrees, iteration: int, label: Any) -> tuple[str, list[Node]]:
+def _without_zeros(value: float, decimals: int) -> str:
+    """Format a number without trailing zeros."""
+    return np.format_float_positional(value, decimals, trim="-")
+
+
+def titled_tree(
+    grown: FittedTrees, iteration: int, label: Any, decimals: int
+) -> tuple[str, list[Node]]:
     """Return the title of a tree, by default of the first label, and its nodes.
 
     The first node is the root, and children follow their parents.
@@ -228,7 +232,7 @@ def titled_tree(grown: FittedTrees, iteration: int, label: Any) -> tuple[str, li
             weight=float(tree["weight"][i]),
             fraction=fraction,
             gain=float(tree["gain"][i]),
-            missing=("", "") if is_leaf else _of_missing(grown, tree, i),
+            missing=("", "") if is_leaf else _of_missing(grown, tree, i, decimals),
             passed=int(tree["true_child"][i]),
             failed=int(tree["false_child"][i]),
             n_leaves=n_leaves,
@@ -261,7 +265,7 @@ def _leaves_and_fractions(tree: dict) -> tuple[list[int], list[float]]:
     return n_leaves, fractions
 
 
-def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
+def _of_missing(grown: FittedTrees, tree: dict, i: int, decimals: int) -> tuple[str, str]:
     """Describe how missing values of a test are routed, for both children."""
     column, encoder = int(tree["column"][i]), grown.encoder
     never = column < 0 or int(tree["value"][i]) == MISSING
@@ -269,7 +273,8 @@ def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
         return "", ""
     share = float(tree["share"][i])
     if encoder.missing != "surrogate":
-        return f"missing: {share:.0%}", f"missing: {1 - share:.0%}"
+        passed, failed = (_without_zeros(100 * part, decimals) for part in (share, 1 - share))
+        return f"missing: {passed}%", f"missing: {failed}%"
     # The surrogate tests in the form in which they pass.
     first, n = int(tree["n_surrogates"][:i].sum()), int(tree["n_surrogates"][i])
     tests = [[int(tree[f"surrogate_{name}"][s]) for name in TEST] for s in range(first, first + n)]

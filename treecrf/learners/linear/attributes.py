@@ -25,7 +25,7 @@ from treecrf.encoding.imputation import (
     learn_imputation,
     means_of,
 )
-from treecrf.encoding.names import bracketed, feature_name
+from treecrf.encoding.names import bracketed, feature_at
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, as_category
 from treecrf.utils import model_file
@@ -335,7 +335,7 @@ class WindowAttributes:
         schema = self.schema
         names = []
         for column, source in enumerate(self.imputation.sources):
-            name = feature_name(schema, source) + at
+            name = feature_at(schema, source, at)
             if column >= schema.n_features:
                 names.append(f"{name} is missing")
             elif schema.kinds[column] == CATEGORY:
