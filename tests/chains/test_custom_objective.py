@@ -182,3 +182,37 @@ def test_the_arrays_may_be_changed(letters):
 
     one, other = (small(TreeCRF, objective=loss).fit(*letters) for loss in (squares, careless))
     np.testing.assert_array_equal(one.train_score_, other.train_score_)
+
+
+@pytest.mark.parametrize("kind", ["O", "U", "complex", "M8[s]", "bool", "masked"])
+@pytest.mark.parametrize("name", ["losses", "gradient"])
+def test_arrays_of_other_types_are_refused(kind, name):
+    X, y = [np.zeros((6, 1))] * 3, [[0, 1, 0, 1, 0, 1]] * 3
+
+    def converted(array):
+        if kind == "masked":
+            return np.ma.masked_less(array, np.inf)
+        return np.zeros(array.shape, dtype=kind)
+
+    def function(y, proba):
+        losses, gradient = squares(y, proba)
+        if name == "losses":
+            return converted(losses), gradient
+        return losses, converted(gradient)
+
+    what = "masked values" if kind == "masked" else "dtype "
+    with pytest.raises(TypeError, match=f"objective: {name} with {what}.*expected numbers"):
+        TreeCRF(objective=function, max_iter=2).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.asfortranarray, np.ndarray.tolist])
+def test_arrays_of_other_numbers_are_accepted(kind):
+    X, y = [np.zeros((6, 1))] * 3, [[0, 1, 0, 1, 0, 1]] * 3
+
+    def function(y, proba):
+        losses, gradient = squares(y, proba)
+        if isinstance(kind, type):
+            return losses.astype(kind), gradient.astype(kind)
+        return losses, kind(gradient)
+
+    TreeCRF(objective=function, max_iter=2).fit(X, y)

@@ -466,17 +466,23 @@ class MarginalLoss(HammingLogLikelihood):
         returned = self._function(self.codes.copy(), marginals.copy())
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ValueError("objective: the function must return two arrays, losses and gradient")
-        losses, gradient = map(np.asarray, returned)
-        shapes = {"losses": (len(self.codes),), "gradient": marginals.shape}
-        for (name, shape), array in zip(shapes.items(), (losses, gradient), strict=True):
-            if array.shape != shape:
-                raise ValueError(f"objective: {name} of shape {array.shape}; expected {shape}")
-            if not np.isfinite(array).all():
-                raise ValueError(
-                    f"objective: some {name} are not finite; probabilities can be 0 or 1"
-                )
+        losses = _returned("losses", returned[0], (len(self.codes),))
+        gradient = _returned("gradient", returned[1], marginals.shape)
         self.log_q[:] = -losses
         return marginals, gradient
+
+
+def _returned(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Check an array that a function of the user returned."""
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ValueError(f"objective: {name} of shape {array.shape}; expected {shape}")
+    if array.dtype.kind not in "iuf" or np.ma.is_masked(value):
+        what = "masked values" if np.ma.is_masked(value) else f"dtype {array.dtype}"
+        raise TypeError(f"objective: {name} with {what}; expected numbers, such as float64")
+    if not np.isfinite(array).all():
+        raise ValueError(f"objective: some {name} are not finite; probabilities can be 0 or 1")
+    return array
 
 
 class LocalObjective:
