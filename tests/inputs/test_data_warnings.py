@@ -343,5 +343,32 @@ def test_labels_that_look_alike_cause_a_warning(one, other):
         assert all(ascii(label) in message for label in (one, other))
 
 
+@pytest.mark.parametrize(
+    ("word", "others"),
+    [
+        ("nan", "ab"),
+        ("<NA>", "ab"),
+        ("NaT", "12"),
+        ("NA", "12"),
+        ("None", ["1.0", "-2"]),
+        ("?", ["True", "false"]),
+    ],
+)
+def test_labels_that_stand_for_unknown_ones_cause_a_warning(word, others):
+    one, other = others
+    y = [[one, other], [other, one, word], [one, other, one, word]]
+    for model in (small(), HMMClassifier(), LinearCRF()):
+        message = only(warned(lambda model=model: model.fit(TEXT, y)))
+        assert message.startswith(f"y holds {word!r}, which is learned like all other labels")
+
+
+@pytest.mark.parametrize(
+    "labels", ["abc", ["NA", "None", "?"], ["NA", "DE", "12"], ["1", "2", "x"]]
+)
+def test_other_words_among_labels_cause_no_warning(labels):
+    one, other, third = labels
+    small().fit(TEXT, [[one, other], [other, one, third], [one, other, one, third]])
+
+
 def test_labels_that_are_blanks_or_differ_in_case_cause_no_warning():
     small().fit(TEXT, [[" ", "\t"], ["a", "A", ""], ["\n", "a", "b", "c"]])

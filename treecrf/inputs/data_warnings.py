@@ -33,6 +33,11 @@ from treecrf.utils.messages import warn
 MAX_DISTINCT = 100
 # Strings of whole numbers may be meant as categories if there are at most this many.
 MAX_NUMERALS = 50
+# What pandas and NumPy write if they convert missing values to text, and other words for them.
+CONVERTED_WORDS = {"nan", "NaN", "<NA>", "NaT"}
+MISSING_WORDS = {*CONVERTED_WORDS, "?", "N/A", "NA", "NULL", "None", "n/a", "null"}
+# Labels that are numbers or booleans.
+VALUE = re.compile(r"\s*([+-]?[0-9]+(\.[0-9]*)?|true|false)\s*", re.IGNORECASE)
 # Number of values of a column that are examined, and the fraction that has to have a form.
 SAMPLE = 100
 FRACTION = 0.9
@@ -250,6 +255,25 @@ def warn_of_similar_labels(classes: np.ndarray) -> None:
                 "of characters, and are different labels; if they are meant as one, strip or "
                 "normalize the labels"
             )
+
+
+def warn_of_missing_labels(classes: np.ndarray) -> None:
+    """Warn of labels that are words for a missing value.
+
+    Programs that convert missing values to text write "nan" and the like. Words such as "NA" are
+    suspicious if all other labels are numbers or booleans.
+    """
+    if classes.dtype.kind != "U":
+        return
+    labels = classes.tolist()
+    others = [label for label in labels if label not in MISSING_WORDS]
+    are_values = bool(others) and all(map(VALUE.fullmatch, others))
+    words = MISSING_WORDS if are_values else CONVERTED_WORDS
+    for label in filter(words.__contains__, labels):
+        warn(
+            f"y holds {label!r}, which is learned like all other labels; if it stands for an "
+            "unknown label, pass None instead of it, or in a file an empty field"
+        )
 
 
 def warn_of_padding(labels: Iterable) -> None:

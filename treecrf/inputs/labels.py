@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs._dicts import are_plain
-from treecrf.inputs.data_warnings import warn_of_similar_labels
+from treecrf.inputs.data_warnings import warn_of_missing_labels, warn_of_similar_labels
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
 from treecrf.inputs.raw_column import RawColumn, read_column
 from treecrf.inputs.values import (
@@ -315,4 +315,5 @@ def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
         problem = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
         raise ValueError(f"y holds {problem}; expected at least 2 different labels")
     warn_of_similar_labels(classes)
+    warn_of_missing_labels(classes)
     return classes
