@@ -353,7 +353,8 @@ def strongest_rules(
     -------
     list of Rule
         Rules by decreasing absolute value. A missing value satisfies neither a test of the value
-        nor its negation.
+        nor its negation, unless the model was trained with ``missing="impute"`` or ``"indicator"``:
+        tests are then of the values that replace missing ones.
 
     Raises
     ------
