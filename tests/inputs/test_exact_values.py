@@ -413,3 +413,37 @@ def test_groups_remain_what_they_are(make):
     assert small().fit(X, y, groups=groups).score(X, y, groups=groups) > 0
     with pytest.raises(ValueError, match=r"groups is missing .* at position 2"):
         small().fit(X, y, groups=make([B, B, None, B + 1, B + 2, B + 2, 7, 7]))
+
+
+# Other arguments
+
+
+def hidden(values):
+    """Mask the last value of an array."""
+    array = np.ma.array(values)
+    array[(-1,) * array.ndim] = np.ma.masked
+    return array
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sample_weight", hidden([1.0, 2.0])),
+        ("sample_weight", [np.ones(2), hidden([1.0, 2.0])]),
+        ("init_score", [np.zeros((2, 2)), hidden(np.zeros((2, 2)))]),
+        ("allowed", [np.ones((2, 2), dtype=bool), hidden(np.ones((2, 2), dtype=bool))]),
+    ],
+)
+def test_masked_values_of_other_arguments_are_refused(name, value):
+    with pytest.raises(ValueError, match=rf"{name}.* holds masked values"):
+        small().fit([[[0.0], [1.0]]] * 2, ["ab"] * 2, **{name: value})
+
+
+def test_masked_lengths_and_transitions_are_refused():
+    with pytest.raises(ValueError, match="lengths holds masked values"):
+        small().fit([[0.0], [1.0]] * 2, "abab", lengths=hidden([2, 2]))
+    with pytest.raises(ValueError, match="transitions holds masked values"):
+        small(transitions=hidden(np.ones((2, 2)))).fit([[[0.0], [1.0]]], ["ab"])
+    model = small().fit([[[0.0], [1.0]]], ["ab"])
+    with pytest.raises(ValueError, match="sequence 0: allowed holds masked values"):
+        model.predict([[[0.0], [1.0]]], allowed=[hidden(np.ones((2, 2)))])

@@ -13,7 +13,7 @@ from treecrf.inputs.labels import SETS
 from treecrf.inputs.offsets import Segmentation, position_name
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schemes import find_forbidden, letters_of, split_tag, tag_transitions
-from treecrf.inputs.values import short_list, short_repr
+from treecrf.inputs.values import refuse_masked, short_list, short_repr
 
 # Maximum number of labels that an error names.
 MAX_NAMED = 3
@@ -234,6 +234,7 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     n = len(classes)
     if isinstance(transitions, dict):
         return Transitions(_named_pairs(transitions, classes), np.ones(n, dtype=bool))
+    refuse_masked(transitions, "transitions")
     try:
         table = np.asarray(transitions)
     except ValueError:
@@ -363,6 +364,7 @@ def _restrict(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
         f"expected a mask of shape {mask.shape}, or for each position None or the set of its "
         f"labels, such as {{{classes[0].item()!r}}}"
     )
+    refuse_masked(item, f"sequence {i}: allowed")
     try:
         table = np.asarray(item)
     except ValueError:

@@ -38,6 +38,7 @@ from treecrf.inputs.values import (
     as_list,
     find_missing,
     is_number,
+    refuse_masked,
     require_different_names,
     short_repr,
     stands_for_missing,
@@ -417,6 +418,7 @@ def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]
 
 def _numbers(items: Any, where: str) -> np.ndarray:
     """Convert weights to a 1-D array of floats; missing ones become NaN."""
+    refuse_masked(items, where)
     array = np.asarray(items, dtype=None if hasattr(items, "dtype") else object)
     if array.ndim != 1:
         raise TypeError(f"{where} has {array.ndim} dimensions; expected 1")
@@ -455,6 +457,7 @@ def as_init_scores(
 
 def _table(item: Any, where: str, n_positions: int, n_labels: int) -> np.ndarray:
     """Convert the scores of a sequence to floats."""
+    refuse_masked(item, where)
     try:
         table = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError):

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.raw_column import read_column
-from treecrf.inputs.values import CategoryEncoder, as_list, find_missing, short_repr
+from treecrf.inputs.values import (
+    CategoryEncoder,
+    as_list,
+    find_missing,
+    refuse_masked,
+    short_repr,
+)
 
 
 def offsets_of(lengths: Any) -> np.ndarray:
@@ -161,6 +167,7 @@ class Segmentation:
 
 
 def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.ndarray:
+    refuse_masked(lengths, "lengths")
     array = np.asarray(lengths, dtype=None if hasattr(lengths, "dtype") else object)
     kinds = set(map(type, array.ravel().tolist()))
     if array.ndim != 1 or array.dtype.kind not in "iuO" or kinds - {int}:

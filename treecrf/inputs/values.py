@@ -95,6 +95,12 @@ def find_missing(values: Sequence) -> np.ndarray | None:
     return np.array(are_missing) if any(are_missing) else None
 
 
+def refuse_masked(values: Any, where: str) -> None:
+    """Raise ValueError if a value is masked; what is under the mask has no meaning."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{where} holds masked values; expected a value at every position")
+
+
 def is_nan(value: Any) -> bool:
     """Return whether a float or a decimal is not a number; of decimals, some refuse to compare."""
     return value.is_nan() if isinstance(value, Decimal) else value != value
