@@ -42,7 +42,7 @@ from support.model_files import read, sealed
 from support.settings import FIXED
 
 import treecrf
-from treecrf import ModelFileError, RecurrentSlidingWindowClassifier, TreeCRF
+from treecrf import LinearCRF, ModelFileError, RecurrentSlidingWindowClassifier, TreeCRF
 
 TABULAR = BOOSTED | STARTED | LINEAR | ESTIMATED
 SAVED = BOOSTED | STARTED | LINEAR | COUNTED
@@ -143,7 +143,10 @@ BAD_GIVEN = [
     ({"known": [["x", None, None], None]}, ValueError, "sequence 0: 3 known labels for 2 posit"),
     ({"known": [None, [None, None, "?"]]}, ValueError, "sequence 1, position 2: known label '?'"),
     ({"known": [None, [None, None, 1]]}, ValueError, "sequence 1, position 2: known label 1 was"),
-    ({"known": [None, [["x"], None, None]]}, ValueError, "sequence 1, position 0: known label ["),
+    ({"known": [None, [["x"], None, None]]}, ValueError,
+     "sequence 1, position 0: known label ['x'] is a collection; expected one label, or None;"),
+    ({"known": [[{"x"}, None], None]}, ValueError,
+     "sequence 0, position 0: known label {'x'} is a collection; expected one label, or None;"),
     ({"known": [None, 3]}, TypeError, "sequence 1: known is of type int; expected a list of lab"),
     ({"known": 3}, TypeError, "known is of type int; expected a list of label sequences"),
     ({"known": "xy"}, TypeError, "known is a string; expected a list of label sequences"),
@@ -179,6 +182,19 @@ def test_bad_conditions_are_named(name, fitted):
     for n_best in (0, -1, 1.5, "2", None):
         with pytest.raises(ValueError, match=r"n_best=.*; expected a positive integer"):
             model.decode(ABC, n_best)
+
+
+@pytest.mark.parametrize("kind", [int, bool])
+@pytest.mark.parametrize("row", [[1, 0], (True, False), np.array([False, True]), [1, 1]])
+def test_rows_of_masks_between_sets_of_labels_are_refused(kind, row):
+    """They would be read as the labels 0 and 1, both of which are then allowed."""
+    labels = [np.array([0, 1, 1]).astype(kind), np.array([1, 0]).astype(kind)]
+    crf = LinearCRF().fit([["a", "b", "b"], ["b", "a"]], labels)
+    for other in None, {kind(1)}:
+        with pytest.raises(ValueError, match=r"position 0: allowed is .*, labels or a row of a ma"):
+            crf.predict([["a", "b"]], allowed=[[row, other]])
+    found = crf.predict([["a", "b"]], allowed=[[[kind(1)], {kind(0), kind(1)}]])
+    assert found[0].tolist() == [1, 1]
 
 
 BAD_PARAMETERS = {

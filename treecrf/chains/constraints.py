@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -419,6 +420,11 @@ def _restrict_to_labels(mask: np.ndarray, item: Any, classes: np.ndarray, i: int
                 f"sequence {i}, position {t}: allowed is {short_repr(labels)}; expected a set or a "
                 "list of labels, or None if all are allowed"
             )
+        if _may_be_mask(labels, len(indices)):
+            raise ValueError(
+                f"sequence {i}, position {t}: allowed is {short_repr(labels)}, labels or a row of "
+                "a mask; expected sets of labels, or a mask with a row for every position"
+            )
         is_possible = np.zeros(len(indices), dtype=bool)
         for label in labels:
             if not isinstance(label, Hashable) or label not in indices:
@@ -428,6 +434,13 @@ def _restrict_to_labels(mask: np.ndarray, item: Any, classes: np.ndarray, i: int
                 )
             is_possible[indices[label]] = True
         mask[t] &= is_possible
+
+
+def _may_be_mask(labels: Any, n_classes: int) -> bool:
+    """Return whether the labels of a position may also be meant as a row of a mask."""
+    if isinstance(labels, SETS) or len(labels) != n_classes:
+        return False
+    return all(isinstance(x, numbers.Number | np.bool_) and x in (0, 1) for x in labels)
 
 
 def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
@@ -443,6 +456,11 @@ def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     for t, label in enumerate(labels):
         if label is None:
             continue
+        if isinstance(label, SETS) or _is_row(label):
+            raise ValueError(
+                f"sequence {i}, position {t}: known label {short_repr(label)} is a collection; "
+                "expected one label, or None; allowed= takes sets of labels"
+            )
         if not isinstance(label, Hashable) or label not in indices:
             raise ValueError(
                 f"sequence {i}, position {t}: known label {label!r} was not seen in training"
