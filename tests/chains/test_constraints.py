@@ -411,3 +411,44 @@ def test_labels_that_masks_forbid_raise():
     allowed[1, 1] = True
     with pytest.raises(ValueError, match=r"^sequence 1, position 1: 'x' is forbidden by allowed$"):
         check_allowed(allowed, np.array([0, 1, 2, 0]), XYZ, np.array([0, 2, 4]))
+
+
+# Tables by label
+
+NAMED = {
+    "allowed": lambda frame: {"allowed": [frame] * 6},
+    "init_score": lambda frame: {"init_score": [frame * 1.0] * 6},
+}
+PAIRS = {
+    "transitions": {},
+    "cost_matrix": {"decoding": "minimum_risk"},
+}
+
+
+@pytest.mark.parametrize("argument", NAMED)
+def test_data_frames_have_the_labels_as_columns(argument):
+    X, y = [[[0.0], [1.0], [2.0]]] * 6, ["aba"] * 6
+    table = np.array([[True, False], [True, True], [True, False]])
+    in_order = NAMED[argument](pd.DataFrame(table, columns=["a", "b"]))
+    reordered = NAMED[argument](pd.DataFrame(table, columns=["b", "a"]))
+    crf = TreeCRF(max_iter=2)
+    assert crf.fit(X, y, **NAMED[argument](pd.DataFrame(table | True))).n_iter_ == 2
+    assert crf.predict(X, **in_order)[0].tolist()[::2] == ["a", "a"]
+    for call in (lambda: crf.fit(X, y, **reordered), lambda: crf.predict(X, **reordered)):
+        with pytest.raises(ValueError, match=r"are b, a; expected the labels a, b in this order"):
+            call()
+
+
+@pytest.mark.parametrize("parameter", PAIRS)
+def test_matrices_in_data_frames_have_the_labels_as_rows_and_columns(parameter):
+    X, y = ["uvu"] * 6, ["aba"] * 6
+    table = np.ones((2, 2)) - np.eye(2)
+    settings = PAIRS[parameter] | {"max_iter": 2}
+    for names in ({}, {"columns": ["a", "b"], "index": ["a", "b"]}):
+        frame = pd.DataFrame(table, **names)
+        assert TreeCRF(**settings | {parameter: frame}).fit(X, y).predict(X)[0].tolist() == [*"aba"]
+    for axis, what in (("columns", "columns"), ("index", "rows")):
+        names = {"columns": ["a", "b"], "index": ["a", "b"]} | {axis: ["b", "a"]}
+        crf = TreeCRF(**settings | {parameter: pd.DataFrame(table, **names)})
+        with pytest.raises(ValueError, match=rf"the {what} of {parameter} are b, a"):
+            crf.fit(X, y)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from treecrf.inputs.labels import SETS
+from treecrf.inputs.labels import SETS, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation, position_name
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schemes import find_forbidden, letters_of, split_tag, tag_transitions
@@ -236,6 +236,7 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if isinstance(transitions, dict):
         return Transitions(_named_pairs(transitions, classes), np.ones(n, dtype=bool))
     refuse_masked(transitions, "transitions")
+    refuse_other_labels(transitions, classes, "transitions", of_pairs=True)
     try:
         table = np.asarray(transitions)
     except ValueError:
@@ -366,6 +367,7 @@ def _restrict(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
         f"labels, such as {{{classes[0].item()!r}}}"
     )
     refuse_masked(item, f"sequence {i}: allowed")
+    refuse_other_labels(item, classes, f"allowed of sequence {i}")
     try:
         table = np.asarray(item)
     except ValueError:

@@ -30,7 +30,7 @@ from treecrf.inputs.frames import (
     segmentation_of,
     split_column,
 )
-from treecrf.inputs.labels import Labels, as_labels
+from treecrf.inputs.labels import Labels, as_labels, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation, position_name
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.sequences import InputSchema, ListedSequences, Sequences
@@ -432,16 +432,16 @@ def _numbers(items: Any, where: str) -> np.ndarray:
 
 
 def as_init_scores(
-    init_score: Any, n_labels: int, offsets: np.ndarray, segmentation: Segmentation
+    init_score: Any, classes: np.ndarray, offsets: np.ndarray, segmentation: Segmentation
 ) -> np.ndarray:
     """Return the initial scores, float64 (n_positions, n_labels), multiples of ``LEAF_UNIT``."""
     if segmentation.is_long:
-        scores = _table(init_score, "init_score", int(offsets[-1]), n_labels)
+        scores = _table(init_score, "init_score", int(offsets[-1]), classes)
     else:
         expected = "arrays of shape (n_positions, n_classes), one per sequence"
         items = segmentation.items(init_score, offsets, "init_score", expected)
         tables = [
-            _table(item, f"init_score: sequence {i}", int(length), n_labels)
+            _table(item, f"init_score: sequence {i}", int(length), classes)
             for i, (item, length) in enumerate(zip(items, np.diff(offsets), strict=True))
         ]
         scores = np.concatenate(tables)
@@ -455,9 +455,11 @@ def as_init_scores(
     return rounded_leaves(scores)
 
 
-def _table(item: Any, where: str, n_positions: int, n_labels: int) -> np.ndarray:
+def _table(item: Any, where: str, n_positions: int, classes: np.ndarray) -> np.ndarray:
     """Convert the scores of a sequence to floats."""
+    n_labels = len(classes)
     refuse_masked(item, where)
+    refuse_other_labels(item, classes, where)
     try:
         table = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 
 from treecrf.inputs._dicts import are_plain
 from treecrf.inputs.data_warnings import warn_of_missing_labels, warn_of_similar_labels
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
 from treecrf.inputs.raw_column import RawColumn, read_column
 from treecrf.inputs.values import (
@@ -274,6 +275,32 @@ def _mend_of_lists(labels: Any) -> str:
 def _plain_labels(array: np.ndarray, where: str) -> np.ndarray:
     array = plain_array(array, where, "label")
     return array if array.dtype.kind in "bU" else whole_numbers(array, where, "label")
+
+
+def refuse_other_labels(table: Any, classes: np.ndarray, name: str, of_pairs: bool = False) -> None:
+    """Raise ValueError if a data frame has other columns than the labels, or in another order.
+
+    Tables of labels are read by position. With ``of_pairs``, the rows are labels as well.
+    """
+    if not is_frame(table):
+        return
+    import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
+
+    _check_names(narwhals.from_native(table).columns, classes, f"the columns of {name}")
+    if of_pairs and hasattr(table, "index"):
+        # A row for the start of sequences may follow those of the labels.
+        _check_names(list(table.index)[: len(classes)], classes, f"the rows of {name}")
+
+
+def _check_names(names: list, classes: np.ndarray, what: str) -> None:
+    names = list(map(str, names))
+    labels = list(map(str, classes.tolist()))
+    if names == labels or names == list(map(str, range(len(labels)))):
+        return
+    raise ValueError(
+        f"{what} are {short_list(names)}; expected the labels {short_list(labels)} in this order, "
+        "or an array"
+    )
 
 
 def label_kind(array: np.ndarray) -> str:

@@ -307,8 +307,8 @@ class Predictor:
         sequences = self.sequences(X, segmentation)
         if init_score is None:
             return sequences
-        n_labels, error = len(self.chain.classes), self.init_score_error
-        return with_init_score(sequences, init_score, segmentation, n_labels, error)
+        classes, error = self.chain.classes, self.init_score_error
+        return with_init_score(sequences, init_score, segmentation, classes, error)
 
     def read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check `resolved` sequences and labels, in the direction of the input."""

@@ -15,7 +15,7 @@ from treecrf.chains.partial_labels import completed, known_examples, unknown_lab
 from treecrf.encoding.sequence_keys import Content, sequence_keys
 from treecrf.inputs.data_warnings import warn_of_unlabeled
 from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores, as_weights
-from treecrf.inputs.labels import Labels
+from treecrf.inputs.labels import Labels, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.sequences import Sequences, cut
 from treecrf.utils.exact import ExactSum
@@ -119,13 +119,13 @@ def with_init_score(
     sequences: Sequences,
     init_score: Any,
     segmentation: Segmentation,
-    n_labels: int,
+    classes: np.ndarray,
     error: str | None,
 ) -> Sequences:
     """Add initial scores to the sequences; ValueError if there is a message for it."""
     if error is not None:
         raise ValueError(error)
-    scores = as_init_scores(init_score, n_labels, sequences.offsets, segmentation)
+    scores = as_init_scores(init_score, classes, sequences.offsets, segmentation)
     return replace(sequences, init_scores=scores)
 
 
@@ -138,6 +138,7 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     n = len(classes)
     if cost_matrix is None:
         return 1.0 - np.eye(n)
+    refuse_other_labels(cost_matrix, classes, "cost_matrix", of_pairs=True)
     costs = _named_costs(cost_matrix, classes) if isinstance(cost_matrix, dict) else cost_matrix
     try:
         costs = np.asarray(costs, dtype=np.float64)
@@ -209,9 +210,7 @@ class Labeling:
         classes = self.classes
         if raw.init_score is not None:
             scores, cuts = raw.init_score, raw.segmentation
-            sequences = with_init_score(
-                sequences, scores, cuts, len(classes), self.init_score_error
-            )
+            sequences = with_init_score(sequences, scores, cuts, classes, self.init_score_error)
         codes, candidates = labels.encoded(classes)
         if self.cost_matrix is not None:
             cost_table(self.cost_matrix, classes)
