@@ -164,7 +164,7 @@ def test_routing_of_missing_values_is_shown():
         table[rng.random(9) < 0.1, 0] = np.nan
     stump = {"max_iter": 1, "max_leaf_nodes": 2, "order": 0}
     text = export_text(TreeCRF(missing="weighting", **stump).fit(X, y), 0, 1)
-    percents = [int(percent) for percent in re.findall(r"missing: (\d+)%", text)]
+    percents = [float(percent) for percent in re.findall(r"missing: ([\d.]+)%", text)]
     assert len(percents) == 2 and sum(percents) == 100
     text = export_text(TreeCRF(missing="surrogate", **stump).fit(X, y), 0, 1)
     assert re.search(r"x0 > 0\.\d+ \(gain .*; missing: as x1 > 0\.\d+, else here\)", text)
