@@ -106,12 +106,14 @@ def concatenated(frames: list) -> Any:
     for i, frame in enumerate(wrapped):
         require_same_names(f"sequence {i}", frame.columns, "sequence 0", names)
     ordered = [frame if frame.columns == names else frame.select(names) for frame in wrapped]
-    for j, name in enumerate(names):
-        _refuse_inexact([frame[:, j] for frame in ordered], name)
+    # One selection of a column may cost as much as all columns.
+    columns = zip(*(frame.iter_columns() for frame in ordered), strict=True)
+    for name, parts in zip(names, columns, strict=True):
+        _refuse_inexact(parts, name)
     return narwhals.concat(ordered).to_native()
 
 
-def _refuse_inexact(parts: list, name: Any) -> None:
+def _refuse_inexact(parts: tuple, name: Any) -> None:
     """Raise ValueError for a large integer in a column that also has another type."""
     import narwhals.stable.v2 as narwhals
 
