@@ -71,6 +71,10 @@ DOUBTFUL = {
         ["#VALUE!", *strings(HEAT[1:])],
         "strings that are numbers, such as '.*', but not '#VALUE!', .* if the last one marks a mis",
     ),
+    "a word that names another doubt": (
+        ["dates", *strings(HEAT[1:])],
+        "but not 'dates', .* if the last one marks a missing value",
+    ),
     "times of a day": ([f"{i % 24:02}:30" for i in range(N)], "holds times as strings, .* hour"),
     "times": (strings(TIMES), "holds dates as strings, such as '2015-.* add the parts"),
     "few dates": (strings(TIMES.date), "holds dates as strings, such as '2015-"),

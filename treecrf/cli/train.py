@@ -151,9 +151,9 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     for j, doubt in doubtful_columns(sequences) if data.is_table else ():
         name = sequences.names[j]
         mend = f"--drop {name} leaves it out"
-        if ", but not" in doubt:
+        if doubt.mark is not None:
             mend += ", and --missing marks a text as missing"
-        warn(f"column {name!r} {doubt}, and is used as a category; {mend}")
+        warn(f"column {name!r} {doubt.text}, and is used as a category; {mend}")
     validation = ()
     if options.validation is not None:
         if "validation_fraction" not in learner.get_params():

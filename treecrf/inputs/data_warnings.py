@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -44,6 +44,9 @@ FRACTION = 0.9
 # Fraction of positions without labels up to which there is no warning.
 MAX_UNLABELED = 0.5
 
+# What to do with dates and times.
+PARTS_OF_TIME = "leave it out, and add the parts that matter, such as the hour or the weekday"
+
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp][Mm])?")
 # Dates and times whose order is that of their texts.
@@ -52,50 +55,69 @@ _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
-def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, str]]:
-    """Yield the categories that are probably something else: their indices, and descriptions."""
+class Doubt(NamedTuple):
+    """Why a category is probably something else, and what to do about it."""
+
+    text: str  # what the column holds
+    remedy: str
+    mark: str | None = None  # a text among numbers, which may mark a missing value
+
+
+def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, Doubt]]:
+    """Yield the indices of categories that are probably something else, and why."""
     if data.form == "symbols" or data.schema.form == "symbols":
         return
     n_positions = data.n_positions
     for j, values in data.schema.categories.items():
         n = len(values)
-        # Some of the sorted values, evenly spaced.
-        sample = values[:: max(1, n // SAMPLE)].tolist() if values.dtype.kind == "U" else []
-        dates = [value for value in sample if _DATE.fullmatch(value)]
-        times = [value for value in sample if _TIME.fullmatch(value)]
-        numerals = [value for value in sample if _NUMERAL.fullmatch(value)]
-        # Few strings of digits are more likely names of categories than measurements.
-        are_numbers = n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals))
-        if dates and len(dates) >= FRACTION * len(sample):
-            yield j, f"holds dates as strings, such as {dates[-1]!r}"
-        elif times and len(times) == len(sample):
-            yield j, f"holds times as strings, such as {times[-1]!r}"
-        elif numerals and len(numerals) >= FRACTION * len(sample) and are_numbers:
-            other = next((v for v in values.tolist() if not _NUMERAL.fullmatch(v)), None)
-            but = "" if other is None else f", but not {short_repr(other)}"
-            example = f"{numerals[-1]!r}{but}"
-            yield j, f"holds {n:,} different strings that are numbers, such as {example}"
+        doubt = _doubt_of_strings(values) if values.dtype.kind == "U" else None
+        if doubt is not None:
+            yield j, doubt
         elif data.form == "dense" and n > max(n_positions / 2, MAX_DISTINCT):
-            yield j, f"has {n:,} distinct values at {n_positions:,} positions"
+            text = f"has {n:,} distinct values at {n_positions:,} positions"
+            yield j, Doubt(text, "leave it out")
+
+
+def _doubt_of_strings(values: np.ndarray) -> Doubt | None:
+    """Return what is doubtful about the sorted values of a column of strings, if anything is."""
+    n = len(values)
+    # Some of the values, evenly spaced.
+    sample = values[:: max(1, n // SAMPLE)].tolist()
+    dates = list(filter(_DATE.fullmatch, sample))
+    if dates and len(dates) >= FRACTION * len(sample):
+        return Doubt(f"holds dates as strings, such as {dates[-1]!r}", PARTS_OF_TIME)
+    if sample and all(map(_TIME.fullmatch, sample)):
+        return Doubt(f"holds times as strings, such as {sample[-1]!r}", PARTS_OF_TIME)
+    numerals = list(filter(_NUMERAL.fullmatch, sample))
+    # Few strings of digits are more likely names of categories than measurements.
+    are_numbers = n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals))
+    if numerals and len(numerals) >= FRACTION * len(sample) and are_numbers:
+        return _doubt_of_numerals(values, numerals[-1])
+    return None
+
+
+def _doubt_of_numerals(values: np.ndarray, example: str) -> Doubt:
+    mark = next((v for v in values.tolist() if not _NUMERAL.fullmatch(v)), None)
+    text = f"holds {len(values):,} different strings that are numbers, such as {example!r}"
+    if mark is not None:
+        text = f"{text}, but not {short_repr(mark)}"
+    if "," in example:
+        return Doubt(text, "replace the decimal commas, and convert it to numbers", mark)
+    if mark is None:
+        return Doubt(text, "convert it to numbers, for example with pandas.to_numeric")
+    remedy = (
+        "if the last one marks a missing value, replace it by None, and convert the others to "
+        "numbers"
+    )
+    return Doubt(text, remedy, mark)
 
 
 def warn_of_columns(data: Sequences | Description, categorical_features: Any) -> None:
     """Warn of categories that are probably something else, unless the user has chosen them."""
     for j, doubt in doubtful_columns(data) if isinstance(categorical_features, str) else ():
-        column = data.schema.column(j)
-        mend = "leave it out"
-        if "dates" in doubt or "times" in doubt:
-            mend = "leave it out, and add the parts that matter, such as the hour or the weekday"
-        elif "numbers" in doubt:
-            mend = "convert it to numbers, for example with pandas.to_numeric"
-            if "," in doubt.partition("such as")[2].partition(", but not")[0]:
-                mend = "replace the decimal commas, and convert it to numbers"
-            elif ", but not" in doubt:
-                mend = "if the last one marks a missing value, replace it by None, and convert the "
-                mend += "others to numbers"
         warn(
-            f"{column} {doubt}, and is used as a category; {mend}, or list it in "
-            "categorical_features"
+            f"{data.schema.column(j)} {doubt.text}, and is used as a category; {doubt.remedy}, or "
+            "list it in categorical_features"
         )
 
 
