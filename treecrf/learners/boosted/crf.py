@@ -16,7 +16,7 @@ from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChai
 from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
 from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.iterations import scoring_of
+from treecrf.learners.iterations import refuse_lost_objective, scoring_of
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
 from treecrf.learners.training_data import Labeling
@@ -345,11 +345,8 @@ class TreeCRF(BoostedSequenceClassifier):
         return self.init_
 
     def _earlier_fit(self) -> dict:
-        if self._trained_objective == CUSTOM and not callable(self.objective):
-            raise ValueError(
-                f"warm start: the model was trained with a function as its objective, not with "
-                f"{self.objective!r}; set objective to that function, which files do not contain"
-            )
+        if self._trained_objective == CUSTOM:
+            refuse_lost_objective(self.objective)
         earlier = super()._earlier_fit()
         if earlier and self.init != "auto" and is_linear(self.init) != (self.init_ is not None):
             raise ValueError(

@@ -21,7 +21,14 @@ from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import widest
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.iterations import NEG_LOG_LOSS, SCORINGS, Run, metric_of, scoring_of
+from treecrf.learners.iterations import (
+    NEG_LOG_LOSS,
+    SCORINGS,
+    Run,
+    metric_of,
+    refuse_lost_objective,
+    scoring_of,
+)
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
@@ -282,11 +289,8 @@ class LinearCRF(LinearSequenceClassifier):
         return weights, results
 
     def _earlier_fit(self) -> dict:
-        if self._lacks_objective and not callable(self.objective):
-            raise ValueError(
-                f"warm start: the model was trained with a function as its objective, not with "
-                f"{self.objective!r}; set objective to that function, which files do not contain"
-            )
+        if self._lacks_objective:
+            refuse_lost_objective(self.objective)
         return super()._earlier_fit()
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
