@@ -257,11 +257,12 @@ def content_hashes(content: Content, labels: np.ndarray, cells: Fingerprints) ->
     """Hash each sequence, given the hashes of labels and cells."""
     sequences, hashes = content.sequences, []
     numbers = mix(np.arange(len(labels)))
-    tables = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
+    table = CellTable(sequences)
+    names_of_cells = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
     for start, offsets, piece in _pieces(sequences):
         stop = start + int(offsets[-1])
         if cells.symbols is None:
-            rows = CellTable(sequences).hash_rows(piece, tables)
+            rows = table.hash_rows(piece, names_of_cells)
         else:
             rows = _hash_symbols(sequences, piece, cells)
         hashes.append(

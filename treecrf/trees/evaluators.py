@@ -71,10 +71,13 @@ class ForestEvaluator:
 
     def fastest(self, n_positions: int) -> FastEvaluator | None:
         """Return the evaluator that takes the least time; None for the reference."""
-        fastest, least = None, 1.0
+        fastest = None
+        least = 1.0
         for evaluator in self.fast_evaluators:
-            if evaluator.supports(n_positions) and evaluator.cost(n_positions) < least:
-                fastest, least = evaluator, evaluator.cost(n_positions)
+            cost = evaluator.cost(n_positions) if evaluator.supports(n_positions) else np.inf
+            if cost < least:
+                fastest = evaluator
+                least = cost
         return fastest
 
     def add_scores(self, batch: Batch) -> None:
