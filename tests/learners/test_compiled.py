@@ -324,7 +324,7 @@ def test_methods_of_strings_do_not_run_while_a_dict_is_read(model, place):
 
 
 class Shrinking:
-    """A data frame that removes the positions of other sequences when it is asked for its size."""
+    """A data frame that removes the positions of other sequences when its size is read."""
 
     columns = ("number", "whole", "word", "is")
 

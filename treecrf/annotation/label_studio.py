@@ -67,8 +67,8 @@ def read_label_studio(
 
     Notes
     -----
-    Early versions of Label Studio counted characters beyond U+FFFF, such as emoji, twice. The texts
-    of regions, which a file also holds, tell how it counts.
+    Early versions of Label Studio counted characters beyond U+FFFF, such as emoji, twice. A file
+    also holds the texts of its regions, which show how it counts.
 
     Examples
     --------

@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complete() -> None:
-    """Print the completions of a command line for the shell, which asks for them, and exit."""
+    """Print the completions of a command line, for the shell that runs this, and exit."""
     try:
         import argcomplete
     except ImportError:

@@ -684,9 +684,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
 
 def refuse_metrics_of_rows(X: Any) -> None:
-    """Raise ValueError if scikit-learn asks for predictions of sequences to compare them as rows.
+    """Raise ValueError if a metric of scikit-learn would compare predicted sequences as rows.
 
-    Its metrics would read label sequences of equal length as sets of labels.
+    It would read label sequences of equal length as sets of labels.
     """
     metric = calling_metric()
     if metric is not None and not is_frame(X):

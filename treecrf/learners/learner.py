@@ -203,9 +203,8 @@ class SequenceLearner(SequenceClassifier):
             Labels that are possible at each training position, with columns in the order of the
             sorted labels; or their names, as in `predict`. None in the list means that all labels
             are possible in that sequence. For a long table, one array of all positions.
-            Probabilities are conditional on the labels
-            being allowed, in training as in `predict`. If several labels may be the true one, pass
-            sets in ``y``.
+            Probabilities are conditional on the labels being allowed, in training as in `predict`.
+            If several labels may be the true one, pass sets in ``y``.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long table.
         groups : array-like of shape (n_positions,) or str, optional

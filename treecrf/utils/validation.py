@@ -202,7 +202,7 @@ def _shown(name: str, value: Any) -> str:
 def calling_metric() -> str | None:
     """Return the name of a metric of scikit-learn, if one of its scorers or searches is calling.
 
-    An estimator is not told what becomes of its predictions. The variables of the callers show it:
+    An estimator does not know what its predictions are used for. The variables of its callers do:
     the scorer of a search or a cross-validation, while that fits a model, or the scorer itself.
     """
     frame = sys._getframe(1)
