@@ -447,3 +447,14 @@ def test_masked_lengths_and_transitions_are_refused():
     model = small().fit([[[0.0], [1.0]]], ["ab"])
     with pytest.raises(ValueError, match="sequence 0: allowed holds masked values"):
         model.predict([[[0.0], [1.0]]], allowed=[hidden(np.ones((2, 2)))])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_rows_of_narrow_floats_are_read_like_wider_ones(dtype):
+    rows = [[dtype(0.5), dtype(2.0)], [dtype(1.5), dtype(-1.0)]]
+    wide = np.array(rows, dtype=np.float64)
+    model = treecrf.TreeCRF(max_iter=2, init="zero")
+    expected = model.fit([wide] * 4, ["ab"] * 4).predict_proba([wide])[0]
+    found = model.fit([rows] * 4, ["ab"] * 4).predict_proba([rows])[0]
+    np.testing.assert_array_equal(found, expected)

@@ -16,8 +16,9 @@ from scipy import sparse
 
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
-# The smallest float that stands for several integers.
-FIRST_INEXACT = 2.0**53
+# The smallest float that stands for several integers. Half precision floats are compared with it as
+# float64, the type of which it is: as one of them, it would be infinite.
+FIRST_INEXACT = np.float64(2.0**53)
 # Exponents of decimals from which on they are not converted to integers.
 MAX_EXPONENT = 30
 # Maximum number of characters of a value in an error message.
