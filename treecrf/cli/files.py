@@ -27,14 +27,14 @@ from treecrf.datasets.conll import (
     words_of,
 )
 from treecrf.datasets.crfsuite import ends_sequence, iter_crfsuite, split_fields
-from treecrf.datasets.lines import CONVERT_UTF_16, UTF_16_MARKS, Lines, read_label
+from treecrf.datasets.lines import CONVERT_UTF_16, Lines, read_label
 from treecrf.datasets.sparse import read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.forms import FORMAT_OF_ENDING
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
-from treecrf.inputs.table_sources import HEAD_BYTES, SEPARATORS, Source
+from treecrf.inputs.table_sources import HEAD_BYTES, SEPARATORS, UTF_16_MARKS, Source
 from treecrf.inputs.tables import table_file
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 

@@ -11,11 +11,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from treecrf.inputs.table_sources import GZIP_MAGIC, UTF_16_MARKS
+
 TextSource = str | os.PathLike | IO
 
-GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = "\ufeff"
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What to do about a file in an encoding in which a line feed is not one byte.
 CONVERT = (
     "convert the file to UTF-8, such as with iconv -f {0} -t UTF-8, or pass a file opened as text: "

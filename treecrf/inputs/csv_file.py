@@ -15,6 +15,7 @@ from treecrf.inputs.column_types import MISSING
 from treecrf.inputs.table_sources import (
     DEFAULTS,
     OTHER_SEPARATORS,
+    UTF_16_MARKS,
     Source,
     Table,
     TableOptions,
@@ -30,7 +31,8 @@ BLOCK_BYTES = 1 << 20
 LINES_IN_BLOCK = 32
 WIDE_BLOCK_BYTES = 1 << 22
 LINES_IN_WIDE_BLOCK = 1024
-TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+TRUE = ("true", "True", "TRUE")
+FALSE = ("false", "False", "FALSE")
 # Number of columns whose values may turn out not to fit, after which all are read as text.
 MAX_MISFITS = 4
 OF_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
@@ -43,7 +45,8 @@ class CsvFile(Table):
     first_row = 2
 
     def __init__(self, source: Source, separator: str = ",", options: TableOptions = DEFAULTS):
-        self.name, self.source = source.name, source
+        self.name = source.name
+        self.source = source
         self.pa = import_pyarrow()
         self.separator = separator
         self.options = options
@@ -56,7 +59,8 @@ class CsvFile(Table):
         """Yield some columns; see `Table.batches`."""
         parsed = {*names}.intersection(numbers)
         types = {name: kind for name, kind in self.types.items() if name in parsed}
-        n_batches, n_misfits = 0, 0
+        n_batches = 0
+        n_misfits = 0
         last = None  # batch with rows
         while True:
             try:
@@ -106,7 +110,7 @@ class CsvFile(Table):
             raise ValueError(f"the file {content}; expected a line with the names of the columns")
         # Some programs export tables as UTF-16.
         encoding = self.options.encoding
-        is_utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        is_utf_16 = start.startswith(UTF_16_MARKS)
         if is_utf_16 and not codecs.lookup(encoding).name.startswith("utf-16"):
             raise ValueError(f"the text is encoded in UTF-16; expected {encoding}")
         lines = io.StringIO(start.decode(encoding, "replace").removeprefix("\ufeff"), newline="")
@@ -154,7 +158,8 @@ class CsvFile(Table):
             use_threads=False, block_size=self.block_bytes, encoding=self.options.encoding
         )
         if self.renamed is not None:
-            reading.column_names, reading.skip_rows = self.renamed, self.header_lines
+            reading.column_names = self.renamed
+            reading.skip_rows = self.header_lines
         parsing = pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
         converting = pa.csv.ConvertOptions(
             strings_can_be_null=False,
@@ -181,7 +186,8 @@ class CsvFile(Table):
 
     def _described(self, error: Exception) -> str:
         """Describe an error of the parser, and what helps."""
-        text, row = str(error), OF_ROW.search(str(error))
+        text = str(error)
+        row = OF_ROW.search(str(error))
         if column := OF_COLUMN.match(text):
             where = f"row {column[2]}, " if column[2] else ""
             text = f"{where}column {self.names[int(column[1])]!r}: {column[3]}"
@@ -189,7 +195,9 @@ class CsvFile(Table):
             return f"{text}; {self.options.advice_of_encoding()}"
         if row is None:
             return short_message(text)
-        n_expected, n_found, found = int(row[2]), int(row[3]), row[4]
+        n_expected = int(row[2])
+        n_found = int(row[3])
+        found = row[4]
         text = (
             f"row {row[1]} has {_fields(n_found)}: {short_repr(found)}; the first line, which "
             f"names the columns, has {_fields(n_expected)}: {short_list(self.header)}"
@@ -220,7 +228,8 @@ def _numbered(names: list[str]) -> list[str]:
     """Number the columns without a name, as pandas does."""
     numbered = []
     for j, name in enumerate(names):
-        name, k = name or f"Unnamed: {j}", 0
+        name = name or f"Unnamed: {j}"
+        k = 0
         while not names[j] and name in names:
             k += 1
             name = f"Unnamed: {j}.{k}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import glob
@@ -31,6 +32,8 @@ EXPECTED_ENDINGS = f"expected a file with one of the endings {', '.join(ENDINGS)
 STANDARD = "-"
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 GZIP_MAGIC = b"\x1f\x8b"
+# Starts of text in an encoding in which a line feed is not one byte.
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Number of bytes that determine the format of a file without a known extension.
 HEAD_BYTES = 1 << 16
 COPY_BYTES = 1 << 20
