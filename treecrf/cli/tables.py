@@ -129,10 +129,9 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
     scanned = ScannedTables([file], plain)
     if model is None:
         # In a typed column, the first batch determines the kind.
-        n_batches = None if file.schema is None else 1
-        batches = ((file, batch) for batch in islice(scanned.scan(file, needed), n_batches))
+        batches = islice(scanned.scan(file, needed), None if file.schema is None else 1)
         chosen = [*reading.category, *filter(None, [label])]
-        kinds = find_kinds(converter, plain, chosen, batches, reading)
+        kinds = find_kinds(converter, plain, chosen, ((file, b) for b in batches), reading)
     else:
         kinds = _kinds_of(model, features, label)
     scanned.finish(name for name in plain if kinds[name] in (AS_WHOLE, AS_TEXT))
@@ -168,15 +167,7 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
         if groups is not None:
             starts = np.concatenate(boundaries.starts).tolist()
             offsets = boundaries.checked(dict(zip(starts, groups, strict=True)).__getitem__)
-        described = [
-            ColumnValues(column.kind, np.zeros(0), column.categories()) for column in columns
-        ]
-        sequences = table_of(described, offsets, tuple(features))
-        stored = replace(sequences.table, columns=rows)
-        # Categories are recoded while the rows are read.
-        known = {j: np.sort(values) for j, values in sequences.categories.items()}
-        sequences = replace(sequences, table=stored).with_categories(known)
-        data = replace(data, sequences=sequences)
+        data = replace(data, sequences=_sequences_in(rows, columns, offsets, tuple(features)))
         if labels is None:
             return data
         values = ColumnValues(CATEGORY, np.concatenate(codes), labels.values())
@@ -192,6 +183,18 @@ def _copied_columns(
     """Yield some columns of each row as text."""
     for batch in file.batches(list(dict.fromkeys(names))):
         yield from zip(*(converter.copied(batch.column(name)) for name in names), strict=True)
+
+
+def _sequences_in(
+    rows: RowFile, columns: list[_Column], offsets: np.ndarray, names: tuple[str, ...]
+) -> Sequences:
+    """Return sequences whose rows stay in a file."""
+    described = [ColumnValues(column.kind, np.zeros(0), column.categories()) for column in columns]
+    sequences = table_of(described, offsets, names)
+    stored = replace(sequences.table, columns=rows)
+    # Categories are recoded while the rows are read.
+    known = {j: np.sort(values) for j, values in sequences.categories.items()}
+    return replace(sequences, table=stored).with_categories(known)
 
 
 def _with_columns_of(model: ModelInput | None, file: Table, reading: Reading) -> Reading:
@@ -298,7 +301,8 @@ class _Column:
 
     def _numbers(self, array: Any) -> np.ndarray:
         """Return floats; booleans stand for 0 and 1, and the reverse."""
-        numbers, booleans = self._converter.numbers, self._converter.booleans
+        numbers = self._converter.numbers
+        booleans = self._converter.booleans
         first, second = (numbers, booleans) if self._kind == AS_NUMBER else (booleans, numbers)
         try:
             return first(array)
