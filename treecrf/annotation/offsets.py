@@ -149,7 +149,8 @@ def offsets_to_tags(
     >>> offsets_to_tags("Ada met Mary.", [(8, 12, "PER")], alignment_mode="expand")
     ['O', 'O', 'B-PER']
     """
-    name, offsets = scheme_named(scheme), as_token_offsets(tokens)
+    name = scheme_named(scheme)
+    offsets = as_token_offsets(tokens)
     length = len(tokens) if isinstance(tokens, str) else None
     tags: list[str | None] = [OUTSIDE] * len(offsets)
     taken: list[Entity | None] = [None] * len(offsets)

@@ -57,14 +57,16 @@ class Transitions:
             masks = allowed[offsets[i] : offsets[i + 1]]
         masks = masks[::-1] if backward else masks
         t = 0
-        possible, following = self.follows[-1], self.follows[-1] & masks[0]
+        possible = self.follows[-1]
+        following = self.follows[-1] & masks[0]
         while following.any() and t < n - 1:
             t += 1
             possible = following
             following = self.follows[:-1][possible].any(axis=0) & masks[t]
         what = _names_of(masks[t], classes)
         if following.any():
-            what, where = _names_of(following, classes), "at the end"
+            what = _names_of(following, classes)
+            where = "at the end"
         elif t == 0:
             where = "at the start"
         else:

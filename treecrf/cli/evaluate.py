@@ -140,7 +140,8 @@ def spans_of(
     if not any(are_whole):
         return {"error": "no sequence has all its labels"}
     # Sequences with a missing label count as empty, so that messages number all sequences.
-    true, found = [], []
+    true = []
+    found = []
     for labels, prediction, is_whole in zip(data.labels, predicted, are_whole, strict=True):
         true.append(np.array(labels.tolist()) if is_whole else NOTHING)
         found.append(prediction if is_whole else NOTHING)

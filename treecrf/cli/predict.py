@@ -147,7 +147,8 @@ def _write_table(
 
 def _columns_before(data: FileData, copied: list[str]) -> list[str]:
     """Return the columns of an output before the predictions: group, copied columns, and label."""
-    group, label = data.columns.group, data.columns.label
+    group = data.columns.group
+    label = data.columns.label
     first = [group] if group is not None and group not in copied else []
     last = [label] if data.labels is not None and label not in copied else []
     return [*first, *copied, *last]

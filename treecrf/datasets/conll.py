@@ -538,7 +538,8 @@ def _number_problem(before: list[str] | None, row: list[str]) -> str:
 
     Words count from 1. A range stands before its first word, and empty nodes after a word.
     """
-    number, n_words = row[0], _words_until(before)
+    number = row[0]
+    n_words = _words_until(before)
     joined, empty = _RANGE.fullmatch(number), _EMPTY_NODE.fullmatch(number)
     if empty:
         is_right = int(empty[1]) == n_words

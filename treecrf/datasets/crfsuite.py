@@ -150,7 +150,9 @@ def _split(field: str, lines: Lines) -> tuple[str, str | None]:
         name, colon, value = field.partition(":")
     else:
         end = _PART.match(field).end()
-        name, colon, value = field[:end], field[end : end + 1], field[end + 1 :]
+        name = field[:end]
+        colon = field[end : end + 1]
+        value = field[end + 1 :]
         name = _ESCAPED.sub(r"\1", name)
     if ":" in value:
         raise lines.error(rf"too many colons in {field!r}; escape a colon in a name as \:")

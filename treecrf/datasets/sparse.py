@@ -92,7 +92,9 @@ def iter_sparse(file: TextSource) -> Iterator[tuple[sparse.csr_array, np.ndarray
     for row in rows:
         if labels and row[:2] == [number + 1, 1]:
             yield _matrix(features, n_features), np.array(labels)
-            number, features, labels = number + 1, [], []
+            number = number + 1
+            features = []
+            labels = []
         if row[:2] != [number, len(labels) + 1]:
             raise lines.error(
                 f"sequence and position are {row[:2]}; expected {[number, len(labels) + 1]}"
@@ -156,7 +158,8 @@ def read_windows(path: Path, alphabet: str, left: int) -> tuple[list[str], list[
     A window has ``left`` letters before the labeled one. The letters of a sequence can be more than
     its labels, one digit each, since the last windows reach ahead.
     """
-    letters, labels = [], []
+    letters = []
+    labels = []
     for i, (x, y) in enumerate(iter_sparse(path), start=1):
         symbols = _symbols(x, len(alphabet) + 1)
         if symbols is None:

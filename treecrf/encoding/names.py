@@ -16,8 +16,9 @@ from treecrf.inputs.sequences import InputSchema
 
 Test = tuple[int, int, int]
 
-# Numbers of more digits are rounded to fewer, but not to less than the second number.
-EXACT_DIGITS, MIN_DIGITS = 6, 3
+# Numbers of more digits than the first are rounded, to at least the second.
+EXACT_DIGITS = 6
+MIN_DIGITS = 3
 # Values of the input are rounded by at most this fraction, which leaves up to four digits.
 VALUE_TOLERANCE = 5e-4
 # Numbers with more digits before the point are written with an exponent, as Python does.
@@ -111,7 +112,8 @@ def number_text(value: float, tolerance: float = 0.0) -> str:
     """
     value = float(value) + 0.0  # without the sign of -0
     exact = Decimal(repr(value)).normalize()
-    n_digits, n_whole = len(exact.as_tuple().digits), exact.adjusted() + 1
+    n_digits = len(exact.as_tuple().digits)
+    n_whole = exact.adjusted() + 1
     if n_digits > EXACT_DIGITS:
         n_kept = n_whole if n_whole <= MAX_WHOLE_DIGITS else 0
         for n in range(max(MIN_DIGITS, n_kept), n_digits):

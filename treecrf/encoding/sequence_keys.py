@@ -36,7 +36,8 @@ from treecrf.utils.hashing import mix, ranks_of_equals
 from treecrf.utils.partitions import LocalPartitions, Partitions
 
 # What stands for a missing symbol among the hashes of symbols, and for no symbol at all.
-MISSING_SYMBOL, NO_SYMBOL = 1, 0
+MISSING_SYMBOL = 1
+NO_SYMBOL = 0
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,8 @@ def _pieces(sequences: Sequences) -> Iterator[tuple[int, np.ndarray, Any]]:
 
 def content_hashes(content: Content, labels: np.ndarray, cells: Fingerprints) -> SequenceHashes:
     """Hash each sequence, given the hashes of labels and cells."""
-    sequences, hashes = content.sequences, []
+    sequences = content.sequences
+    hashes = []
     numbers = mix(np.arange(len(labels)))
     table = CellTable(sequences)
     names_of_cells = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
@@ -286,7 +288,8 @@ def _hash_symbols(sequences: Sequences, piece: np.ndarray, cells: Fingerprints) 
 
 def _hash_ties(content: Content, labels: np.ndarray) -> np.ndarray:
     """Hash what orders sequences of the same content; 0 without it."""
-    offsets, scores = content.sequences.offsets, content.sequences.init_scores
+    offsets = content.sequences.offsets
+    scores = content.sequences.init_scores
     hashes = np.zeros(offsets[-1], dtype=np.uint64)
     if content.weights is not None:
         hashes = mix(hashes, _bits(content.weights))

@@ -84,7 +84,8 @@ def read_arrays(
         if specs.is_category.any():
             return _read_sparse_columns(items, offsets, specs)
     else:
-        exact, items = items, [_as_floats(item) for item in items]
+        exact = items
+        items = [_as_floats(item) for item in items]
         if specs.is_category.any() or any(item.dtype.kind in "OU" for item in items):
             return _read_columns(exact, items, offsets, specs)
         _refuse_infinite(items, offsets)
@@ -274,7 +275,8 @@ def _with_none(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "T":
         array = array.astype(object)
     if isinstance(array, np.ma.MaskedArray):
-        mask, array = np.ma.getmaskarray(array), np.asarray(array)
+        mask = np.ma.getmaskarray(array)
+        array = np.asarray(array)
         if array.dtype.kind in "biuf":
             floats = array.astype(np.float64)
             floats[mask] = np.nan

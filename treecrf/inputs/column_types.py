@@ -27,7 +27,10 @@ _TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?[AaPp][Mm])?"
 _ZONE = r" ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?"
 TIME = rf"^({_DATE}([T ]{_TIME}{_ZONE})?|{_TIME}{_ZONE}|-?[0-9]+ days( [+-]?{_TIME})?)$"
 # Whole numbers and text are categories, of integers and of strings; fractions are none.
-AS_BOOLEAN, AS_NUMBER, AS_WHOLE, AS_TEXT = "boolean", "number", "whole", "text"
+AS_BOOLEAN = "boolean"
+AS_NUMBER = "number"
+AS_WHOLE = "whole"
+AS_TEXT = "text"
 # A column gets the first kind that fits all of its values.
 FEATURE_KINDS = (AS_BOOLEAN, AS_NUMBER, AS_TEXT)
 CATEGORY_KINDS = (AS_BOOLEAN, AS_WHOLE, AS_NUMBER, AS_TEXT)
@@ -60,7 +63,8 @@ class ArrowConverter:
         if self.is_text(array.type):
             text = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
             text = self.pc.utf8_lower(text)
-            array, others = self.pc.equal(text, "true"), self.pc.not_equal(text, "false")
+            array = self.pc.equal(text, "true")
+            others = self.pc.not_equal(text, "false")
             if self.pc.any(self.pc.and_not(others, array)).as_py():
                 raise ValueError("neither true nor false")
         elif array.null_count == len(array):
@@ -74,7 +78,8 @@ class ArrowConverter:
 
         Texts must be numerals, which have no zeros before their digits.
         """
-        pc, int64 = self.pc, self.pa.int64()
+        pc = self.pc
+        int64 = self.pa.int64()
         if self.is_text(array.type):
             # There are few different labels.
             encoded = array.dictionary_encode()
@@ -88,7 +93,8 @@ class ArrowConverter:
         return pc.cast(array, int64)
 
     def _whole_texts(self, array: Any) -> Any:
-        pc, int64 = self.pc, self.pa.int64()
+        pc = self.pc
+        int64 = self.pa.int64()
         text = pc.replace_substring_regex(self.numerals(array), FRACTION_OF_ZEROS, r"\1")
         is_plain = pc.fill_null(pc.match_substring_regex(text, WHOLE_NUMBER), True)
         text = pc.replace_substring_regex(text, r"^\+", "")
@@ -185,7 +191,8 @@ class ColumnKind:
 
     def add(self, array: Any) -> None:
         """Leave out the kinds that do not fit an array; TypeError if none is left."""
-        types, is_of_text = self.converter.pa.types, self.converter.is_of_text
+        types = self.converter.pa.types
+        is_of_text = self.converter.is_of_text
         if array.null_count == len(array) and (is_of_text or types.is_null(array.type)):
             return
         if is_of_text:
@@ -193,7 +200,8 @@ class ColumnKind:
                 return
             array = array.unique()
         if types.is_dictionary(array.type) and not self.is_category:
-            self.is_category, self.kinds = True, CATEGORY_KINDS
+            self.is_category = True
+            self.kinds = CATEGORY_KINDS
         while not self._fits(array):
             # Where a value was a boolean, no number fits.
             self.kinds = self.kinds[-1:] if self.has_booleans else self.kinds[1:]
@@ -203,7 +211,8 @@ class ColumnKind:
         self._find_time(array)
 
     def _fits(self, array: Any) -> bool:
-        kind, converter = self.kinds[0], self.converter
+        kind = self.kinds[0]
+        converter = self.converter
         is_text = converter.is_text(converter.plain(array).type)
         if kind == AS_TEXT:
             return is_text
@@ -240,14 +249,16 @@ class ColumnKind:
     def _find_time(self, array: Any) -> None:
         if self.kinds[0] != AS_TEXT or self.is_category or not self.may_be_time:
             return
-        pc, text = self.converter.pc, self.converter.plain(array)
+        pc = self.converter.pc
+        text = self.converter.plain(array)
         self.may_be_time = pc.all(pc.match_substring_regex(text, TIME)).as_py() is not False
         present = text.drop_null()
         self.example = present[0].as_py() if len(present) else self.example
 
     def found(self) -> str:
         """Return the kind of the column; TypeError or ValueError if it cannot be used."""
-        kind, is_of_text = self.kinds[0], self.converter.is_of_text
+        kind = self.kinds[0]
+        is_of_text = self.converter.is_of_text
         if kind == AS_BOOLEAN and not self.has_booleans:
             # All values are missing.
             return AS_WHOLE if self.is_category else AS_NUMBER
@@ -282,9 +293,11 @@ def find_kinds(
             try:
                 columns[name].add(array)
             except TypeError as error:
-                numbers, hint = "numbers", f"; {options.advice_of_column(name)}"
+                numbers = "numbers"
+                hint = f"; {options.advice_of_column(name)}"
                 if is_category[name]:
-                    numbers, hint = "whole numbers", ""
+                    numbers = "whole numbers"
+                    hint = ""
                 raise TypeError(
                     f"{table.name}: column {name!r} is {error}; expected {numbers}, booleans or "
                     f"strings{hint}"

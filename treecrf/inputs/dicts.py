@@ -126,7 +126,8 @@ def _with_missing(
     entries: Entries, vectors: list[Vectors], schema: InputSchema, kinds: np.ndarray
 ) -> list[ColumnValues]:
     """Return the columns of dicts, in which the values of absent keys are missing."""
-    n_rows, starts = len(entries.starts) - 1, entries.starts
+    n_rows = len(entries.starts) - 1
+    starts = entries.starts
     # In Fortran order, because columns are read one by one.
     table = np.full((n_rows, schema.n_features), np.nan, order="F")
     table[np.repeat(np.arange(n_rows), np.diff(starts)), entries.columns] = entries.values

@@ -62,7 +62,9 @@ class BatchCopy:
 
     def discard(self) -> None:
         """Delete the copy."""
-        self.is_whole, self._batches, self._mapped = False, [], None
+        self.is_whole = False
+        self._batches = []
+        self._mapped = None
         if self._file is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._file.close()
@@ -109,7 +111,8 @@ class ScannedTables:
     def finish(self, texts: Iterable[str] = ()) -> None:
         """End the first reading; some columns are text even where all values are numbers."""
         self._copy.close()
-        texts, are_text = {*texts}, import_pyarrow().types.is_string
+        texts = {*texts}
+        are_text = import_pyarrow().types.is_string
         self._numbers = [name for name in self._numbers if name not in texts]
         for batch in self._copy if self._copy.is_whole else ():
             if any(not are_text(batch.schema.field(name).type) for name in texts):

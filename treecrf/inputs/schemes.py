@@ -15,7 +15,9 @@ import numpy as np
 from treecrf.inputs.offsets import position_name
 
 # The first letter of a tag gives its position in a span; O is outside of spans.
-BEGIN, INSIDE, OUTSIDE = "B", "I", "O"
+BEGIN = "B"
+INSIDE = "I"
+OUTSIDE = "O"
 LAST = ("E", "L")
 # A tag of any scheme.
 TAG = re.compile("O|([BIESLU])(?:-(.+))?", re.DOTALL)

@@ -44,7 +44,8 @@ from treecrf.utils.validation import check_positive
 RESPONSES = ("probability", "score")
 # By default, the most frequent values of a category, and at least so many of a number, unless X has
 # fewer.
-N_FREQUENT, N_SPREAD = 20, 50
+N_FREQUENT = 20
+N_SPREAD = 50
 # Values of a number lie between these quantiles by default. If there may only be some, at most this
 # fraction of them is next to thresholds.
 QUANTILES = (0.05, 0.95)
@@ -186,7 +187,8 @@ def partial_dependence(
         if not values:
             raise ValueError(f"no value of {names[j]} in X occurs in the training data")
     is_number = bool(schema.kinds[j] == NUMBER)
-    first, which = np.arange(len(values)), np.arange(len(values))
+    first = np.arange(len(values))
+    which = np.arange(len(values))
     if is_number and steps.is_constant_between:
         bins = np.searchsorted(steps.thresholds, values, side="left")
         _, first, which = np.unique(bins, return_index=True, return_inverse=True)

@@ -114,7 +114,8 @@ def sequence_scores(
     True
     """
     predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
-    chain, n_labels = predictor.chain, len(predictor.chain.classes)
+    chain = predictor.chain
+    n_labels = len(predictor.chain.classes)
 
     def scores_of(some: Sequences) -> list[SequenceScores]:
         constraints = chain.constraints(some.offsets, masks)
@@ -126,7 +127,8 @@ def sequence_scores(
         if factors is not None:
             state, transitions = _constrained(*factors, constraints, offsets)
         elif chain.order == 0:
-            state, transitions = lattice.table()[:, :, 0].T, np.zeros((n_labels, n_labels))
+            state = lattice.table()[:, :, 0].T
+            transitions = np.zeros((n_labels, n_labels))
         else:
             state, transitions = _of_table(lattice.table(), offsets, chain.order)
         if transitions.ndim == 2:
@@ -325,7 +327,8 @@ def _constrained(
     state: np.ndarray, transitions: np.ndarray, constraints: Constraints, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return scores with those of first labels in the state, and forbidden ones at -inf."""
-    state, after = state.copy(), transitions[:-1].copy()
+    state = state.copy()
+    after = transitions[:-1].copy()
     state[offsets[:-1]] += transitions[-1]
     if constraints.follows is not None:
         after[~constraints.follows[:-1]] = -np.inf

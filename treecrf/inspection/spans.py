@@ -245,7 +245,9 @@ def _probabilities(
     A label depends on the one before, so that the probabilities of the labels at a position, and of
     the span up to it, follow from those at the position before.
     """
-    marginals, pairs, n = lattice.marginals(), lattice.pairwise(), len(possible)
+    marginals = lattice.marginals()
+    pairs = lattice.pairwise()
+    n = len(possible)
     begins = np.sum(pairs[starts] * ~goes_on, axis=1)
     begins[starts == 0] = marginals[0]
     so_far = begins * possible[starts]

@@ -271,7 +271,8 @@ class Predictor:
         """Return y, by default the name of the column of labels in training; TypeError without."""
         if y is not None:
             return y
-        name, frames = self.columns.label, X if isinstance(X, list) else [X]
+        name = self.columns.label
+        frames = X if isinstance(X, list) else [X]
         if name is None or not frames or not all(map(is_frame, frames)):
             expected = "the labels of X" if name is None else f"labels, or frames with {name!r}"
             raise TypeError(f"y is not given; expected {expected}")
@@ -307,7 +308,8 @@ class Predictor:
         sequences = self.sequences(X, segmentation)
         if init_score is None:
             return sequences
-        classes, error = self.chain.classes, self.init_score_error
+        classes = self.chain.classes
+        error = self.init_score_error
         return with_init_score(sequences, init_score, segmentation, classes, error)
 
     def read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
@@ -326,7 +328,8 @@ class Predictor:
         """Check sequences and masks of possible labels; return them in the chain's direction."""
         segmentation = segmentation or Segmentation()
         sequences = self._scored_sequences(X, segmentation, init_score)
-        chain, offsets = self.chain, sequences.offsets
+        chain = self.chain
+        offsets = sequences.offsets
         masks = as_allowed(allowed, known, chain.classes, offsets, segmentation)
         check_possible(chain.transitions, chain.order, chain.classes, offsets, masks)
         if self.chain.is_backward:

@@ -16,7 +16,8 @@ FONT_SIZE = 9.0
 CHARACTER, LINE = 0.602, 1.75
 GAP = 4  # characters between columns
 # Opacity of the lines of tests that hold, and of those that fail.
-STRONG, WEAK = 0.8, 0.5
+STRONG = 0.8
+WEAK = 0.5
 
 
 @dataclass

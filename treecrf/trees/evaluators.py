@@ -28,7 +28,8 @@ from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
 if find_spec("treecrf.trees.fast"):
     from treecrf.trees.fast import EVALUATORS, short_evaluator
 else:
-    EVALUATORS, short_evaluator = (), None
+    EVALUATORS = ()
+    short_evaluator = None
 
 # Maximum fraction of positions with missing values for the others to be scored separately.
 MAX_MISSING = 1 / 4

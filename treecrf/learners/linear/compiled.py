@@ -40,7 +40,9 @@ def compiled(
     """
     if n_labels**order > MAX_CONTEXTS or schema.vectors:
         return None
-    tests, evaluator, weights = None, None, None
+    tests = None
+    evaluator = None
+    weights = None
     if trees is not None:
         forest, encoder = trees
         if not _supports(encoder) or forest.transitions is not None:
