@@ -37,18 +37,36 @@ cdef inline uint64_t find_cell(double value, int64_t start, int64_t n_categories
     return bits
 
 
+cdef inline void add_value(double value, int64_t start, int64_t n_categories, uint64_t salt,
+                           uint64_t[::1] sums) noexcept nogil:
+    """Add the hash of a value and a salt to the sum of its cell."""
+    cdef int64_t cell
+    cdef uint64_t bits
+    if value != 0:
+        bits = find_cell(value, start, n_categories, &cell)
+        sums[cell] += mixed_with(salt, bits)
+
+
+cdef inline void hash_value(double value, int64_t start, int64_t n_categories,
+                            const uint64_t[:, ::1] cells, uint64_t[::1] out) noexcept nogil:
+    """Add the hashes of a value and its cell, which has several hashes."""
+    cdef Py_ssize_t k
+    cdef int64_t cell
+    cdef uint64_t bits
+    if value != 0:
+        bits = find_cell(value, start, n_categories, &cell)
+        for k in range(cells.shape[1]):
+            out[k] += mixed_with(cells[cell, k], bits)
+
+
 def add_dense(const value_t[:, :] values, const int64_t[::1] starts,
               const int64_t[::1] n_categories, const uint64_t[::1] salts, uint64_t[::1] sums):
     """Add the hash of each value and the salt of its position to the sum of its cell."""
     cdef Py_ssize_t i, j
-    cdef int64_t cell
-    cdef uint64_t bits
     with nogil:
         for i in range(values.shape[0]):
             for j in range(values.shape[1]):
-                if values[i, j] != 0:
-                    bits = find_cell(values[i, j], starts[j], n_categories[j], &cell)
-                    sums[cell] += mixed_with(salts[i], bits)
+                add_value(values[i, j], starts[j], n_categories[j], salts[i], sums)
 
 
 def add_sparse(const double[::1] values, const int64_t[::1] columns, const int64_t[::1] indptr,
@@ -56,48 +74,36 @@ def add_sparse(const double[::1] values, const int64_t[::1] columns, const int64
                const uint64_t[::1] salts, uint64_t[::1] sums):
     """Do so for the stored values of a CSR matrix."""
     cdef Py_ssize_t i, e
-    cdef int64_t cell, j
-    cdef uint64_t bits
+    cdef int64_t j
     with nogil:
         for i in range(indptr.shape[0] - 1):
             for e in range(indptr[i], indptr[i + 1]):
-                if values[e] != 0:
-                    j = columns[e]
-                    bits = find_cell(values[e], starts[j], n_categories[j], &cell)
-                    sums[cell] += mixed_with(salts[i], bits)
+                j = columns[e]
+                add_value(values[e], starts[j], n_categories[j], salts[i], sums)
 
 
 def hash_dense(const value_t[:, :] values, const int64_t[::1] starts,
                const int64_t[::1] n_categories, const uint64_t[:, ::1] cells,
                uint64_t[:, ::1] out):
     """Sum the hashes of the values of each row and their cells, which have several hashes."""
-    cdef Py_ssize_t i, j, k
-    cdef int64_t cell
-    cdef uint64_t bits
+    cdef Py_ssize_t i, j
     with nogil:
         for i in range(values.shape[0]):
             for j in range(values.shape[1]):
-                if values[i, j] != 0:
-                    bits = find_cell(values[i, j], starts[j], n_categories[j], &cell)
-                    for k in range(cells.shape[1]):
-                        out[i, k] += mixed_with(cells[cell, k], bits)
+                hash_value(values[i, j], starts[j], n_categories[j], cells, out[i])
 
 
 def hash_sparse(const double[::1] values, const int64_t[::1] columns, const int64_t[::1] indptr,
                 const int64_t[::1] starts, const int64_t[::1] n_categories,
                 const uint64_t[:, ::1] cells, uint64_t[:, ::1] out):
     """Do so for the stored values of a CSR matrix."""
-    cdef Py_ssize_t i, e, k
-    cdef int64_t cell, j
-    cdef uint64_t bits
+    cdef Py_ssize_t i, e
+    cdef int64_t j
     with nogil:
         for i in range(indptr.shape[0] - 1):
             for e in range(indptr[i], indptr[i + 1]):
-                if values[e] != 0:
-                    j = columns[e]
-                    bits = find_cell(values[e], starts[j], n_categories[j], &cell)
-                    for k in range(cells.shape[1]):
-                        out[i, k] += mixed_with(cells[cell, k], bits)
+                j = columns[e]
+                hash_value(values[e], starts[j], n_categories[j], cells, out[i])
 
 
 def hash_positions(const uint64_t[::1] of_sequences, const int64_t[::1] offsets,
