@@ -27,7 +27,7 @@ from distributed.scheduler import KilledWorker
 from treecrf._version import __version__
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.dataset import RawData
-from treecrf.learners.boosted.labeled import EncodedPart
+from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.shard import IterationResult, ShardAnswer
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils.messages import warn

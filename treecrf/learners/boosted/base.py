@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.boosted.labeled import EncodedPart, in_one_part, read_partitions
+from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.labeled import in_one_part, read_partitions
 from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.labeled import EncodedPart
+from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.loop import Booster, Scored
 from treecrf.learners.boosted.sampled_booster import LocalShards, SampledBooster, scored_on_shards
 from treecrf.learners.boosted.scores import starting_parts, table_of_parts

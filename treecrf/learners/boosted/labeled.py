@@ -6,7 +6,6 @@ that the sequences, their keys and the choices among them are the same as for al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.constraints import as_allowed
-from treecrf.chains.objectives import ChainLabels
-from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.sequence_keys import keys_in
 from treecrf.inputs.data_warnings import warn_of_columns, warn_of_padding
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
@@ -346,60 +343,3 @@ def _dense(table: Any, schema: InputSchema) -> np.ndarray:
     if table.ndim == 1:
         return as_category(table, schema.categories[0])
     return table.toarray() if sparse.issparse(table) else table
-
-
-# Encoded parts
-
-
-@dataclass(frozen=True)
-class EncodedPart:
-    """Labeled sequences of a part in the form that training reads; there is at least one.
-
-    Sequences have the direction of the chain. All parts have candidates and sample weights, or none
-    has.
-    """
-
-    encoded: EncodedSequences
-    labels: ChainLabels
-    # Sample weights multiplied by class weights; None in validation data. If all are 1, the array
-    # takes no memory and cannot be written to.
-    position_weights: np.ndarray | None
-    # Scores that the trees are added to, from the linear start and the user, as from
-    # `score_parts`; None stands for scores of 0.
-    start_state: np.ndarray | None = None
-    start_transitions: np.ndarray | None = None
-    source: LabeledSequences | None = None  # before it was encoded, if ``scoring`` predicts
-    # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
-    # random choices among training data only.
-    keys: np.ndarray | None = None
-
-    @classmethod
-    def joined(cls, parts: Sequence[EncodedPart]) -> EncodedPart:
-        """Append the sequences of all parts in a copy, without those before they were encoded."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            chained([part.encoded for part in parts]),
-            ChainLabels.joined([part.labels for part in parts]),
-            _joined_weights([part.position_weights for part in parts]),
-            joined_arrays(parts, "start_state", axis=1),
-            parts[0].start_transitions,
-            keys=joined_arrays(parts, "keys"),
-        )
-
-
-def _joined_weights(weights: list[np.ndarray]) -> np.ndarray:
-    """Join position weights; if all are 1, the result takes no memory."""
-    if all((of_part == 1).all() for of_part in weights):
-        return np.broadcast_to(np.ones(1), sum(map(len, weights)))
-    return np.concatenate(weights)
-
-
-@dataclass(frozen=True)
-class ListedPositions:
-    """Positions of examples: what trees test at them."""
-
-    encoded: EncodedSequences
-    depth: np.ndarray  # uint8 (n_positions,): number of labels that define the context
-    # uint8 (order, n_positions): the label at each lag, if a position has one context only.
-    given: np.ndarray | None

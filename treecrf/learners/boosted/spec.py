@@ -34,7 +34,8 @@ from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
-from treecrf.learners.boosted.labeled import EncodedPart, ListedPositions
+from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.listed_positions import ListedPositions
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores, table_of_parts
 from treecrf.learners.iterations import History, Stopping

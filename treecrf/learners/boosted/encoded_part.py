@@ -1,0 +1,57 @@
+"""Labeled sequences of a partition in the form that training reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf.chains.objectives import ChainLabels
+from treecrf.encoding.encoded import EncodedSequences, chained
+from treecrf.inputs.offsets import joined_arrays
+from treecrf.learners.training_data import LabeledSequences
+
+
+@dataclass(frozen=True)
+class EncodedPart:
+    """Labeled sequences of a part in the form that training reads; there is at least one.
+
+    Sequences have the direction of the chain. All parts have candidates and sample weights, or none
+    has.
+    """
+
+    encoded: EncodedSequences
+    labels: ChainLabels
+    # Sample weights multiplied by class weights; None in validation data. If all are 1, the array
+    # takes no memory and cannot be written to.
+    position_weights: np.ndarray | None
+    # Scores that the trees are added to, from the linear start and the user, as from
+    # `score_parts`; None stands for scores of 0.
+    start_state: np.ndarray | None = None
+    start_transitions: np.ndarray | None = None
+    source: LabeledSequences | None = None  # before it was encoded, if ``scoring`` predicts
+    # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
+    # random choices among training data only.
+    keys: np.ndarray | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[EncodedPart]) -> EncodedPart:
+        """Append the sequences of all parts in a copy, without those before they were encoded."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            chained([part.encoded for part in parts]),
+            ChainLabels.joined([part.labels for part in parts]),
+            _joined_weights([part.position_weights for part in parts]),
+            joined_arrays(parts, "start_state", axis=1),
+            parts[0].start_transitions,
+            keys=joined_arrays(parts, "keys"),
+        )
+
+
+def _joined_weights(weights: list[np.ndarray]) -> np.ndarray:
+    """Join position weights; if all are 1, the result takes no memory."""
+    if all((of_part == 1).all() for of_part in weights):
+        return np.broadcast_to(np.ones(1), sum(map(len, weights)))
+    return np.concatenate(weights)
