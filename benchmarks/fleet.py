@@ -38,9 +38,9 @@ from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.growing import SampledGrowth
 from treecrf.learners.boosted.labeled import read_partitions
-from treecrf.learners.boosted.shard import IterationRequest, IterationResult, Shard, Stale
+from treecrf.learners.boosted.sampled.growth import SampledGrowth
+from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationResult, Shard, Stale
 from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.training import train
 from treecrf.utils.partitions import LocalPartitions, identity

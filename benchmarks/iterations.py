@@ -29,8 +29,8 @@ from settings import papers_model
 
 from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.datasets import fetch_conll2000
-from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.sampled_booster import SampledBooster
+from treecrf.learners.boosted.booster import Booster
+from treecrf.learners.boosted.sampled.booster import SampledBooster
 
 # Thresholds of the sample; None for all examples, which is the grower on products of sets.
 SAMPLINGS = (None, 1e-6, 0.02, 0.1)

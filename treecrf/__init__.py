@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from treecrf.inputs.dataset import split as split
     from treecrf.learners.boosted.average import average as average
     from treecrf.learners.boosted.crf import TreeCRF as TreeCRF
-    from treecrf.learners.boosted.local import (
-        RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
-    )
-    from treecrf.learners.boosted.local import SlidingWindowClassifier as SlidingWindowClassifier
-    from treecrf.learners.boosted.local import TreeMEMM as TreeMEMM
     from treecrf.learners.flat.export import Pruned as Pruned
     from treecrf.learners.flat.model import FlatModel as FlatModel
     from treecrf.learners.flat.model import flatten as flatten
@@ -43,6 +38,11 @@ if TYPE_CHECKING:
     from treecrf.learners.future.memm import FutureFeatures as FutureFeatures
     from treecrf.learners.hmm import HMMClassifier as HMMClassifier
     from treecrf.learners.linear.crf import LinearCRF as LinearCRF
+    from treecrf.learners.local.windows import (
+        RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
+    )
+    from treecrf.learners.local.windows import SlidingWindowClassifier as SlidingWindowClassifier
+    from treecrf.learners.local.windows import TreeMEMM as TreeMEMM
     from treecrf.learners.per_sequence import PerSequence as PerSequence
     from treecrf.learners.registry import load as load
     from treecrf.learners.stream import Stream as Stream
@@ -76,14 +76,14 @@ _HOMES = {
     "ModelFileError": "treecrf.utils.model_file",
     "PerSequence": "treecrf.learners.per_sequence",
     "Pruned": "treecrf.learners.flat.export",
-    "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.local",
+    "RecurrentSlidingWindowClassifier": "treecrf.learners.local.windows",
     "SequenceBoostingClassifier": "treecrf.learners.structured.boosting",
-    "SlidingWindowClassifier": "treecrf.learners.boosted.local",
+    "SlidingWindowClassifier": "treecrf.learners.local.windows",
     "Stream": "treecrf.learners.stream",
     "StructuredPerceptron": "treecrf.learners.structured.perceptron",
     "StructuredSVM": "treecrf.learners.structured.svm",
     "TreeCRF": "treecrf.learners.boosted.crf",
-    "TreeMEMM": "treecrf.learners.boosted.local",
+    "TreeMEMM": "treecrf.learners.local.windows",
     "average": "treecrf.learners.boosted.average",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",

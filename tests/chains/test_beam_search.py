@@ -9,7 +9,7 @@ import pytest
 from support.sweeps import sweep
 
 from treecrf.chains.lattice import Lattice
-from treecrf.learners.boosted.rows import beam_search
+from treecrf.learners.local.rows import beam_search
 from treecrf.utils.threads import Threads
 
 

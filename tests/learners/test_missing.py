@@ -15,7 +15,7 @@ from support.sweeps import sweep
 from treecrf import TreeCRF, load
 from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
-from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.booster import Booster
 from treecrf.trees.forest import LABEL
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils import model_file

@@ -15,7 +15,7 @@ from support.tree_oracle import (
 
 from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.booster import Booster
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.threads import Threads

@@ -41,9 +41,9 @@ from treecrf.inputs.values import closest_name, column_names
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.labeled import read_partitions
-from treecrf.learners.boosted.local import SlidingWindowClassifier, TreeMEMM
 from treecrf.learners.boosted.training import train, trains_on_partitions
 from treecrf.learners.iterations import as_callbacks
+from treecrf.learners.local.windows import SlidingWindowClassifier, TreeMEMM
 from treecrf.learners.predictor import accuracy_of
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from os import PathLike
 
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.local import (
-    RecurrentSlidingWindowClassifier,
-    SlidingWindowClassifier,
-    TreeMEMM,
-)
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.hmm import HMMClassifier
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.local.windows import (
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeMEMM,
+)
 from treecrf.learners.structured.boosting import SequenceBoostingClassifier
 from treecrf.learners.structured.perceptron import StructuredPerceptron
 from treecrf.learners.structured.svm import StructuredSVM

@@ -14,8 +14,8 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.objectives import ChainLabels
 from treecrf.chains.sampling import ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
-from treecrf.learners.boosted.growing import grow_transitions
-from treecrf.learners.boosted.shard import ContextWeights
+from treecrf.learners.boosted.sampled.growth import grow_transitions
+from treecrf.learners.boosted.sampled.shard import ContextWeights
 from treecrf.trees.forest import LABEL, Forest, check_forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import LEAF_UNIT

@@ -11,7 +11,7 @@ from support.sweeps import sweep
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.offsets import split_sequences
-from treecrf.learners.boosted.growing import ListGrowers
+from treecrf.learners.boosted.sampled.growth import ListGrowers
 
 # A threshold at which every example with a residual is kept.
 ALL = 1e-8

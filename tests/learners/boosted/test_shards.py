@@ -13,8 +13,8 @@ from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
-from treecrf.learners.boosted.sampled_booster import LocalShards
-from treecrf.learners.boosted.shard import Shard, Stale
+from treecrf.learners.boosted.sampled.booster import LocalShards
+from treecrf.learners.boosted.sampled.shard import Shard, Stale
 from treecrf.metrics import get_scorer
 from treecrf.utils.scratch import Scratch
 
@@ -28,7 +28,7 @@ def model(kind=TreeCRF, **settings):
 @pytest.fixture(autouse=True)
 def joining(monkeypatch):
     """Join some parts of a shard."""
-    monkeypatch.setattr("treecrf.learners.boosted.shard.LARGE_PART", 100)
+    monkeypatch.setattr("treecrf.learners.boosted.sampled.shard.LARGE_PART", 100)
 
 
 def test_validation_sequences_need_known_labels():
@@ -202,7 +202,7 @@ def test_scores_in_files(kind, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("window", [(0, 0), (1 << 63, 1 << 63)])
 def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypatch):
-    target = "treecrf.learners.boosted.sampled_booster._quantile_window"
+    target = "treecrf.learners.boosted.sampled.booster._quantile_window"
     monkeypatch.setattr(target, lambda k, n: window)
     X, y = data_of("numbers", n=24)
     settings = {"subsample": 0.6, "second_order": False}

@@ -17,8 +17,8 @@ from support.sweeps import sweep
 from test_sampled import assert_same_fit, labeled, model
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.learners.boosted import growing
-from treecrf.learners.boosted.growing import TreeScheduler
+from treecrf.learners.boosted.sampled import growth
+from treecrf.learners.boosted.sampled.growth import TreeScheduler
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 
@@ -147,7 +147,7 @@ def test_interrupts_end_training(n_threads, monkeypatch):
                 time.sleep(0.05)
             super().begin(*arguments)
 
-    monkeypatch.setattr(growing, "ListGrower", Interrupted)
+    monkeypatch.setattr(growth, "ListGrower", Interrupted)
     X, y = labeled(np.random.default_rng(0))
     crf = model(sampling=0.3, max_iter=100, n_jobs=n_threads)
     with pytest.raises(KeyboardInterrupt):
@@ -165,7 +165,7 @@ def test_a_failure_in_training_is_raised(monkeypatch):
                 raise MemoryError("on purpose")
             super().finish(helpers)
 
-    monkeypatch.setattr(growing, "ListGrower", Failing)
+    monkeypatch.setattr(growth, "ListGrower", Failing)
     X, y = labeled(np.random.default_rng(0))
     with pytest.raises(MemoryError, match="on purpose"):
         model(sampling=0.3, max_iter=100, n_jobs=16).fit(X, y)
@@ -198,7 +198,7 @@ CASES = [*((TreeCRF, settings, i % 2 == 0) for i, settings in enumerate(SETTINGS
 
 @pytest.mark.parametrize(("kind", "settings", "has_missing"), CASES)
 def test_models_do_not_depend_on_the_number_of_threads(kind, settings, has_missing, monkeypatch):
-    monkeypatch.setattr(growing, "ListGrower", SmallParts)
+    monkeypatch.setattr(growth, "ListGrower", SmallParts)
     X, y = labeled(np.random.default_rng(1), 20)
     if has_missing:
         X[0][::2, 0] = X[1][1:, 1] = X[2][::3, 2] = np.nan
@@ -214,7 +214,7 @@ def test_models_do_not_depend_on_the_number_of_threads(kind, settings, has_missi
 @pytest.mark.parametrize("seed", sweep(range(30), 2))
 def test_many_threads_under_stress(seed, monkeypatch):
     """More threads than processors that switch often, and two labels of few stages."""
-    monkeypatch.setattr(growing, "ListGrower", SmallParts)
+    monkeypatch.setattr(growth, "ListGrower", SmallParts)
     X, y = labeled(np.random.default_rng(seed), 40)
     y = [np.where(labels == "c", "b", labels) for labels in y]
     settings = {"sampling": 0.05, "max_iter": 6, "max_leaf_nodes": 20, "second_order": True}

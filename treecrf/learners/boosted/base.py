@@ -19,9 +19,9 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.labeled import in_one_part, read_partitions
-from treecrf.learners.boosted.scores import Scores
 from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
 from treecrf.learners.boosted.training import train
+from treecrf.learners.boosted.training_scores import Scores
 from treecrf.learners.iterations import (
     MAX_LEARNING_RATE,
     NEG_LOG_LOSS,

@@ -17,8 +17,8 @@ from treecrf.chains.objectives import normalize
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.beam import Beam, BeamLattice
-from treecrf.learners.boosted.scores import starting_parts, table_of_parts
+from treecrf.learners.boosted.beams.training import Beam, BeamLattice
+from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from treecrf.chains.objectives import CUSTOM, OBJECTIVES
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.beam import Beam
+from treecrf.learners.boosted.beams.training import Beam
 from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChain
 from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
 from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained

@@ -33,11 +33,16 @@ from treecrf.chains.objectives import (
 from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.beam import Beam, BeamBooster, BeamObjective, BeamScores
+from treecrf.learners.boosted.beams.training import Beam, BeamBooster, BeamObjective, BeamScores
+from treecrf.learners.boosted.booster import Booster
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.listed_positions import ListedPositions
-from treecrf.learners.boosted.loop import Booster
-from treecrf.learners.boosted.scores import PartsScores, Scores, TableScores, table_of_parts
+from treecrf.learners.boosted.sampled.listed_positions import ListedPositions
+from treecrf.learners.boosted.training_scores import (
+    PartsScores,
+    Scores,
+    TableScores,
+    table_of_parts,
+)
 from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.training_data import LabeledSequences

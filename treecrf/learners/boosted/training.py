@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.inputs.sequences import Description
+from treecrf.learners.boosted.booster import Scored, boost
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import in_one_part, joined
-from treecrf.learners.boosted.loop import Scored, boost
 from treecrf.learners.boosted.selection import (
     LatestChoice,
     choices,

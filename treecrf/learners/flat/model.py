@@ -17,16 +17,16 @@ from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.local import (
-    RecurrentSlidingWindowClassifier,
-    SlidingWindowClassifier,
-    TreeMEMM,
-)
 from treecrf.learners.classifier import PREDICTION_PARAMETERS, SequenceClassifier
 from treecrf.learners.flat.export import NOTHING, FlatExports, FlatForest, FlatTables, Pruned, prune
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES
+from treecrf.learners.local.windows import (
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeMEMM,
+)
 from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import model_file

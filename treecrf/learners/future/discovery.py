@@ -20,7 +20,7 @@ from treecrf._tree import TreeGrower
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import bundle
-from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.booster import Booster
 from treecrf.learners.future.features import (
     MAX_SCORE,
     BagFeature,

@@ -18,7 +18,6 @@ from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.labeled import joined_in_memory
-from treecrf.learners.boosted.local import LocalClassifier, TreeMEMM
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (
@@ -31,6 +30,7 @@ from treecrf.learners.future.features import (
 from treecrf.learners.future.training import AlternatingTraining
 from treecrf.learners.iterations import History
 from treecrf.learners.learner import FitArguments
+from treecrf.learners.local.windows import LocalClassifier, TreeMEMM
 from treecrf.learners.predictor import of_each
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads

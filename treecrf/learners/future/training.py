@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted.booster import Booster, Scored, boost
 from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import in_one_part
-from treecrf.learners.boosted.loop import Booster, Scored, boost
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of

@@ -19,8 +19,8 @@ from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.beam import BeamScores
-from treecrf.learners.boosted.loop import Scored
+from treecrf.learners.boosted.beams.training import BeamScores
+from treecrf.learners.boosted.booster import Scored
 from treecrf.learners.linear.crf import LinearCRF, score_parts
 from treecrf.trees.forest import Forest
 from treecrf.trees.updates.score_updater import ScoreUpdater

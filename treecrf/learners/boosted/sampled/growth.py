@@ -14,9 +14,9 @@ import numpy as np
 from treecrf.chains._samples import Sample
 from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, mu_for
 from treecrf.encoding.encoded import chained
-from treecrf.learners.boosted.listed_positions import ListedPositions
-from treecrf.learners.boosted.loop import choices_of_tree
-from treecrf.learners.boosted.shard import (
+from treecrf.learners.boosted.booster import choices_of_tree
+from treecrf.learners.boosted.sampled.listed_positions import ListedPositions
+from treecrf.learners.boosted.sampled.shard import (
     IterationRequest,
     IterationResult,
     ResidentExamples,

@@ -16,12 +16,12 @@ from sklearn.tree import DecisionTreeClassifier
 from support.family import marked
 from threadpoolctl import threadpool_limits
 
-import treecrf.learners.boosted.rows
+import treecrf.learners.local.rows
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 from treecrf.chains.contexts import previous_labels
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import as_sequences
-from treecrf.learners.boosted.rows import WindowTable
+from treecrf.learners.local.rows import WindowTable
 
 
 def naive_rows(sequences, window, labels, n_labels, order, alphabet=None) -> np.ndarray:
@@ -73,7 +73,7 @@ def test_rows_are_those_of_a_naive_loop(kind, window, order, monkeypatch):
     expected = naive_rows(dense, window, labels, 3, order, alphabet)
     assert isinstance(rows, np.ndarray)
     np.testing.assert_array_equal(rows, expected)
-    monkeypatch.setattr(treecrf.learners.boosted.rows, "MAX_DENSE_BYTES", 0)
+    monkeypatch.setattr(treecrf.learners.local.rows, "MAX_DENSE_BYTES", 0)
     large = table.rows(table.windows(sequences), given)
     assert sparse.issparse(large)
     np.testing.assert_array_equal(large.toarray(), expected)

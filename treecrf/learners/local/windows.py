@@ -16,10 +16,10 @@ from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import LocalChain, LocalForestChain
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.labeled import in_one_part
-from treecrf.learners.boosted.rows import RowChain, fit_rows
 from treecrf.learners.boosted.spec import LocalKind, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.learner import FitArguments, names_in
+from treecrf.learners.local.rows import RowChain, fit_rows
 from treecrf.learners.training_data import Labeling, TrainingInput
 from treecrf.utils.typing import (
     CategoricalFeatures,

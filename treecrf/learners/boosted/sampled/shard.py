@@ -25,11 +25,11 @@ from treecrf.chains.objectives import ChainLabels, LocalObjective, MeanSums
 from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.encoding.encoded import gathered
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.boosted.booster import weights_in
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.listed_positions import ListedPositions
-from treecrf.learners.boosted.loop import weights_in
-from treecrf.learners.boosted.scores import SampleRequest, Scores
+from treecrf.learners.boosted.sampled.listed_positions import ListedPositions
 from treecrf.learners.boosted.spec import BoostingSetup, Trained
+from treecrf.learners.boosted.training_scores import SampleRequest, Scores
 from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum

@@ -1,0 +1,1 @@
+"""Boosting on samples of the examples, which shards draw from their partitions."""
