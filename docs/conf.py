@@ -1,5 +1,6 @@
 """Configuration of Sphinx: sphinx-build -W --keep-going -b html docs docs/_build/html."""
 
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,5 +111,15 @@ def copy_mathjax(app, exception):
             copy_asset(source, target / part if source.is_dir() else target)
 
 
+# As numpydoc writes an entry without a type and a text.
+HEADING = re.compile(r"^( *)\*\*([A-Z][\w ]+)\*\*\n\s*\.\.\n", flags=re.MULTILINE)
+
+
+def as_headings(app, what, name, obj, options, lines):
+    """Headings between parameters, which numpydoc takes for parameters, become headings."""
+    lines[:] = HEADING.sub(r"\1.. rubric:: \2\n", "\n".join(lines)).split("\n")
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", as_headings, priority=600)  # after numpydoc's 500
     app.connect("build-finished", copy_mathjax)

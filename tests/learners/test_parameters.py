@@ -62,7 +62,10 @@ OTHER_TEXTS = {
 
 
 def section_of(kind: type, title: str) -> list[tuple[str, str, str]]:
-    """Name, type and text of each entry of a section; one for each of several names."""
+    """Name, type and text of each entry of a section; one for each of several names.
+
+    Headings between the entries are left out.
+    """
     text = inspect.cleandoc(kind.__doc__)
     found = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", text, flags=re.M | re.S)
     body = found[1] + "\n" if found else ""
@@ -70,6 +73,7 @@ def section_of(kind: type, title: str) -> list[tuple[str, str, str]]:
     return [
         (name, heading.partition(" : ")[2], " ".join(body.split()))
         for heading, body in entries
+        if " : " in heading
         for name in heading.partition(" : ")[0].split(", ")
     ]
 
@@ -79,10 +83,32 @@ def parameters_of(kind: type) -> dict[str, inspect.Parameter]:
 
 
 @pytest.mark.parametrize("kind", CLASSES.values())
-def test_every_parameter_is_documented_in_order(kind):
+def test_every_parameter_is_documented_once(kind):
+    documented = section_of(kind, "Parameters")
+    assert sorted(name for name, _, _ in documented) == sorted(parameters_of(kind))
+    assert all(text.endswith(".") for _, _, text in documented)
+
+
+def headings_of(kind: type) -> list[str]:
+    text = inspect.cleandoc(kind.__doc__).partition("Parameters\n---")[2].partition("Attributes")[0]
+    return re.findall(r"^(?:-+\n|\n)([A-Z][\w ]+)\n\n(?=\w+ : )", text, flags=re.M)
+
+
+def test_parameters_of_trees_stand_below_headings_in_the_same_order():
+    headings = headings_of(treecrf.TreeCRF)
+    assert headings[0] == "Model" and headings[-1] == "Running"
+    assert len(headings) == len(set(headings)) == 11
+    for kind in (treecrf.TreeMEMM, treecrf.SlidingWindowClassifier):
+        assert headings_of(kind) == [name for name in headings if name != "Beam"]
+    others = [name for name in headings if name not in ("Beam", "Samples of examples", "Start")]
+    assert headings_of(treecrf.FutureFeatureMEMM) == ["Future features", *others]
+
+
+@pytest.mark.parametrize("name", ["LinearCRF", "HMMClassifier"])
+def test_parameters_without_headings_are_documented_in_the_order_of_the_signature(name):
+    kind = CLASSES[name]
     documented = section_of(kind, "Parameters")
     assert [name for name, _, _ in documented] == list(parameters_of(kind))
-    assert all(text.endswith(".") for _, _, text in documented)
 
 
 @pytest.mark.parametrize("kind", CLASSES.values())

@@ -183,6 +183,9 @@ all threads that Dask gives it.
 
 Parameters
 ----------
+Running
+
+n_jobs
 client : distributed.Client or None, default=None
     Client of the cluster that trains the model. None means the client that was created last.
 

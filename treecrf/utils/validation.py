@@ -45,23 +45,24 @@ def documented_as(source: type, without: Sequence[str] = ()) -> Callable[[Class]
 
     The class itself states only those that differ in more than their defaults, or are new. It lacks
     the attributes ``without``.
+
+    Parameters may stand below headings. There, the name of a parameter alone says where its shared
+    text belongs. Parameters that the class states above its first heading stay below the headings
+    of the other class; new ones come first.
     """
 
     def decorated(kind: Class) -> Class:
         if sys.flags.optimize > 1:  # without docstrings; those of dataclasses are their signatures
             kind.__doc__ = None
             return kind
-        (head, own), (_, others) = map(_sections, (kind.__doc__, source.__doc__))
-        defaults = {name: p.default for name, p in inspect.signature(kind).parameters.items()}
-        for title in ("Parameters", "Attributes"):
-            inherited = _entries(others[title]).items()
-            entries = {n: _with_default(entry, defaults.get(n)) for n, entry in inherited}
-            entries |= _entries(own.pop(title, ""))
-            names = [name for name in entries if name not in without]
-            names = list(defaults) if title == "Parameters" else names
-            head += f"\n\n{title}\n{'-' * len(title)}\n" + "\n".join(entries[n] for n in names)
-        rest = [f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in own.items()]
-        kind.__doc__ = "".join([head, *rest]) + "\n"
+        head, own = _sections(kind.__doc__)
+        _, shared = _sections(source.__doc__)
+        parameters = _merged(kind, own.pop("Parameters", ""), shared["Parameters"])
+        entries = _entries(shared["Attributes"]) | _entries(own.pop("Attributes", ""))
+        attributes = "\n".join(text for name, text in entries.items() if name not in without)
+        sections = {"Parameters": parameters, "Attributes": attributes} | own
+        texts = [f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items()]
+        kind.__doc__ = "".join([head, *texts]) + "\n"
         return kind
 
     return decorated
@@ -74,8 +75,48 @@ def _sections(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 def _entries(section: str) -> dict[str, str]:
-    """Return the entries of a section by name."""
-    return {entry.partition(" : ")[0]: entry for entry in re.split(r"\n(?=\S)", section) if entry}
+    """Return the entries of a section by name. A heading is its own name."""
+    entries = re.split(r"\n+(?=\S)", section.strip())
+    return {entry.partition(" : ")[0]: entry for entry in entries if entry}
+
+
+def _headings(section: str) -> dict[str, str]:
+    """Return the heading above each parameter of a section; empty above the first heading."""
+    heading, headings = "", {}
+    for name, text in _entries(section).items():
+        if name == text and name[0].isupper():
+            heading = name
+        else:
+            headings[name] = heading
+    return headings
+
+
+def _merged(kind: type, own: str, shared: str) -> str:
+    """Return the section of parameters of a class, from its own section and a shared one."""
+    parameters = inspect.signature(kind).parameters
+    texts = {
+        name: _with_default(text, parameters[name].default)
+        for name, text in _entries(shared).items()
+        if name in parameters
+    }
+    texts |= {name: text for name, text in _entries(own).items() if name != text}
+
+    own_headings = _headings(own)
+    shared_headings = _headings(shared)
+    headings = {n: title for n, title in own_headings.items() if title or n not in shared_headings}
+    for name, title in shared_headings.items():
+        headings.setdefault(name, title)
+    shared_titles = list(shared_headings.values())
+    new_titles = [title for title in headings.values() if title not in shared_titles]
+
+    lines = []
+    for title in dict.fromkeys(["", *new_titles, *shared_titles]):
+        order = headings if title else parameters
+        names = [name for name in order if name in parameters and headings[name] == title]
+        if names and title:
+            lines += ["", title, ""]
+        lines += [texts[name] for name in names]
+    return "\n".join(lines).strip()
 
 
 def _with_default(entry: str, value: Any) -> str:

@@ -54,21 +54,23 @@ class TreeCRF(BoostedSequenceClassifier):
 
     Parameters
     ----------
+    Model
+
+    order
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose features the trees can use.
         Offsets outside of all training sequences are left out.
-    max_iter : int, default=100
-        Number of boosting iterations, each with one tree per label.
-    max_leaf_nodes : int, default=64
-        Maximum number of leaves per tree. Trees grow best-first.
-    max_depth : int or None, default=None
-        Maximum number of tests from the root of a tree to a leaf, including tests of previous
-        labels. None is no limit.
-    l2_regularization : float, default=20.0
-        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order``, it is added to the sum of their curvature.
-    learning_rate : float, default=0.3
-        Factor by which the leaf values of each tree are multiplied.
+    transitions
+    constant_transitions : bool, default=False
+        Whether the scores of labels after labels are the same at all positions. The trees test the
+        input only, and each iteration adds to one matrix of transition scores, which inspection of
+        the trees does not cover. With many labels, this saves memory, and time in prediction. It
+        requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
+        ``order`` of at least 1, and works neither with a beam nor with
+        ``init="pseudo_likelihood"``.
+
+    Objective
+
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
             default="log"
         Objective to maximize. If P is the probability of the labels of a sequence, and q of the
@@ -90,6 +92,54 @@ class TreeCRF(BoostedSequenceClassifier):
         apart depend on each other. ``"bound"`` is an upper bound for which steps of length 1 are
         safe. ``"auto"`` is the diagonal, but at least ``learning_rate`` times the bound, so that
         steps are safe as well. Only for ``second_order``.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name
+        labels that do not occur in y, as long as it also names all that do.
+
+    Trees
+
+    max_iter : int, default=100
+        Number of boosting iterations, each with one tree per label.
+    learning_rate : float, default=0.3
+        Factor by which the leaf values of each tree are multiplied.
+    max_leaf_nodes : int, default=64
+        Maximum number of leaves per tree. Trees grow best-first.
+    max_depth : int or None, default=None
+        Maximum number of tests from the root of a tree to a leaf, including tests of previous
+        labels. None is no limit.
+
+    Features
+
+    categorical_features
+    missing : {"weighting", "weighting-only", "surrogate", "impute", "indicator"}, \
+            default="weighting"
+        How missing values are handled. ``"weighting"`` sends the position to both children of a
+        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
+        it. With both, trees may also test whether a value is missing; with ``"weighting-only"``,
+        they do not. ``"impute"`` fills in the mean of numeric features and the most common value of
+        all others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
+    max_bins : int, default=255
+        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
+        if they would hold fewer than 16 training positions on average. Values that recur at least
+        four times on average have a bin each, up to ``max_bins``.
+    monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
+        Monotonic constraints: 1 for features whose higher values may only raise the score of the
+        second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
+        and 0 for all others. They hold at each offset of the window. A dict has the signs of some
+        features, by name or index; with more than two labels, each is a dict of signs by label.
+        Only for numbers and booleans. Positions that lack the value are not ordered.
+    interaction_cst : {"pairwise", "no_interactions"}, list of lists or None, default=None
+        Sets of features, by name or index, that may interact: a branch of a tree tests features of
+        one set only, at any offsets. Features in no set form another set. ``"pairwise"`` stands for
+        all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
+
+    Regularization
+
+    l2_regularization : float, default=20.0
+        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
+        With ``second_order``, it is added to the sum of their curvature.
     min_gain : float, default=0.0
         Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
@@ -102,6 +152,9 @@ class TreeCRF(BoostedSequenceClassifier):
         features, a small fraction saves time.
     subsample : float, default=1.0
         Fraction of the training sequences used in each iteration, chosen at random.
+
+    Samples of examples
+
     sampling : "auto", float or None, default="auto"
         Which examples each tree is fitted to. With a float, examples with an absolute residual of
         at least this value are always used. The others are used with a probability proportional to
@@ -111,28 +164,9 @@ class TreeCRF(BoostedSequenceClassifier):
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
-    max_bins : int, default=255
-        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
-        if they would hold fewer than 16 training positions on average. Values that recur at least
-        four times on average have a bin each, up to ``max_bins``.
-    missing : {"weighting", "weighting-only", "surrogate", "impute", "indicator"}, \
-            default="weighting"
-        How missing values are handled. ``"weighting"`` sends the position to both children of a
-        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
-        it. With both, trees may also test whether a value is missing; with ``"weighting-only"``,
-        they do not. ``"impute"`` fills in the mean of numeric features and the most common value of
-        all others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
-        missing.
-    monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
-        Monotonic constraints: 1 for features whose higher values may only raise the score of the
-        second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
-        and 0 for all others. They hold at each offset of the window. A dict has the signs of some
-        features, by name or index; with more than two labels, each is a dict of signs by label.
-        Only for numbers and booleans. Positions that lack the value are not ordered.
-    interaction_cst : {"pairwise", "no_interactions"}, list of lists or None, default=None
-        Sets of features, by name or index, that may interact: a branch of a tree tests features of
-        one set only, at any offsets. Features in no set form another set. ``"pairwise"`` stands for
-        all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
+
+    Start
+
     init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="auto"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
         adds the trees to 0.4 times its scores. Its penalty is 1; from 10,000 training positions on
@@ -145,6 +179,11 @@ class TreeCRF(BoostedSequenceClassifier):
         pseudo-likelihood in the first three iterations, whatever the objective. With
         ``early_stopping``, ``"auto"`` chooses between ``"linear"`` and all scores of the linear
         model, by cross-validation; otherwise, it is ``"zero"``.
+    warm_start : bool, default=False
+        Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
+
+    Beam
+
     beam_width : int or None, default=None
         Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
         position, in training and in prediction. Set it for many labels or high orders. None keeps
@@ -152,35 +191,33 @@ class TreeCRF(BoostedSequenceClassifier):
     beam : {"two-pass", "forward-only"}, default="two-pass"
         Training with a beam uses probabilities given the whole sequence (``"two-pass"``) or given
         only the positions up to each (``"forward-only"``).
-    constant_transitions : bool, default=False
-        Whether the scores of labels after labels are the same at all positions. The trees test the
-        input only, and each iteration adds to one matrix of transition scores, which inspection of
-        the trees does not cover. With many labels, this saves memory, and time in prediction. It
-        requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
-        ``order`` of at least 1, and works neither with a beam nor with
-        ``init="pseudo_likelihood"``.
+
+    Decoding
+
+    decoding
+    cost_matrix
+
+    Stopping
+
     early_stopping : "auto" or bool, default="auto"
         Whether to stop when the score of the validation sequences has not improved by ``tol`` for
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        and then all sequences are used for training. It holds out a fifth of the positions: of
-        fewer than 3,000 up to a third, but at most 600; of many at most 3,000, or a twentieth if
-        that is more. Where this would be fewer than 10 sequences, there are up to five folds of a
-        fifth each. Above 100,000 positions, this is done on a sample of the sequences. Sequences
-        that are too long for a fold are cut into blocks for it. All iterations are run with fewer
-        than 50 training positions, and in a warm start.
+        and then all sequences are used for training; :ref:`folds` says what it holds out. Above
+        100,000 positions, this is done on a sample of the sequences. All iterations are run with
+        fewer than 50 training positions, and in a warm start.
+    validation_fraction
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in
         cross-validation.
     tol : float, default=1e-4
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
-    warm_start : bool, default=False
-        Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. In tree fitting, each position has the weight of its true label; the
-        reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name
-        labels that do not occur in y, as long as it also names all that do.
+    scoring
+
+    Running
+
+    n_jobs
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0

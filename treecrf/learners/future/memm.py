@@ -71,6 +71,14 @@ class FutureFeatureMEMM(LocalClassifier):
 
     Parameters
     ----------
+    max_iter : int, default=500
+        Maximum number of boosting iterations between two discoveries.
+    max_depth : int or None, default=None
+        Maximum number of tests from the root of a tree to a leaf, including tests of previous
+        labels. None is no limit. The trees that add a discovered feature are not limited.
+
+    Future features
+
     bag_size : int, "to_end" or "auto", default="auto"
         Maximum number of positions in a bag. This is the most important parameter. ``"auto"`` tries
         eleven sizes from 1 to 16 and the whole rest of the sequence for the first feature, and
@@ -92,11 +100,6 @@ class FutureFeatureMEMM(LocalClassifier):
         Features to discover per round when there are more than two labels: a feature for each label
         (``"all"``), the best one of these (``"best"``), or one feature with an effect on all labels
         (``"shared"``).
-    max_iter : int, default=500
-        Maximum number of boosting iterations between two discoveries.
-    max_depth : int or None, default=None
-        Maximum number of tests from the root of a tree to a leaf, including tests of previous
-        labels. None is no limit. The trees that add a discovered feature are not limited.
     instance_max_iter : int, default=20
         Maximum number of trees per discovered feature.
     instance_max_leaf_nodes : int, default=20
@@ -104,11 +107,15 @@ class FutureFeatureMEMM(LocalClassifier):
     instance_l2_regularization : float, default=100.0
         Shrinkage of the leaf values of these trees, as a number of imaginary bags in each leaf on
         which an instance has no effect.
+
+    Stopping
+
     early_stopping : bool, default=True
         Whether to hold out validation sequences that decide when to search for another feature and
         whether it was worth it: trees are added until the validation likelihood has not improved by
         ``tol`` for ``n_iter_no_change`` iterations. If False, every phase takes ``max_iter``
         iterations and features are judged on the training data.
+    validation_fraction
     n_iter_no_change : int, default=5
         Number of iterations without improvement before training stops.
     tol : float, default=1e-4

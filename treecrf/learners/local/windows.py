@@ -108,6 +108,14 @@ class TreeMEMM(LocalClassifier):
         instead of the number of examples.
     min_samples_leaf : int, default=1
         Minimum number of positions in each child.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported likelihoods are unweighted.
+    verbose : int, default=0
+        Whether to show progress (1) or not (0).
+
+    Decoding
+
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
         most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
@@ -116,11 +124,6 @@ class TreeMEMM(LocalClassifier):
         score all contexts, so they suit many labels and high orders.
     beam_width : int, default=10
         Number of label sequences that ``decoding="beam"`` keeps.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. In tree fitting, each position has the weight of its true label; the
-        reported likelihoods are unweighted.
-    verbose : int, default=0
-        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
