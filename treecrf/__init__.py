@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from treecrf import papers as papers
     from treecrf import plotting as plotting
     from treecrf.inputs.dataset import split as split
+    from treecrf.learners.base.stream import Stream as Stream
     from treecrf.learners.boosted.average import average as average
     from treecrf.learners.boosted.crf import TreeCRF as TreeCRF
     from treecrf.learners.flat.export import Pruned as Pruned
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from treecrf.learners.local.windows import TreeMEMM as TreeMEMM
     from treecrf.learners.per_sequence import PerSequence as PerSequence
     from treecrf.learners.registry import load as load
-    from treecrf.learners.stream import Stream as Stream
     from treecrf.learners.structured.boosting import ChosenFeature as ChosenFeature
     from treecrf.learners.structured.boosting import (
         SequenceBoostingClassifier as SequenceBoostingClassifier,
@@ -79,7 +79,7 @@ _HOMES = {
     "RecurrentSlidingWindowClassifier": "treecrf.learners.local.windows",
     "SequenceBoostingClassifier": "treecrf.learners.structured.boosting",
     "SlidingWindowClassifier": "treecrf.learners.local.windows",
-    "Stream": "treecrf.learners.stream",
+    "Stream": "treecrf.learners.base.stream",
     "StructuredPerceptron": "treecrf.learners.structured.perceptron",
     "StructuredSVM": "treecrf.learners.structured.svm",
     "TreeCRF": "treecrf.learners.boosted.crf",

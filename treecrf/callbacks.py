@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TextIO
 
-from treecrf.learners.iterations import IterationInfo, Stopping
+from treecrf.learners.base.iterations import IterationInfo, Stopping
 from treecrf.utils.validation import check_positive
 
 __all__ = ["Checkpoint", "EarlyStop", "IterationInfo", "LearningRateSchedule", "Log"]

@@ -26,7 +26,7 @@ from treecrf.dask.estimators import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
-from treecrf.learners.training_data import LabeledSequences
+from treecrf.learners.base.training_data import LabeledSequences
 
 CLASSES = [DaskTreeCRF, DaskTreeMEMM, DaskSlidingWindowClassifier]
 FRAME = frame().drop(columns="weight")

@@ -14,10 +14,10 @@ from support.family import assert_equal_arrays, assert_same_forest
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.offsets import Segmentation
+from treecrf.learners.base.iterations import as_callbacks
+from treecrf.learners.base.learner import FitArguments
 from treecrf.learners.boosted import engine, training
 from treecrf.learners.boosted.sampled.booster import LocalShards
-from treecrf.learners.iterations import as_callbacks
-from treecrf.learners.learner import FitArguments
 from treecrf.utils.partitions import LocalPartitions
 
 FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",

@@ -28,7 +28,7 @@ from treecrf.inputs.dataset import named
 from treecrf.inputs.schemes import TAG
 from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.metrics import (
     sequence_accuracy_score,
     span_classification_report,

@@ -15,7 +15,7 @@ from treecrf.inputs.sequences import KINDS
 from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules, strongest_weights
 from treecrf.inspection.fitted import has_trees
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 
 DESCRIPTION = (

@@ -22,7 +22,7 @@ import treecrf
 from treecrf.cli.files import FORMATS
 from treecrf.cli.tables import FileData, ModelInput, Reading
 from treecrf.inputs.table_sources import STANDARD
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC
 
 # Maximum number of digits of a count.

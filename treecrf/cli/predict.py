@@ -32,7 +32,7 @@ from treecrf.inputs.dataset import named
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.table_sources import PARQUET, STANDARD, Source
 from treecrf.inputs.values import short_list
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 
 DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table, the output is CSV with one "

@@ -34,8 +34,8 @@ from treecrf.inputs.dataset import ColumnNames, RawData, named
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.table_sources import STANDARD, Source
 from treecrf.inputs.tables import TableReader, open_tables
-from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
 from treecrf.utils.messages import warn
 from treecrf.utils.scratch import check_folder

@@ -38,13 +38,13 @@ from treecrf.inputs.dataset import ColumnNames, RawData, named
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import closest_name, column_names
+from treecrf.learners.base.iterations import as_callbacks
+from treecrf.learners.base.predictor import accuracy_of
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.training import train, trains_on_partitions
-from treecrf.learners.iterations import as_callbacks
 from treecrf.learners.local.windows import SlidingWindowClassifier, TreeMEMM
-from treecrf.learners.predictor import accuracy_of
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 
 

@@ -16,10 +16,10 @@ from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.encoding.encoded import window_within
+from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.sampled.growth import SampledGrowth
 from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationResult, Shard, Stale
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, ExactKind
-from treecrf.learners.training_data import TrainingInput
 from treecrf.utils.partitions import PerPartition, identity
 from treecrf.utils.threads import Threads, keeping_freed_memory, size_text
 

@@ -31,8 +31,8 @@ from treecrf.inspection.fitted import (
     window_of,
 )
 from treecrf.inspection.scores import MAX_BYTES
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain, require_table
-from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatAttributes, FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import without_feature

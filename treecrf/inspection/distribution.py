@@ -11,7 +11,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.offsets import positions_in_sequences, split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import check_model
-from treecrf.learners.predictor import FittedChain, of_each
+from treecrf.learners.base.predictor import FittedChain, of_each
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     FloatArray,

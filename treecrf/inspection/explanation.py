@@ -17,7 +17,7 @@ from treecrf.inputs.frames import label_column
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
 from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer_between, window_of
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer

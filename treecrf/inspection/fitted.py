@@ -18,7 +18,7 @@ from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.trees.conjunctions import Condition
 from treecrf.trees.forest import LABEL, Forest

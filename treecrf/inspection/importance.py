@@ -23,7 +23,7 @@ from treecrf.inspection.fitted import (
     has_trees,
     warn_of_linear_start,
 )
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
 from treecrf.trees.forest import LABEL
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike

@@ -16,7 +16,7 @@ from treecrf.encoding.names import name_of_label_test
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import CheckedData, FittedTrees, check_model, code_of, has_trees
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import check_weights
 from treecrf.utils.threads import Threads

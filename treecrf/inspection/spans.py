@@ -17,7 +17,7 @@ from treecrf.inputs.schemes import TAG
 from treecrf.inputs.values import closest_name, column_names
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.scores import lattices_of
-from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from os import PathLike
 
+from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.learners.hmm import HMMClassifier

@@ -58,7 +58,7 @@ class ModelFileError(ValueError):
 
 
 def save(model: Any, path: str | PathLike) -> None:
-    """Save a fitted estimator; see `treecrf.learners.classifier.SequenceClassifier.save`."""
+    """Save a fitted estimator; see `treecrf.learners.base.classifier.SequenceClassifier.save`."""
     kind = type(model)
     if not kind.__module__.startswith("treecrf."):
         raise TypeError(

@@ -20,7 +20,7 @@ import treecrf
 from treecrf import TreeCRF
 from treecrf.chains.objectives import LogLikelihood
 from treecrf.inputs.dataset import as_sequences
-from treecrf.learners import predictor
+from treecrf.learners.base import predictor
 
 
 def small(**parameters) -> TreeCRF:

@@ -20,6 +20,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.chains.constraints import as_transitions
+from treecrf.learners.base.iterations import Stopping
 from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.labeled import LabeledParts
 from treecrf.learners.boosted.selection import (
@@ -30,7 +31,6 @@ from treecrf.learners.boosted.selection import (
     folds,
     in_blocks,
 )
-from treecrf.learners.iterations import Stopping
 from treecrf.utils.partitions import identity
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}

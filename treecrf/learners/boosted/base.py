@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.labeled import in_one_part, read_partitions
-from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
-from treecrf.learners.boosted.training import train
-from treecrf.learners.boosted.training_scores import Scores
-from treecrf.learners.iterations import (
+from treecrf.learners.base.iterations import (
     MAX_LEARNING_RATE,
     NEG_LOG_LOSS,
     OBJECTIVES,
@@ -30,7 +25,12 @@ from treecrf.learners.iterations import (
     Stopping,
     scoring_of,
 )
-from treecrf.learners.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.labeled import in_one_part, read_partitions
+from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
+from treecrf.learners.boosted.training import train
+from treecrf.learners.boosted.training_scores import Scores
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import INTERACTIONS, MAX_DEPTH, Growth

@@ -14,7 +14,7 @@ from treecrf.chains.objectives import ExampleTable, Objective
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan, bundle
-from treecrf.learners.iterations import History, Stopping
+from treecrf.learners.base.iterations import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.growth import Growth

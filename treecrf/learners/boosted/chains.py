@@ -17,12 +17,12 @@ from treecrf.chains.objectives import normalize
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.base.predictor import FittedChain
 from treecrf.learners.boosted.beams.training import Beam, BeamLattice
 from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.predictor import FittedChain
 from treecrf.trees.context_scores import tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.base import clone
 
 from treecrf.chains.objectives import CUSTOM, OBJECTIVES
+from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.iterations import refuse_lost_objective, scoring_of
+from treecrf.learners.base.learner import SequenceLearner
+from treecrf.learners.base.training_data import Labeling
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beams.training import Beam
 from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChain
 from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
 from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
-from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.iterations import refuse_lost_objective, scoring_of
-from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
-from treecrf.learners.training_data import Labeling
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,

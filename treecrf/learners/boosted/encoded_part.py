@@ -10,7 +10,7 @@ import numpy as np
 from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.inputs.offsets import joined_arrays
-from treecrf.learners.training_data import LabeledSequences
+from treecrf.learners.base.training_data import LabeledSequences
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.booster import Booster, Scored
-from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.sampled.booster import LocalShards, SampledBooster, scored_on_shards
-from treecrf.learners.boosted.sampled.shard import predictions_for, total, totals_of
-from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
-from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
-from treecrf.learners.iterations import OBJECTIVES, History, metric_of
-from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import (
+from treecrf.learners.base.iterations import OBJECTIVES, History, metric_of
+from treecrf.learners.base.training_data import (
     LabeledSequences,
     TrainingInput,
     count_labels,
     label_weights,
     multiplied_weights,
 )
+from treecrf.learners.boosted.booster import Booster, Scored
+from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.sampled.booster import LocalShards, SampledBooster, scored_on_shards
+from treecrf.learners.boosted.sampled.shard import predictions_for, total, totals_of
+from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
+from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import read_constraints
 from treecrf.utils.partitions import Partitions, PerPartition, identity, view

@@ -37,7 +37,7 @@ from treecrf.inputs.sequences import (
     Sequences,
     as_category,
 )
-from treecrf.learners.training_data import (
+from treecrf.learners.base.training_data import (
     NO_KNOWN_LABELS,
     NO_SYMBOLS,
     LabeledSequences,

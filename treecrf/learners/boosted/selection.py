@@ -10,12 +10,12 @@ import numpy as np
 
 from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
+from treecrf.learners.base.iterations import Stopping
+from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.engine import make_engine
 from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.iterations import Stopping
 from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress
 from treecrf.utils.partitions import identity

@@ -33,6 +33,8 @@ from treecrf.chains.objectives import (
 from treecrf.chains.sampling import LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
+from treecrf.learners.base.iterations import History, Stopping
+from treecrf.learners.base.training_data import LabeledSequences
 from treecrf.learners.boosted.beams.training import Beam, BeamBooster, BeamObjective, BeamScores
 from treecrf.learners.boosted.booster import Booster
 from treecrf.learners.boosted.encoded_part import EncodedPart
@@ -43,9 +45,7 @@ from treecrf.learners.boosted.training_scores import (
     TableScores,
     table_of_parts,
 )
-from treecrf.learners.iterations import History, Stopping
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.updates.score_updater import ScoreUpdater

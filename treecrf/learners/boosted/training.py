@@ -18,6 +18,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.inputs.sequences import Description
+from treecrf.learners.base.iterations import (
+    OBJECTIVES,
+    Callback,
+    History,
+    IterationInfo,
+    call_all,
+    name_of,
+    start_callbacks,
+    warn_without_new_iterations,
+)
+from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.booster import Scored, boost
 from treecrf.learners.boosted.engine import Engine, make_engine
 from treecrf.learners.boosted.labeled import in_one_part, joined
@@ -30,17 +41,6 @@ from treecrf.learners.boosted.selection import (
     start_of,
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.iterations import (
-    OBJECTIVES,
-    Callback,
-    History,
-    IterationInfo,
-    call_all,
-    name_of,
-    start_callbacks,
-    warn_without_new_iterations,
-)
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress, warn
 from treecrf.utils.partitions import LocalPartitions, identity

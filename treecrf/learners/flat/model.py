@@ -14,13 +14,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.learners.base.classifier import PREDICTION_PARAMETERS, SequenceClassifier
+from treecrf.learners.base.learner import SequenceLearner, names_in
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.classifier import PREDICTION_PARAMETERS, SequenceClassifier
 from treecrf.learners.flat.export import NOTHING, FlatExports, FlatForest, FlatTables, Pruned, prune
 from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.learners.learner import SequenceLearner, names_in
 from treecrf.learners.linear.attributes import SOURCES
 from treecrf.learners.local.windows import (
     RecurrentSlidingWindowClassifier,

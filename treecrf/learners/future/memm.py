@@ -17,6 +17,9 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.base.iterations import History
+from treecrf.learners.base.learner import FitArguments
+from treecrf.learners.base.predictor import of_each
 from treecrf.learners.boosted.labeled import joined_in_memory
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
@@ -28,10 +31,7 @@ from treecrf.learners.future.features import (
     future_features,
 )
 from treecrf.learners.future.training import AlternatingTraining
-from treecrf.learners.iterations import History
-from treecrf.learners.learner import FitArguments
 from treecrf.learners.local.windows import LocalClassifier, TreeMEMM
-from treecrf.learners.predictor import of_each
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.learners.base.iterations import History
+from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.booster import Booster, Scored, boost
 from treecrf.learners.boosted.engine import engine_of
 from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
-from treecrf.learners.iterations import History
-from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest, make_tree
 from treecrf.utils.exact import UNIT, rounded_leaves
 from treecrf.utils.threads import Threads

@@ -17,8 +17,16 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
-from treecrf.learners.iterations import Callback, Run, Stopping
-from treecrf.learners.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.base.iterations import Callback, Run, Stopping
+from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.base.predictor import FittedChain
+from treecrf.learners.base.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    count_labels,
+    label_weights,
+    multiplied_weights,
+)
 from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
 from treecrf.learners.linear.compiled import compiled
@@ -31,14 +39,6 @@ from treecrf.learners.linear.scores import (
     WeightLayout,
     Weights,
     are_weights,
-)
-from treecrf.learners.predictor import FittedChain
-from treecrf.learners.training_data import (
-    LabeledSequences,
-    TrainingInput,
-    count_labels,
-    label_weights,
-    multiplied_weights,
 )
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress

@@ -21,7 +21,7 @@ from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import widest
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.iterations import (
+from treecrf.learners.base.iterations import (
     NEG_LOG_LOSS,
     SCORINGS,
     Run,
@@ -29,7 +29,9 @@ from treecrf.learners.iterations import (
     refuse_lost_objective,
     scoring_of,
 )
-from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.base.learner import SequenceLearner
+from treecrf.learners.base.predictor import best_codes
+from treecrf.learners.base.training_data import TrainingInput, hold_out
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, TrainingData, Weights
@@ -44,8 +46,6 @@ from treecrf.learners.linear.solvers import (
     run_epochs,
     scale_of,
 )
-from treecrf.learners.predictor import best_codes
-from treecrf.learners.training_data import TrainingInput, hold_out
 from treecrf.utils import model_file
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.messages import warn

@@ -14,11 +14,11 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.iterations import Run
+from treecrf.learners.base.iterations import Run
+from treecrf.learners.base.predictor import FittedChain
 from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.scores import AttributeMatrix, TrainingData, Weights, scores_of_rows
-from treecrf.learners.predictor import FittedChain
 from treecrf.learners.structured.frank_wolfe import (
     KERNELS,
     Inputs,

@@ -17,12 +17,12 @@ from treecrf.chains.sampling import (
     guess_for,
     probable_decrease,
 )
+from treecrf.learners.base.iterations import MEANS, OBJECTIVES, metric_of, no_known_labels
 from treecrf.learners.boosted.booster import Scored, subsample_hashes, subsample_size
 from treecrf.learners.boosted.sampled.growth import SampledGrowth
 from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationResult, Shard, Stale
 from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.training_scores import SampleRequest
-from treecrf.learners.iterations import MEANS, OBJECTIVES, metric_of, no_known_labels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum

@@ -25,12 +25,12 @@ from treecrf.chains.objectives import ChainLabels, LocalObjective, MeanSums
 from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.encoding.encoded import gathered
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.base.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.learners.boosted.booster import weights_in
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.sampled.listed_positions import ListedPositions
 from treecrf.learners.boosted.spec import BoostingSetup, Trained
 from treecrf.learners.boosted.training_scores import SampleRequest, Scores
-from treecrf.learners.iterations import MEANS, OBJECTIVES, History, PositionMean
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.scratch import Allocate, relocated

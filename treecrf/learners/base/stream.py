@@ -19,7 +19,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.utils.threads import Threads
 
 if TYPE_CHECKING:
-    from treecrf.learners.classifier import SequenceClassifier
+    from treecrf.learners.base.classifier import SequenceClassifier
 
 
 class Stream:

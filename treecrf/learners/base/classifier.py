@@ -15,8 +15,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.inputs.dataset import NO_NAMES, RawData
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.schemes import SCHEME_NAMES
-from treecrf.learners.predictor import FittedChain, Predictor, accuracy_of, of_each
-from treecrf.learners.stream import Stream
+from treecrf.learners.base.predictor import FittedChain, Predictor, accuracy_of, of_each
+from treecrf.learners.base.stream import Stream
 from treecrf.utils import model_file
 from treecrf.utils.messages import warn
 from treecrf.utils.typing import (

@@ -21,9 +21,9 @@ from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import InputSchema
 from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
-from treecrf.learners.classifier import SequenceClassifier, refuse_metrics_of_rows
-from treecrf.learners.iterations import Callback, as_callbacks
-from treecrf.learners.training_data import (
+from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
+from treecrf.learners.base.iterations import Callback, as_callbacks
+from treecrf.learners.base.training_data import (
     Labeling,
     TrainingInput,
     hold_out,

@@ -33,7 +33,7 @@ from treecrf.inputs.labels import Labels, as_labels, check_kind
 from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.inputs.values import column_names, stands_for_missing
-from treecrf.learners.training_data import cost_table, with_init_score
+from treecrf.learners.base.training_data import cost_table, with_init_score
 from treecrf.utils.threads import Threads
 
 # Lattices with larger scores are computed run by run, with scores of about the second size.

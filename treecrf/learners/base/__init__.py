@@ -1,0 +1,1 @@
+"""What all learners share: training, fitted models and their public methods."""
