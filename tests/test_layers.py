@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 LAYERS = [
     "_version", "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
     "trees.growing+_tree", "trees.scoring", "trees.fast", "trees", "trees.updates", "learners.base",
-    "learners", "learners.linear", "learners.boosted", "learners.local", "learners.future",
-    "learners.flat", "learners.structured",
+    "learners", "learners.linear+learners.short", "learners.boosted", "learners.local",
+    "learners.future", "learners.flat", "learners.structured",
     "learners.registry", "inspection", "annotation", "plotting", "dask", "cli",
 ]  # fmt: skip
 # Of each package: the number of its layer, and the first name of its unit.

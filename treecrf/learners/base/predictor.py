@@ -147,7 +147,7 @@ class FittedChain(ABC):
     # Short sequences
 
     def compiled(self, ignored: set[str]) -> Any:
-        """Return a `treecrf.learners.linear._compiled.CompiledModel`; None if there is none.
+        """Return a `treecrf.learners.short._short_model.CompiledModel`; None if there is none.
 
         Data frames may have columns with names in ``ignored``, though not in the training data.
         """

@@ -20,9 +20,9 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.predictor import FittedChain
 from treecrf.learners.boosted.beams.training import Beam, BeamLattice
 from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
-from treecrf.learners.linear._compiled import CompiledModel
-from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.short._short_model import CompiledModel
+from treecrf.learners.short.compilation import compiled
 from treecrf.trees.context_scores import tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads

@@ -27,9 +27,7 @@ from treecrf.learners.base.training_data import (
     label_weights,
     multiplied_weights,
 )
-from treecrf.learners.linear._compiled import CompiledModel
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.compiled import compiled
 from treecrf.learners.linear.scores import (
     AttributeMatrix,
     LinearScores,
@@ -40,6 +38,8 @@ from treecrf.learners.linear.scores import (
     Weights,
     are_weights,
 )
+from treecrf.learners.short._short_model import CompiledModel
+from treecrf.learners.short.compilation import compiled
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads

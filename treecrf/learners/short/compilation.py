@@ -1,4 +1,4 @@
-"""Compilation of fitted models for short sequences; see ``_compiled``."""
+"""Compilation of fitted models for short sequences; see ``_short_model``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.sequences import CATEGORY, InputSchema
 from treecrf.inputs.values import column_names
-from treecrf.learners.linear._compiled import CompiledModel, CompiledTests, CompiledWeights
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
 from treecrf.learners.linear.scores import Weights
+from treecrf.learners.short._short_model import CompiledModel, CompiledTests, CompiledWeights
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT

@@ -1,0 +1,1 @@
+"""Models in a form that scores short sequences in little time."""
