@@ -1,8 +1,8 @@
 """Run random cases for a given time: ``python tests/fuzz/campaign.py --seconds 600 --seed 0``.
 
 Every case has a seed, so that a failure can be repeated: ``run_case(seed)`` of
-`support.fuzz_models`, ``run_file(seed)`` of `support.fuzz_files`, ``run_command(seed)`` of
-`support.fuzz_commands`, or ``run_objects(seed)`` of `support.fuzz_objects`. Cases run in a process
+`fuzz.models`, ``run_file(seed)`` of `fuzz.files`, ``run_command(seed)`` of
+`fuzz.commands`, or ``run_objects(seed)`` of `fuzz.objects`. Cases run in a process
 of their own with limits of memory and time; a crash ends it, is reported, and the next seed
 follows.
 """
@@ -31,10 +31,10 @@ def worker(kind: str, seed: int, until: float) -> None:
     sys.path[:0] = (
         [str(TESTS)] if "PYTHONSAFEPATH" in os.environ else [str(TESTS.parent), str(TESTS)]
     )
-    from support.fuzz_commands import run_command
-    from support.fuzz_files import run_file
-    from support.fuzz_models import run_case
-    from support.fuzz_objects import run_objects
+    from fuzz.commands import run_command
+    from fuzz.files import run_file
+    from fuzz.models import run_case
+    from fuzz.objects import run_objects
 
     runs = {"models": run_case, "files": run_file, "commands": run_command, "objects": run_objects}
     run = runs[kind]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.fuzz_commands import FORMS, run_command, trained
+from fuzz.commands import FORMS, run_command, trained
 from support.sweeps import sweep
 
 pytest.importorskip("pyarrow")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.fuzz_files import N_HEAD, content, damaged, run_file
+from fuzz.files import N_HEAD, content, damaged, run_file
 from support.model_files import npy, sealed_archive, zipped
 from support.sweeps import sweep
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.calls import check_call, dicts, frames, garbage, labels_for, scalars, sequences, text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.fuzz import check_call, dicts, frames, garbage, labels_for, scalars, sequences, text
 from support.settings import FIXED
 
 from treecrf import TreeCRF

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from support.fuzz_models import draw_case, run_case
+from fuzz.models import draw_case, run_case
 from support.sweeps import sweep
 
 

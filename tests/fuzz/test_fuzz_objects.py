@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.objects import MODELS, fitted, run_objects
 from sklearn.base import clone
-from support.fuzz_objects import MODELS, fitted, run_objects
 from support.sweeps import sweep
 
 BLOCK = 25

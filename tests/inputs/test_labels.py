@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from fuzz.calls import check_call, garbage
 from hypothesis import given
 from support.family import assert_equal_arrays
-from support.fuzz import check_call, garbage
 from support.settings import FIXED
 
 from treecrf import TreeCRF

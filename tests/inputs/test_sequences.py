@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fuzz.calls import check_call, garbage
 from hypothesis import given
 from scipy import sparse
 from support.family import assert_equal_arrays
-from support.fuzz import check_call, garbage
 from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences

@@ -9,6 +9,7 @@ import re
 import joblib
 import numpy as np
 import pytest
+from fuzz.calls import check_call, garbage, labels_for, sequences
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -37,7 +38,6 @@ from support.family import (
     value_of,
     variant,
 )
-from support.fuzz import check_call, garbage, labels_for, sequences
 from support.model_files import read, sealed
 from support.settings import FIXED
 

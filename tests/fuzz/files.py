@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fuzz.models import explained
 from sklearn.base import clone
 from support.family import BOOSTED, COUNTED, DISCOVERING, LINEAR, STARTED
-from support.fuzz_models import explained
 from support.model_files import read, sealed, sealed_archive
 
 import treecrf
