@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 # From the lowest layer to the highest. The packages of one layer do not import each other, except
 # that "+" joins a package and its module at a fixed path.
 LAYERS = [
-    "_version", "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
+    "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
+    "chains+_inference",
     "trees.growing+_tree", "trees.scoring", "trees.fast", "trees", "trees.updates", "learners.base",
     "learners", "learners.linear+learners.short", "learners.boosted", "learners.local",
     "learners.future", "learners.flat", "learners.structured",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
-from treecrf.inputs import csv_file, table_sources
+from treecrf.inputs.large import csv_file, table_sources
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 
 pa = pytest.importorskip("pyarrow")

@@ -72,7 +72,7 @@ LABELS = {"text": ["a", "b"], "integers": [3, 8], "booleans": [True, False]}
 @pytest.mark.parametrize("kind", LABELS)
 def test_predictions_as_parquet(kind, form, n_rows, folder, succeed, monkeypatch):
     monkeypatch.setattr(parquet_output, "ROWS", n_rows)
-    monkeypatch.setattr("treecrf.inputs.table_sources.BATCH_ROWS", n_rows)
+    monkeypatch.setattr("treecrf.inputs.large.table_sources.BATCH_ROWS", n_rows)
     n = 12
     columns = {
         "time": np.arange(n, dtype=np.int16),

@@ -13,7 +13,7 @@ from treecrf import LinearCRF, load
 from treecrf.cli.files import format_of, read_file
 from treecrf.cli.tables import Reading
 from treecrf.datasets import read_conll, read_conllu, read_crfsuite, read_sparse
-from treecrf.inputs.table_sources import Source
+from treecrf.inputs.large.table_sources import Source
 
 MARK = "\ufeff"
 

@@ -13,9 +13,9 @@ import pytest
 import treecrf
 from treecrf.cli import main
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.large.tables import open_tables
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import KINDS
-from treecrf.inputs.tables import open_tables
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.large.tables import n_values, partitioned
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.tables import n_values, partitioned
 
 LENGTHS = [3, 1, 10, 2, 2]
 N = sum(LENGTHS)

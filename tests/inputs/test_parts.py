@@ -10,8 +10,7 @@ from scipy import sparse
 
 from treecrf.encoding.sequence_keys import Content, keys_in, sequence_keys
 from treecrf.inputs.dataset import RawData, as_sequences
-from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.parts import (
+from treecrf.inputs.large.parts import (
     describe_part,
     find_shared_group,
     group_of_hash,
@@ -20,6 +19,7 @@ from treecrf.inputs.parts import (
     merged_labels,
     read_part,
 )
+from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.labeled import describe_parts
 from treecrf.utils.partitions import LocalPartitions

@@ -13,7 +13,7 @@ from support.family import assert_same_forest
 from support.open_files import open_files
 
 from treecrf import LinearCRF, TreeCRF, split
-from treecrf.inputs import tables
+from treecrf.inputs.large import tables
 from treecrf.utils import scratch
 
 pa = pytest.importorskip("pyarrow")

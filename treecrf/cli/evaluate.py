@@ -25,8 +25,8 @@ from treecrf.cli.options import (
 from treecrf.cli.predict import predictions
 from treecrf.cli.tables import FileData
 from treecrf.inputs.dataset import named
+from treecrf.inputs.large.table_sources import Source
 from treecrf.inputs.schemes import TAG
-from treecrf.inputs.table_sources import Source
 from treecrf.inputs.values import short_list
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.metrics import (

@@ -21,7 +21,7 @@ import numpy as np
 import treecrf
 from treecrf.cli.files import FORMATS
 from treecrf.cli.tables import FileData, ModelInput, Reading
-from treecrf.inputs.table_sources import STANDARD
+from treecrf.inputs.large.table_sources import STANDARD
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.utils.model_file import MAGIC
 

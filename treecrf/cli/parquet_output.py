@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.table_sources import import_pyarrow
+from treecrf.inputs.large.table_sources import import_pyarrow
 
 # Number of rows that are written at a time, if no columns of the input are.
 ROWS = 1 << 16

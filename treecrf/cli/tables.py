@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_types import (
+from treecrf.inputs.columns import ColumnValues, table_of
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
+from treecrf.inputs.large.column_types import (
     AS_BOOLEAN,
     AS_NUMBER,
     AS_TEXT,
@@ -20,12 +22,8 @@ from treecrf.inputs.column_types import (
     ArrowConverter,
     find_kinds,
 )
-from treecrf.inputs.columns import ColumnValues, table_of
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
-from treecrf.inputs.offsets import Segmentation, split_sequences
-from treecrf.inputs.scanned_tables import ScannedTables
-from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
-from treecrf.inputs.table_sources import (
+from treecrf.inputs.large.scanned_tables import ScannedTables
+from treecrf.inputs.large.table_sources import (
     Table,
     TableOptions,
     naming,
@@ -33,7 +31,9 @@ from treecrf.inputs.table_sources import (
     temporary_file,
     temporary_space,
 )
-from treecrf.inputs.tables import GroupBoundaries
+from treecrf.inputs.large.tables import GroupBoundaries
+from treecrf.inputs.offsets import Segmentation, split_sequences
+from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
 from treecrf.inputs.values import (
     CategoryEncoder,
     index_columns,

@@ -31,9 +31,9 @@ from treecrf.cli.options import (
 from treecrf.cli.tables import FileData, ModelInput
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData, named
+from treecrf.inputs.large.table_sources import STANDARD, Source
+from treecrf.inputs.large.tables import TableReader, open_tables
 from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.table_sources import STANDARD, Source
-from treecrf.inputs.tables import TableReader, open_tables
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS

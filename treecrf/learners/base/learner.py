@@ -18,9 +18,9 @@ from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.forms import are_tables, is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
+from treecrf.inputs.large.tables import in_memory, joined_pieces, partitions_of
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import InputSchema
-from treecrf.inputs.tables import in_memory, joined_pieces, partitions_of
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.base.iterations import Callback, as_callbacks
 from treecrf.learners.base.training_data import (

@@ -17,8 +17,7 @@ from treecrf.encoding.sequence_keys import keys_in
 from treecrf.inputs.data_warnings import warn_of_columns, warn_of_padding
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
-from treecrf.inputs.offsets import joined_arrays, offsets_of
-from treecrf.inputs.parts import (
+from treecrf.inputs.large.parts import (
     PartDescription,
     describe_part,
     find_shared_group,
@@ -29,6 +28,7 @@ from treecrf.inputs.parts import (
     merged_padding,
     read_part,
 )
+from treecrf.inputs.offsets import joined_arrays, offsets_of
 from treecrf.inputs.sequences import (
     NUMBER,
     Description,

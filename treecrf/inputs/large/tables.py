@@ -16,15 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_types import AS_NUMBER, AS_TEXT, ArrowConverter, find_kinds, typed_text
 from treecrf.inputs.columns import selected_columns
-from treecrf.inputs.csv_file import CsvFile
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import FORMAT_OF_ENDING, are_batches, are_tables, is_frame
 from treecrf.inputs.frames import column_of, rows_of
-from treecrf.inputs.offsets import Segmentation, offsets_of, runs
-from treecrf.inputs.scanned_tables import ScannedTables
-from treecrf.inputs.table_sources import (
+from treecrf.inputs.large.column_types import (
+    AS_NUMBER,
+    AS_TEXT,
+    ArrowConverter,
+    find_kinds,
+    typed_text,
+)
+from treecrf.inputs.large.csv_file import CsvFile
+from treecrf.inputs.large.scanned_tables import ScannedTables
+from treecrf.inputs.large.table_sources import (
     DEFAULTS,
     SEPARATORS,
     ParquetFile,
@@ -36,6 +41,7 @@ from treecrf.inputs.table_sources import (
     separator_hint,
     table_of_batches,
 )
+from treecrf.inputs.offsets import Segmentation, offsets_of, runs
 from treecrf.inputs.values import (
     closest_name,
     column_names,

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from treecrf.inputs.column_types import MISSING
-from treecrf.inputs.table_sources import (
+from treecrf.inputs.large.column_types import MISSING
+from treecrf.inputs.large.table_sources import (
     DEFAULTS,
     OTHER_SEPARATORS,
     UTF_16_MARKS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.table_sources import DEFAULTS, Table, TableOptions, import_pyarrow
+from treecrf.inputs.large.table_sources import DEFAULTS, Table, TableOptions, import_pyarrow
 
 # Texts in text files that stand for a missing value in any column: these are not words.
 MARKS = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "<NA>")

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
-from treecrf.inputs.table_sources import Table, import_pyarrow
+from treecrf.inputs.large.table_sources import Table, import_pyarrow
 
 # Size of the batches that are in memory between the first reading and the second.
 MAX_KEPT_BYTES = 1 << 24
