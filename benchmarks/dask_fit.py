@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,20 +25,87 @@ from typing import Any
 import numpy as np
 from dask import delayed
 from distributed import Client, LocalCluster, wait
-from fleet import CASES, SETTLED, Case, assert_equal
 from measure import Spread, markdown
+from settings import papers_model
+from suite.synthetic import sequences
+from words import plain_sentences
 
 from treecrf import TreeCRF
 from treecrf.dask import DaskTreeCRF
+from treecrf.datasets import fetch_conll2000
 
 N_WORKERS = 2
 N_PARTS = 8
-DEFAULT_CASES = ("symbols, 3 labels", "20 numbers, 5 labels", "text, 22 labels")
+LENGTH = 100
+N_NUMBERS = 20
+SETTINGS = {
+    "second_order": True,
+    "curvature": "diagonal",
+    "learning_rate": 0.3,
+    "l2_regularization": 20.0,
+    "max_leaf_nodes": 64,
+    "sampling": 0.1,
+    "random_state": 0,
+}
+# The first exchanges compute sizes and draw nearly all examples.
+SETTLED = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data of any number of positions, and the settings to fit them."""
+
+    # Returns sequences and labels of at least so many positions, or of all that there are.
+    read: Callable[[int], tuple[list, list]]
+    settings: dict[str, Any]
+
+    def data(self, n_positions: int) -> tuple[list, list]:
+        """Return about so many positions; if there are fewer, sequences are repeated."""
+        X, y = self.read(n_positions)
+        order = np.random.default_rng(0).permutation(len(X))
+        lengths = np.array([len(labels) for labels in y])
+        n_rounds = -(-n_positions // int(lengths.sum()))
+        ends = np.cumsum(np.tile(lengths[order], n_rounds))
+        kept = list(islice(cycle(order), int(np.searchsorted(ends, n_positions)) + 1))
+        return [X[i] for i in kept], [y[i] for i in kept]
+
+    def model(self, **settings: Any) -> TreeCRF:
+        """Return a model to fit in one thread."""
+        return papers_model(TreeCRF, **(SETTINGS | {"n_jobs": 1} | self.settings | settings))
+
+
+def symbols(n_positions: int) -> tuple[list, list]:
+    return sequences(-(-n_positions // LENGTH), LENGTH)
+
+
+def numbers(n_positions: int) -> tuple[list, list]:
+    """Rows of numbers; half of the columns depend on the label."""
+    _, y = sequences(-(-n_positions // LENGTH), LENGTH, 5)
+    random = np.random.default_rng(0)
+    signal = np.arange(N_NUMBERS) < N_NUMBERS // 2
+    return [
+        labels[:, None] * signal + random.normal(scale=3, size=(len(labels), N_NUMBERS))
+        for labels in y
+    ], y
+
+
+def text(_: int) -> tuple[list, list]:
+    X, y = fetch_conll2000(return_X_y=True)
+    return plain_sentences(X), y
+
+
+CASES = {
+    "symbols, 3 labels": Case(symbols, {"window": 2}),
+    "20 numbers, 5 labels": Case(numbers, {"window": 2}),
+    "text, 22 labels": Case(
+        text, {"window": 2, "max_features_per_tree": 0.4, "max_leaf_nodes": 128}
+    ),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=tuple(CASES), default=DEFAULT_CASES)
+    parser.add_argument("--cases", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--positions", type=int, default=1_000_000)
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
@@ -179,6 +246,15 @@ def compare(name: str, files: list[Path], client: Client, arguments: argparse.Na
     return [name, f"{n_positions:,}", one.show(1e3, 0), many.show(1e3, 0), lost.show(1, 0),
             many_cpu.over(one_cpu).show(), fit_one.show(1, 1), fit_many.show(1, 1),
             fit_many.over(fit_one).show()]  # fmt: skip
+
+
+def assert_equal(one: TreeCRF, other: TreeCRF) -> None:
+    """Check that two models have the same trees and scores, to the bit."""
+    packed, others = one._forest.pack(), other._forest.pack()
+    assert packed.keys() == others.keys()
+    for name, values in packed.items():
+        np.testing.assert_array_equal(values, others[name], err_msg=name)
+    np.testing.assert_array_equal(one.train_score_, other.train_score_)
 
 
 # The scheduler
