@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 LAYERS = [
     "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
     "chains+_inference",
-    "trees.growing+_tree", "trees.scoring", "trees.fast", "trees", "trees.updates", "learners.base",
+    "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
+    "trees.contexts", "trees.explain", "learners.base",
     "learners", "learners.linear+learners.short", "learners.boosted", "learners.local",
     "learners.future", "learners.flat", "learners.structured",
     "learners.registry", "inspection", "annotation", "plotting", "dask", "cli",

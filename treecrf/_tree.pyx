@@ -42,7 +42,7 @@ from treecrf.trees.growing._sets cimport ContextSet, ContextSets, RowSet, RowSet
 from treecrf.trees.growing._splits cimport ContextSplitSearch, SplitSearch
 from treecrf.trees.growing._tests cimport bytes_equal
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int count_bits(uint64_t word)
 
 # Sets of rows that lack the value of a test: all of them, and those that pass by a surrogate.

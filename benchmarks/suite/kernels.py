@@ -8,7 +8,7 @@ from treecrf import _inference, _tree
 from treecrf.chains import _decode
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import as_sequences
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.trees.growing.window_tests import number_tests
 
 from . import HALF_WINDOWS, LABELS, LENGTHS

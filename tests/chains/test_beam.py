@@ -27,7 +27,7 @@ from treecrf.chains import _beam, _beam_gradients, _decode
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.learners.boosted.beams.training import Beam
-from treecrf.trees.context_scores import ScoreCache
+from treecrf.trees.contexts.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
 
 KINDS = ["moderate", "large", "tied", "forbidden"]

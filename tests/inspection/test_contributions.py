@@ -30,8 +30,8 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inspection import contributions, explain
 from treecrf.inspection.explanation import _zeros
 from treecrf.inspection.fitted import CheckedData
+from treecrf.trees.explain.shapley import relative_covers
 from treecrf.trees.forest import LABEL
-from treecrf.trees.shapley import relative_covers
 from treecrf.utils.threads import Threads
 
 MODELS = Path(__file__).parents[1] / "utils" / "models"

@@ -17,7 +17,7 @@ from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
 from treecrf.learners.boosted.booster import Booster
 from treecrf.trees.forest import LABEL
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 

@@ -12,8 +12,8 @@ from treecrf.chains import _beam
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of
 from treecrf.learners.boosted.beams.training import Beam, BeamLattice
-from treecrf.trees._tree_scores import CachedScores
-from treecrf.trees.context_scores import NODE
+from treecrf.trees.contexts._tree_scores import CachedScores
+from treecrf.trees.contexts.context_scores import NODE
 from treecrf.utils.threads import Threads
 
 

@@ -17,7 +17,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.booster import Booster
 from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.utils.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]

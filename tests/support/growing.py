@@ -19,7 +19,7 @@ from support.tree_oracle import (
 from treecrf import _tree
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import bundle
-from treecrf.trees.growing.growth import Growth, TreeConstraints
+from treecrf.trees.growing.settings import Growth, TreeConstraints
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.trees.scoring.packed_trees import LABEL
 

@@ -10,7 +10,7 @@ from support.sweeps import sweep
 
 from treecrf.chains.contexts import extended_contexts
 from treecrf.trees.growing._features import Features
-from treecrf.trees.growing._list_grower import ListGrower
+from treecrf.trees.lists._list_grower import ListGrower
 
 
 def list_grower(positions, n_parts=1, max_kept_bins=0):

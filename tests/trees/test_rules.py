@@ -9,7 +9,7 @@ from scipy import sparse
 from treecrf import TreeCRF
 from treecrf.encoding.names import conjunction
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.trees.conjunctions import Literals, leaf_values, window_literals
+from treecrf.trees.explain.conjunctions import Literals, leaf_values, window_literals
 
 
 def shortened(encoder, tests):

@@ -9,11 +9,11 @@ from support.forests import Trained
 from support.shapley_oracle import TreeGame, shapley_values
 from test_evaluators import grown
 
-import treecrf.trees.shapley
+import treecrf.trees.explain.shapley
 from treecrf.chains.contexts import previous_labels
 from treecrf.encoding.encoder import METHODS
+from treecrf.trees.explain.shapley import ForestExplainer, Players, relative_covers
 from treecrf.trees.forest import LABEL
-from treecrf.trees.shapley import ForestExplainer, Players, relative_covers
 from treecrf.utils.threads import Threads
 
 
@@ -166,7 +166,7 @@ def test_one_label_and_parts_of_the_forest(monkeypatch):
     columns = every.players.index_of(one.players.features, one.players.offsets)
     np.testing.assert_array_equal(every.values[:, 1][:, columns], one.values[:, 0])
     assert every.base[1] == one.base[0]
-    monkeypatch.setattr(treecrf.trees.shapley, "MAX_NODES", 60)
+    monkeypatch.setattr(treecrf.trees.explain.shapley, "MAX_NODES", 60)
     np.testing.assert_allclose(Explained(trained).values, every.values, atol=1e-12)
 
 

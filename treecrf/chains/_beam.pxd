@@ -9,7 +9,7 @@ cdef struct Segment:
     # Stale contexts of a request that have reached the same node of a tree.
     int32_t node
     Py_ssize_t first, last
-    uint32_t weight            # of the contexts at this node; see ``trees/_tree_scores``
+    uint32_t weight            # of the contexts at this node; see ``trees/contexts/_tree_scores``
 
 
 cdef struct Request:

@@ -21,8 +21,8 @@ from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer
+from treecrf.trees.explain.shapley import ForestExplainer, Players
 from treecrf.trees.forest import LABEL
-from treecrf.trees.shapley import ForestExplainer, Players
 from treecrf.utils.threads import Threads, check_memory, size_text
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 

@@ -20,7 +20,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.trees.conjunctions import Condition
+from treecrf.trees.explain.conjunctions import Condition
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.utils.messages import warn
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike

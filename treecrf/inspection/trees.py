@@ -18,9 +18,9 @@ from treecrf.inspection.fitted import (
     integer_between,
     warn_of_linear_start,
 )
-from treecrf.trees.conjunctions import Condition, leaf_values
+from treecrf.trees.explain.conjunctions import Condition, leaf_values
+from treecrf.trees.explain.shapley import relative_covers
 from treecrf.trees.forest import LABEL, TEST, Forest, make_tree
-from treecrf.trees.shapley import relative_covers
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive

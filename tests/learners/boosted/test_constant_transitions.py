@@ -17,7 +17,7 @@ from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.boosted.sampled.growth import grow_transitions
 from treecrf.learners.boosted.sampled.shard import ContextWeights
 from treecrf.trees.forest import LABEL, Forest, check_forest
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 

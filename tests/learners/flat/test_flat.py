@@ -45,7 +45,7 @@ from treecrf import (
     flatten,
 )
 from treecrf.learners.flat.export import FlatForest, FlatTables
-from treecrf.trees.conjunctions import conjunctions_of, leaves_of, paths_of, window_literals
+from treecrf.trees.explain.conjunctions import conjunctions_of, leaves_of, paths_of, window_literals
 from treecrf.trees.forest import LABEL
 from treecrf.utils.threads import Threads
 
@@ -157,7 +157,7 @@ def test_equal_conjunctions_are_one():
 def test_a_forest_in_several_runs_is_the_same(monkeypatch):
     trained = Trained("letters", 1, n_iter=9, order=2)
     whole = conjunctions_of(trained.forest, trained.encoder)
-    monkeypatch.setattr("treecrf.trees.conjunctions.MAX_LEAVES", 20)
+    monkeypatch.setattr("treecrf.trees.explain.conjunctions.MAX_LEAVES", 20)
     parts = conjunctions_of(trained.forest, trained.encoder)
     assert_equal_arrays(vars(whole).values(), vars(parts).values())
 

@@ -33,7 +33,7 @@ from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import Scores
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest, check_forest
-from treecrf.trees.growing.growth import INTERACTIONS, MAX_DEPTH, Growth
+from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, Growth
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike

@@ -17,7 +17,7 @@ from treecrf.encoding.plan import Plan, bundle
 from treecrf.learners.base.iterations import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import (
     FRACTION_SUM_BITS,

@@ -23,7 +23,7 @@ from treecrf.learners.boosted.training_scores import starting_parts, table_of_pa
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.short._short_model import CompiledModel
 from treecrf.learners.short.compilation import compiled
-from treecrf.trees.context_scores import tree_scores
+from treecrf.trees.contexts.context_scores import tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 

@@ -31,7 +31,7 @@ from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
 from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import read_constraints
+from treecrf.trees.growing.settings import read_constraints
 from treecrf.utils.partitions import Partitions, PerPartition, identity, view
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads

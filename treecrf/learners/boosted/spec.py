@@ -47,7 +47,7 @@ from treecrf.learners.boosted.training_scores import (
 )
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.threads import Threads
 

@@ -22,7 +22,7 @@ from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
 from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import reversed_positions
-from treecrf.trees.conjunctions import WeightedConjunctions, bits_of, conjunctions_of
+from treecrf.trees.explain.conjunctions import WeightedConjunctions, bits_of, conjunctions_of
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.batch import MIN_TAKEN
 from treecrf.utils.threads import Threads

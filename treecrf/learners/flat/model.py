@@ -27,7 +27,7 @@ from treecrf.learners.local.windows import (
     SlidingWindowClassifier,
     TreeMEMM,
 )
-from treecrf.trees.conjunctions import WeightedConjunctions
+from treecrf.trees.explain.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import model_file
 from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions

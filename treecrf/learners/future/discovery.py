@@ -29,7 +29,7 @@ from treecrf.learners.future.features import (
     bag_probabilities,
 )
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import exact_sum, leave_room, rounded_leaves
 

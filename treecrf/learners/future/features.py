@@ -13,7 +13,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction
 from treecrf.encoding.plan import CODES, MAX_CODES, Plan
 from treecrf.inputs.sequences import Sequences
-from treecrf.trees.conjunctions import leaf_values
+from treecrf.trees.explain.conjunctions import leaf_values
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import model_file
 from treecrf.utils.exact import UNIT

@@ -13,8 +13,8 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.scores import AttributeMatrix
+from treecrf.trees.explain.shapley import Players
 from treecrf.trees.forest import LABEL
-from treecrf.trees.shapley import Players
 
 
 class LinearExplainer:

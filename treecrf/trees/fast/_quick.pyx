@@ -16,7 +16,7 @@ from libc.string cimport memset
 
 from treecrf.trees.scoring._answers cimport Bits
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int count_bits(uint64_t word)
     int lowest_bit(uint64_t word)
 

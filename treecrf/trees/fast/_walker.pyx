@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, close_bits, open_bits
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
 
 cdef enum:

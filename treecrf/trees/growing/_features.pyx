@@ -21,10 +21,10 @@ from treecrf.trees.growing._tests cimport (
     BIT, CODE_ABOVE, CODE_EQUAL, LISTED, bytes_equal, lists_any, lower_bound, test_bytes,
 )
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
 
-cdef extern from "utils/histograms.h" nogil:
+cdef extern from "trees/growing/histograms.h" nogil:
     void add_pair(double *target, double first, double second)
     void add_pairs(double *joint, const int64_t *bins, const int64_t *firsts,
                    const uint16_t *pairs, Py_ssize_t n, double value, double weight)

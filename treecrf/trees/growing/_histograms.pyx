@@ -22,13 +22,13 @@ from treecrf.trees.growing._sets cimport (
 )
 from treecrf.trees.growing._tests cimport LISTING_SLACK
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int count_bits(uint64_t word)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
     void number_bits(const uint64_t *words, Py_ssize_t n_words, uint8_t number, uint64_t *all,
                      uint8_t *out)
 
-cdef extern from "utils/histograms.h" nogil:
+cdef extern from "trees/growing/histograms.h" nogil:
     void subtract_from(double *target, const double *source, Py_ssize_t n)
 
 cdef extern from "utils/vector_math.h" nogil:

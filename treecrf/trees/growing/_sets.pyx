@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._tests cimport LISTING_SLACK
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
     int lowest_bit(uint64_t word)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)

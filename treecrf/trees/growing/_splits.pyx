@@ -33,7 +33,7 @@ from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX, lower_bound
 cdef extern from "utils/hashing.h" nogil:
     void draw_ranks(uint64_t seed, const int32_t *items, Py_ssize_t n, int32_t *ranks)
 
-cdef extern from "utils/histograms.h" nogil:
+cdef extern from "trees/growing/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
     float largest_split_score(const double *pairs, Py_ssize_t n, double total, double weight,

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 # How a node is evaluated at a row. The window tests are numbered as in
-# `treecrf.encoding.plan`, the other nodes as in `treecrf.trees.context_scores`.
+# `treecrf.encoding.plan`, the other nodes as in `treecrf.trees.contexts.context_scores`.
 cdef enum NodeKind:
     CODE_EQUAL = 0
     CODE_ABOVE = 1
@@ -23,7 +23,7 @@ cdef enum RunKind:
 cdef enum:
     LISTING_SLACK = 64
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)

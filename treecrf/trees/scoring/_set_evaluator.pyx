@@ -28,7 +28,7 @@ from treecrf.trees.scoring._answers cimport (
 )
 from treecrf.trees.growing._sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
     int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                     uint64_t *failed)

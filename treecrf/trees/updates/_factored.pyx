@@ -26,7 +26,7 @@ from treecrf.trees.scoring._set_evaluator cimport (
     BLOCK, BLOCK_WORDS, Block, MISSING_BLOCK, SetEvaluator, free_block,
 )
 
-cdef extern from "utils/bitsets.h" nogil:
+cdef extern from "trees/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
 
 cdef extern from "trees/updates/leaf_updates.h" nogil:

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "utils/bitsets.h"
+#include "trees/bitsets.h"
 #include "utils/compiler.h"
 
 /* Words with fewer members than this are updated member by member. */

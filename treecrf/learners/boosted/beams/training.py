@@ -20,8 +20,8 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.learners.boosted.booster import Booster, Scored
-from treecrf.trees._tree_scores import TreeScores
-from treecrf.trees.context_scores import ScoreCache, tree_scores
+from treecrf.trees.contexts._tree_scores import TreeScores
+from treecrf.trees.contexts.context_scores import ScoreCache, tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 

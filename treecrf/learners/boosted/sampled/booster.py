@@ -24,7 +24,7 @@ from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationRe
 from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.training_scores import SampleRequest
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import Partitions, identity
 from treecrf.utils.scratch import Allocate

@@ -27,9 +27,9 @@ from treecrf.learners.boosted.sampled.shard import (
 from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
-from treecrf.trees.growing._list_grower import ListGrower
-from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.settings import Growth
 from treecrf.trees.growing.window_tests import TestTable, number_tests
+from treecrf.trees.lists._list_grower import ListGrower
 from treecrf.utils.exact import FRACTION_SUM_BITS, LEAF_UNIT, MAX_UNITS_LOG2, round_to, unit_for
 from treecrf.utils.threads import Threads
 

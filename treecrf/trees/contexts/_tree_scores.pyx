@@ -17,7 +17,8 @@ from treecrf.trees.scoring._answers cimport Positions
 
 
 cdef struct Node:
-    # One of `treecrf.trees.context_scores.NODE`: its test, its children, or the value of a leaf.
+    # One of `treecrf.trees.contexts.context_scores.NODE`: its test, its children, or the value
+    # of a leaf.
     int16_t kind
     int16_t offset             # of the row, or the lag of a label less 1
     int32_t slot

@@ -14,7 +14,7 @@ from treecrf.trees.scoring._answers cimport (
     Answers, Bits, Positions, Surrogates, close_bits, open_bits,
 )
 
-cdef extern from "trees/shapley.h" nogil:
+cdef extern from "trees/explain/shapley.h" nogil:
     struct inner_node:
         int32_t node, true_child, false_child, ancestor, slot
     struct tested_tree:

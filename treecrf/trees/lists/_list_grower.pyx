@@ -23,7 +23,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
-from treecrf.trees.growing._lists cimport (
+from treecrf.trees.lists._lists cimport (
     FAILED, NO_VALUE, PASSED, DenseHistogram, ExampleList, SparseHistograms, allocate, count_sides,
     free_histogram, free_list, move,
 )

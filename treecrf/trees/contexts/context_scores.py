@@ -7,7 +7,7 @@ import numpy as np
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
-from treecrf.trees._tree_scores import CachedScores, TreeScores
+from treecrf.trees.contexts._tree_scores import CachedScores, TreeScores
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.window_tests import missing_values
 

@@ -25,7 +25,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import DERIVED, Encoder
 from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import runs
-from treecrf.trees._shapley import Explainer, link_tests
+from treecrf.trees.explain._shapley import Explainer, link_tests
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.utils.threads import Threads
@@ -123,7 +123,7 @@ def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PathTables:
-    """Trees as `treecrf.trees._shapley.Explainer` reads them."""
+    """Trees as `treecrf.trees.explain._shapley.Explainer` reads them."""
 
     weights: np.ndarray  # of the quadrature
     ratios: np.ndarray  # see ``shapley.h``

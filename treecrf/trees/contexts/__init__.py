@@ -1,0 +1,1 @@
+"""Scores of single contexts, for decoding label by label and in beams."""

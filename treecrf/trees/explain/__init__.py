@@ -1,0 +1,1 @@
+"""What trees say: contributions of features to scores, and conditions of leaves."""

@@ -1,0 +1,1 @@
+"""Growing trees on listed examples, such as samples."""
