@@ -14,10 +14,10 @@ from support.open_files import FOLDER, open_files
 
 from treecrf.cli.tables import RowFile
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.forms import are_tables
 from treecrf.inputs.large import csv_file, scanned_tables, table_sources, tables
 from treecrf.inputs.large.tables import TableOptions, open_tables
 from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.paths import are_tables
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")

@@ -31,10 +31,10 @@ from treecrf.datasets.lines import CONVERT_UTF_16, Lines, read_label
 from treecrf.datasets.sparse import read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.forms import FORMAT_OF_ENDING
-from treecrf.inputs.large.table_sources import HEAD_BYTES, SEPARATORS, UTF_16_MARKS, Source
+from treecrf.inputs.large.table_sources import HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.large.tables import table_file
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
+from treecrf.inputs.paths import FORMAT_OF_ENDING, UTF_16_MARKS
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 

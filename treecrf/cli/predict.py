@@ -29,7 +29,8 @@ from treecrf.cli.options import (
 from treecrf.cli.parquet_output import write_parquet
 from treecrf.cli.tables import MAX_COLUMNS, FileData
 from treecrf.inputs.dataset import named
-from treecrf.inputs.large.table_sources import PARQUET, STANDARD, Source
+from treecrf.inputs.large.table_sources import STANDARD, Source
+from treecrf.inputs.paths import PARQUET
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import short_list
 from treecrf.learners.base.classifier import SequenceClassifier

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from treecrf.inputs.large.table_sources import GZIP_MAGIC, UTF_16_MARKS
+from treecrf.inputs.paths import GZIP_MAGIC, UTF_16_MARKS
 
 TextSource = str | os.PathLike | IO
 

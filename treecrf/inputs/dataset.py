@@ -20,7 +20,13 @@ from treecrf.inputs.data_warnings import (
     warn_of_keys,
 )
 from treecrf.inputs.dicts import are_attribute_lists, read_attribute_lists, read_dicts
-from treecrf.inputs.forms import FORMS, are_dicts, describe, is_empty, is_frame, refuse_files
+from treecrf.inputs.forms import (
+    FORMS,
+    are_dicts,
+    describe,
+    is_empty,
+    is_frame,
+)
 from treecrf.inputs.frames import (
     as_groups,
     column_of,
@@ -32,6 +38,7 @@ from treecrf.inputs.frames import (
 )
 from treecrf.inputs.labels import Labels, as_labels, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation, position_name
+from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.sequences import InputSchema, ListedSequences, Sequences
 from treecrf.inputs.values import (

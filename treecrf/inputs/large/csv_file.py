@@ -15,7 +15,6 @@ from treecrf.inputs.large.column_types import MISSING
 from treecrf.inputs.large.table_sources import (
     DEFAULTS,
     OTHER_SEPARATORS,
-    UTF_16_MARKS,
     Source,
     Table,
     TableOptions,
@@ -23,6 +22,7 @@ from treecrf.inputs.large.table_sources import (
     naming,
     short_message,
 )
+from treecrf.inputs.paths import UTF_16_MARKS
 from treecrf.inputs.values import short_list, short_repr
 
 # Parsed text takes several times its size. A block of text must be longer than the longest row,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
 import glob
@@ -23,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, BinaryIO
 
-from treecrf.inputs.forms import ENDINGS, PARQUET, is_dataset
+from treecrf.inputs.paths import ENDINGS, GZIP_MAGIC, PARQUET, is_dataset
 from treecrf.inputs.values import is_index, short_list
 from treecrf.utils.scratch import described
 
@@ -31,9 +30,6 @@ EXPECTED_ENDINGS = f"expected a file with one of the endings {', '.join(ENDINGS)
 # The argument that stands for standard input or output.
 STANDARD = "-"
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-GZIP_MAGIC = b"\x1f\x8b"
-# Starts of text in an encoding in which a line feed is not one byte.
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Number of bytes that determine the format of a file without a known extension.
 HEAD_BYTES = 1 << 16
 COPY_BYTES = 1 << 20

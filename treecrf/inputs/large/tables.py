@@ -18,7 +18,7 @@ import numpy as np
 
 from treecrf.inputs.columns import selected_columns
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.forms import FORMAT_OF_ENDING, are_batches, are_tables, is_frame
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.large.column_types import (
     AS_NUMBER,
@@ -42,6 +42,7 @@ from treecrf.inputs.large.table_sources import (
     table_of_batches,
 )
 from treecrf.inputs.offsets import Segmentation, offsets_of, runs
+from treecrf.inputs.paths import FORMAT_OF_ENDING, are_batches, are_tables
 from treecrf.inputs.values import (
     closest_name,
     column_names,

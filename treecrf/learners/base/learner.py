@@ -15,11 +15,12 @@ from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.data_warnings import warn_of_padding
 from treecrf.inputs.dataset import RawData, named
-from treecrf.inputs.forms import are_tables, is_frame
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.large.tables import in_memory, joined_pieces, partitions_of
 from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.paths import are_tables
 from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.base.iterations import Callback, as_callbacks

@@ -27,10 +27,11 @@ from treecrf.inputs.data_warnings import (
     warn_of_unlabeled,
 )
 from treecrf.inputs.dataset import ColumnNames, RawData, as_sequences, read_weights
-from treecrf.inputs.forms import are_batches, is_frame
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels, check_kind
 from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
+from treecrf.inputs.paths import are_batches
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.inputs.values import column_names, stands_for_missing
 from treecrf.learners.base.training_data import cost_table, with_init_score
