@@ -14,14 +14,15 @@ import numpy as np
 
 from treecrf.inputs.columns import ColumnValues, table_of
 from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
+from treecrf.inputs.large.arrow_values import ArrowConverter
 from treecrf.inputs.large.column_types import (
     AS_BOOLEAN,
     AS_NUMBER,
     AS_TEXT,
     AS_WHOLE,
-    ArrowConverter,
     find_kinds,
 )
+from treecrf.inputs.large.group_boundaries import GroupBoundaries
 from treecrf.inputs.large.scanned_tables import ScannedTables
 from treecrf.inputs.large.table_sources import (
     Table,
@@ -31,7 +32,6 @@ from treecrf.inputs.large.table_sources import (
     temporary_file,
     temporary_space,
 )
-from treecrf.inputs.large.tables import GroupBoundaries
 from treecrf.inputs.offsets import Segmentation, split_sequences
 from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
 from treecrf.inputs.values import (

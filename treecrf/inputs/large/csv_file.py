@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from treecrf.inputs.large.column_types import MISSING
+from treecrf.inputs.large.arrow_values import MISSING
 from treecrf.inputs.large.table_sources import (
     DEFAULTS,
     OTHER_SEPARATORS,

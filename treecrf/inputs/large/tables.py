@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from os import PathLike
@@ -20,14 +20,11 @@ from treecrf.inputs.columns import selected_columns
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import column_of, rows_of
-from treecrf.inputs.large.column_types import (
-    AS_NUMBER,
-    AS_TEXT,
-    ArrowConverter,
-    find_kinds,
-    typed_text,
-)
+from treecrf.inputs.large.arrow_values import ArrowConverter
+from treecrf.inputs.large.column_types import AS_NUMBER, AS_TEXT, find_kinds, typed_text
+from treecrf.inputs.large.common_types import cast_columns, common_types
 from treecrf.inputs.large.csv_file import CsvFile
+from treecrf.inputs.large.group_boundaries import GroupBoundaries
 from treecrf.inputs.large.scanned_tables import ScannedTables
 from treecrf.inputs.large.table_sources import (
     DEFAULTS,
@@ -189,151 +186,6 @@ class TableReader:
                 refuse_infinite(rows.column(column.name).to_numpy(), where)
 
 
-@dataclass(eq=False)
-class GroupBoundaries:
-    """The rows where the groups of a long table begin.
-
-    Groups are kept as hashes, because there may be as many as half of the rows.
-    """
-
-    converter: ArrowConverter
-    name: str  # of the column
-    place_of: Callable[[int], str]  # names a row in messages
-    n_rows: int = 0
-    last: Any = None  # group
-    starts: list[np.ndarray] = field(default_factory=list)
-    hashes: list[np.ndarray] = field(default_factory=list)
-
-    def add(self, array: Any) -> list:
-        """Add the groups of some rows, and return the groups that begin there."""
-        if not len(array):
-            return []
-        try:
-            values, indices = self.converter.categories(array)
-        except self.converter.pa.ArrowNotImplementedError:
-            raise TypeError(
-                f"{self.place_of(self.n_rows)}, column {self.name!r}: groups are of type "
-                f"{array.type}; expected strings, numbers, dates or times"
-            ) from None
-        missing = indices < 0
-        if "" in values:
-            missing |= indices == values.index("")
-        if any(value != value for value in values):
-            missing |= np.isin(indices, [i for i, value in enumerate(values) if value != value])
-        if missing.any():
-            place = self.place_of(self.n_rows + int(np.argmax(missing)))
-            raise ValueError(f"{place}, column {self.name!r}: the group is missing")
-        begins = np.flatnonzero(np.diff(indices, prepend=-1))
-        if len(begins) and self.n_rows and values[indices[0]] == self.last:
-            begins = begins[1:]
-        hashes = np.fromiter(map(hash, values), np.int64, len(values))
-        self.starts.append(begins + self.n_rows)
-        self.hashes.append(hashes[indices[begins]])
-        self.last = values[indices[-1]]
-        self.n_rows += len(indices)
-        return [values[i] for i in indices[begins].tolist()]
-
-    def added(self, batches: Iterable[tuple[Table, Any]]) -> Iterator[tuple[Table, Any]]:
-        """Yield batches of tables, and add the groups of each."""
-        for table, batch in batches:
-            yield table, batch
-            self.add(batch.column(self.name))
-
-    def checked(self, group_at: Callable[[int], Any]) -> np.ndarray:
-        """Return the starts of all groups, and the number of rows; int64.
-
-        ValueError if a group comes back. ``group_at`` returns the group of a row.
-        """
-        hashes, starts = np.concatenate(self.hashes), np.concatenate(self.starts)
-        order = np.argsort(hashes, kind="stable")
-        again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
-        for i in again:
-            group = group_at(int(starts[i]))
-            for j in np.flatnonzero(hashes[:i] == hashes[i]):
-                # Different groups hardly ever have the same hash.
-                if group_at(int(starts[j])) == group:
-                    first, second = (self.place_of(int(starts[k])) for k in (j, i))
-                    raise ValueError(
-                        f"group {short_repr(group)} begins at {first} and comes back at {second}; "
-                        "the rows of a group must be contiguous: sort the data by "
-                        f"{self.name!r}, keeping the order within each group"
-                    )
-        return np.append(starts, self.n_rows)
-
-
-def _common_types(
-    tables: Sequence[Table], names: list[str], of_names: Container[str]
-) -> dict[str, Any]:
-    """Return a type of each column for its values in all tables; TypeError if there is none.
-
-    Whole numbers in the columns ``of_names`` are labels or categories, which no float replaces.
-    """
-    is_null, types = import_pyarrow().types.is_null, {}
-    for name in names:
-        types[name], owner = tables[0].schema.field(name).type, tables[0]
-        for table in tables[1:]:
-            kind, common = table.schema.field(name).type, types[name]
-            if is_null(kind) or kind == common:
-                continue
-            if is_null(common):
-                types[name], owner = kind, table
-                continue
-            types[name] = _combined(common, kind, name in of_names)
-            if types[name] is None:
-                raise TypeError(
-                    f"{table.name}: column {name!r} is of type {kind}, but in {owner.name} of type "
-                    f"{common}"
-                )
-    return types
-
-
-def _combined(one: Any, other: Any, are_names: bool = False) -> Any:
-    """Return a type for the values of two types, or None; of whole numbers, if they are names."""
-    pa = import_pyarrow()
-    types = pa.types
-    values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
-    if all(types.is_string(kind) or types.is_large_string(kind) for kind in values):
-        return pa.large_string()
-    if any(map(types.is_dictionary, (one, other))):
-        is_same = types.is_dictionary(one) == types.is_dictionary(other)
-        return pa.dictionary(pa.int32(), values[0]) if is_same and values[0] == values[1] else None
-    numeric = (types.is_integer, types.is_floating, types.is_boolean)
-    if not all(any(is_numeric(kind) for is_numeric in numeric) for kind in values):
-        return None
-    if are_names and not all(map(types.is_floating, values)):
-        return pa.int64()
-    is_float = [types.is_floating(kind) or types.is_uint64(kind) for kind in values]
-    return pa.float64() if any(is_float) else pa.int64()
-
-
-def _cast(types: dict[str, Any], batch: Any) -> Any:
-    """Convert the columns of a record batch to types; others remain as they are."""
-    arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-    for name, array in arrays.items():
-        kind = types.get(name, array.type)
-        if array.type != kind:
-            arrays[name] = _as_type(array, kind, name)
-    return import_pyarrow().record_batch(arrays)
-
-
-def _as_type(array: Any, kind: Any, name: str) -> Any:
-    """Convert an array to another type; ValueError if a number is not whole, or too large."""
-    pa = import_pyarrow()
-    if not pa.types.is_int64(kind):
-        return array.cast(kind, safe=False)
-    if pa.types.is_floating(array.type):
-        array = pa.compute.replace_with_mask(
-            array, pa.compute.is_nan(array), pa.scalar(None, array.type)
-        )
-    try:
-        return array.cast(kind)
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"column {name!r} holds whole numbers in one table, but in another one numbers that "
-            f"are not whole or outside the range of int64: {error}"
-        ) from None
-
-
 def open_tables(
     raw: RawData,
     categorical_features: Any = "from_dtype",
@@ -379,10 +231,10 @@ def open_tables(
         scanned.finish(name for name in plain if kinds[name] == AS_TEXT)
         reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
     else:
-        types = _common_types(tables, names, {*categories, columns["y"]})
+        types = common_types(tables, names, {*categories, columns["y"]})
         # Groups are compared one by one, and need no common type.
         del types[group]
-        reader.convert = partial(_cast, types)
+        reader.convert = partial(cast_columns, types)
         for _, batch in reader.scan([group]):
             groups.add(reader.convert(batch).column(0))
         scanned.finish()
