@@ -6,7 +6,7 @@ import pytest
 from treecrf.encoding import columns, imputation
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import as_sequences
-from treecrf.utils.partitions import LocalPartitions
+from treecrf.inputs.large.local_partitions import LocalPartitions
 
 
 @pytest.fixture

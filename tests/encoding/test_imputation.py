@@ -15,7 +15,7 @@ from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.encoding.encoder import METHODS
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
-from treecrf.utils.partitions import LocalPartitions
+from treecrf.inputs.large.local_partitions import LocalPartitions
 
 NAN = np.nan
 SETTINGS = FIXED | {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}

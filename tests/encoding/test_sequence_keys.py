@@ -8,7 +8,7 @@ from scipy import sparse
 
 from treecrf.encoding.sequence_keys import Content, keys_in, sequence_keys
 from treecrf.inputs.dataset import as_sequences
-from treecrf.utils.partitions import LocalPartitions
+from treecrf.inputs.large.local_partitions import LocalPartitions
 
 LENGTHS = [1, 3, 2, 5, 5, 1, 4, 2, 5]
 

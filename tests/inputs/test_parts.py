@@ -10,6 +10,7 @@ from scipy import sparse
 
 from treecrf.encoding.sequence_keys import Content, keys_in, sequence_keys
 from treecrf.inputs.dataset import RawData, as_sequences
+from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.large.parts import (
     describe_part,
     find_shared_group,
@@ -22,7 +23,6 @@ from treecrf.inputs.large.parts import (
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Description
 from treecrf.learners.boosted.labeled import describe_parts
-from treecrf.utils.partitions import LocalPartitions
 
 NAN = np.nan
 

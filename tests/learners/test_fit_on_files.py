@@ -13,8 +13,7 @@ from support.family import assert_same_forest
 from support.open_files import open_files
 
 from treecrf import LinearCRF, TreeCRF, split
-from treecrf.inputs.large import tables
-from treecrf.utils import scratch
+from treecrf.inputs.large import scratch, tables
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")
@@ -242,7 +241,7 @@ class TestFailures:
     def test_full_disks(self, fitted, folder, monkeypatch, n_before):
         """The disk is full when the first file is written, or a later one."""
         fill, files = scratch._fill, iter(range(100))
-        monkeypatch.setattr(scratch, "MIN_BYTES", 1)
+        monkeypatch.setattr("treecrf.utils.allocation.MIN_BYTES", 1)
 
         def full(file, n_bytes):
             if next(files) >= n_before:

@@ -13,12 +13,12 @@ from scipy import sparse
 from support.family import assert_equal_arrays, assert_same_forest
 
 from treecrf.inputs.dataset import RawData
+from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.base.iterations import as_callbacks
 from treecrf.learners.base.learner import FitArguments
 from treecrf.learners.boosted import engine, training
 from treecrf.learners.boosted.sampled.booster import LocalShards
-from treecrf.utils.partitions import LocalPartitions
 
 FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",
          "pandas", "polars")  # fmt: skip
@@ -121,13 +121,13 @@ def fit_parts_of(
         weights = {"sample_weight": others.pop("sample_weight_val", None)}
         validation = raw_parts(X_val, others.pop("y_val"), halves, **weights)
 
-    def shards_of(partitions: Any, setup: Any, allocate: Any) -> Any:
+    def local_shards(partitions: Any, setup: Any, allocate: Any) -> Any:
         return make(partitions, setup, n_shards, n_threads)
 
     joins = AssertionError("partitions are joined")
     with (
         patch.object(training, "train_on_all", side_effect=joins),
-        patch.object(engine, "shards_of", shards_of),
+        patch.object(engine, "local_shards", local_shards),
     ):
         return fit_raw_parts(model, raw_parts(X, y, parts, **others), validation, callbacks)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from treecrf.chains.constraints import Constraints
 from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.utils.allocation import Allocate, moved
 from treecrf.utils.exact import LEAF_UNIT
-from treecrf.utils.scratch import Allocate, moved
 
 # Parts are multiples of the unit of leaf values, which is SCORE_UNIT in chains/parts.h.
 SCORE_UNIT = LEAF_UNIT

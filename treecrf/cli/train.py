@@ -31,6 +31,7 @@ from treecrf.cli.options import (
 from treecrf.cli.tables import FileData, ModelInput
 from treecrf.inputs.data_warnings import doubtful_columns
 from treecrf.inputs.dataset import ColumnNames, RawData, named
+from treecrf.inputs.large.scratch import check_folder
 from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.large.tables import TableReader, open_tables
 from treecrf.inputs.offsets import Segmentation
@@ -38,7 +39,6 @@ from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
 from treecrf.utils.messages import warn
-from treecrf.utils.scratch import check_folder
 
 DESCRIPTION = (
     "Train a model on the sequences of a file and save it. Tables (CSV, TSV, Parquet) require "

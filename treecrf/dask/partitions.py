@@ -16,11 +16,12 @@ from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.encoding.encoded import window_within
+from treecrf.inputs.large.local_partitions import PartitionsView
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.sampled.growth import SampledGrowth
 from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationResult, Shard, Stale
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, ExactKind
-from treecrf.utils.partitions import PerPartition, identity
+from treecrf.utils.partitions import Partitions, PerPartition, identity
 from treecrf.utils.threads import Threads, keeping_freed_memory, size_text
 
 # Seconds between two checks of whether shards should move to new workers.
@@ -34,7 +35,7 @@ EXAMPLE_BYTES = 64
 
 
 @dataclass(eq=False)
-class DaskPartitions:
+class DaskPartitions(Partitions):
     """Parts that are results of tasks.
 
     A part that is lost with a worker is computed again from the tasks that it depends on. If the
@@ -58,6 +59,10 @@ class DaskPartitions:
         """Return the partitions ``function(part, *args)``, computed on first use."""
         submit = partial(self._calls, function, args)
         return DaskPartitions(self.cluster, self.n_parts, submit, origins=[self])
+
+    def view(self, function: Callable[..., Any], *args: Any) -> PartitionsView:
+        """Return the partitions ``function(part, *args)``, which are computed at each use."""
+        return PartitionsView(self, function, *args)
 
     def persisted(self) -> DaskPartitions:
         """Return the same partitions: workers hold derived ones in memory, or on their disks."""
@@ -94,8 +99,8 @@ class DaskPartitions:
             origins=[self, other],
         )
 
-    def make_shards(self, setup: BoostingSetup) -> DaskShards:
-        """Return shards of these parts, which are `EncodedPart`."""
+    def make_shards(self, make: Callable[..., Any], setup: BoostingSetup) -> DaskShards:
+        """Return shards of these parts on the workers; ``make`` is for partitions elsewhere."""
         return DaskShards(self, setup)
 
     def futures(self) -> list[Future]:

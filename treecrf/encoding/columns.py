@@ -19,7 +19,7 @@ from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Description, Sequences
 from treecrf.utils.hashing import likely_bound, mix, smallest
 from treecrf.utils.model_file import check_categories, require
-from treecrf.utils.partitions import Partitions, PerPartition, view
+from treecrf.utils.partitions import Partitions, PerPartition
 
 # Names of the first arrays of `Columns`, in the order of its constructor.
 ARRAYS = ("kinds", "sizes", "thresholds")
@@ -285,7 +285,7 @@ def _learn_thresholds(
 
 def _choose(partitions: Partitions, n_positions: int, seed: int) -> list[np.ndarray]:
     """Choose enough positions for quantiles in each part: those with the smallest hashes."""
-    keys = PerPartition(keys_in(view(partitions, Content)))
+    keys = PerPartition(keys_in(partitions.view(Content)))
     for bound in (likely_bound(MAX_SAMPLES, n_positions), None):
         found = partitions.map(_find_smallest, keys, seed, bound)
         hashes = np.concatenate([of_part for _, of_part in found])

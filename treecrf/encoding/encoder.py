@@ -30,7 +30,7 @@ from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imput
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.inputs.sequences import Description, InputSchema, Sequences, as_category
 from treecrf.utils.model_file import Section, as_section, require
-from treecrf.utils.partitions import LocalPartitions, Partitions, view
+from treecrf.utils.partitions import InMemory, Partitions
 from treecrf.utils.threads import Threads
 
 # How missing values are handled: by the trees, or by imputation.
@@ -68,7 +68,7 @@ class Encoder:
 
     def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
         """Learn categories and thresholds, and choose the storage of each column."""
-        return self.fit_parts(LocalPartitions([sequences]), Description.of(sequences), seed)
+        return self.fit_parts(InMemory(sequences), Description.of(sequences), seed)
 
     def fit_parts(self, partitions: Partitions, described: Description, seed: int = 0) -> Encoder:
         """Learn them from parts of the sequences, none of which is empty.
@@ -79,7 +79,7 @@ class Encoder:
         window = window_within(self.max_window, described.longest)
         if self.missing in FILLED:
             imputation = learn_imputation(partitions, schema, self.missing)
-            partitions = view(partitions, imputed, imputation, schema)
+            partitions = partitions.view(imputed, imputation, schema)
             described = imputation.described(described)
         learned = learn_columns(partitions, described, self.max_bins, seed)
         plan = make_plan(

@@ -33,7 +33,7 @@ from treecrf.encoding._fingerprints import (
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import CHARACTER, MAX_TABLE, Sequences
 from treecrf.utils.hashing import mix, ranks_of_equals
-from treecrf.utils.partitions import LocalPartitions, Partitions
+from treecrf.utils.partitions import InMemory, Partitions
 
 # What stands for a missing symbol among the hashes of symbols, and for no symbol at all.
 MISSING_SYMBOL = 1
@@ -89,7 +89,7 @@ class SequenceHashes:
 
 def sequence_keys(content: Content) -> np.ndarray:
     """Compute a different key for each sequence, from its content; uint64 (n_sequences,)."""
-    return keys_in(LocalPartitions([content]))[0]
+    return keys_in(InMemory(content))[0]
 
 
 def keys_in(partitions: Partitions) -> list[np.ndarray]:

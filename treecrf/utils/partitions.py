@@ -1,16 +1,17 @@
-"""Partitions of the data: where they are, and where functions of them run."""
+"""Data in partitions: functions of them run where the partitions are.
+
+What is learned from all data follows from a result for each partition. These are merged in ways
+that do not depend on how the data are cut, so models of the same data in memory, in files and on a
+cluster are equal to the bit. Data in memory are not cut. Other kinds of partitions are in
+`treecrf.inputs.large` and `treecrf.dask`.
+"""
 
 from __future__ import annotations
 
-import copy
-import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import compress
 from typing import Any
-
-from treecrf.utils.scratch import Scratch
 
 
 @dataclass(frozen=True)
@@ -20,162 +21,91 @@ class PerPartition:
     items: Sequence[Any]
 
 
-# `LocalPartitions`, or another object with its methods: parts of the data on workers.
-Partitions = Any
-# Returns a part, for example by reading it.
-Load = Callable[[], Any]
+class Partitions(ABC):
+    """Parts of the data, and where functions of them run.
 
-
-class LocalPartitions:
-    """Parts of the data in this process: in memory, in scratch files, or read at each use.
-
-    The object does not change. Functions are defined at the top level of modules and are pure, so
-    that they can be sent to other processes and repeated after a loss: parts may also be on other
-    machines, in an object with these methods. An argument of type `PerPartition` passes one item
-    to each part. The constructor takes parts in memory; parts derived from them are there, too.
+    Functions are defined at the top level of modules and are pure, so that they can be sent to
+    other processes and repeated after a loss. An argument of type `PerPartition` passes one item to
+    each partition.
     """
 
-    def __init__(self, parts: Sequence[Any]):
-        self._loads: list[Load] = [partial(identity, part) for part in parts]
-        self.n_parts = len(parts)
-        self._is_in_memory = True  # whether derived parts are
-        self.scratch: Scratch | None = None  # keeps derived parts that are not in memory
+    n_parts: int
 
-    @classmethod
-    def reading(cls, loads: Sequence[Load], scratch: Scratch | None = None) -> LocalPartitions:
-        """Return partitions that are read when they are used, one at a time.
-
-        Derived parts are stored in scratch files. Without these, they are computed each time they
-        are used.
-        """
-        partitions = cls([])
-        partitions._loads, partitions.n_parts = list(loads), len(loads)
-        partitions._is_in_memory, partitions.scratch = False, scratch
-        return partitions
-
+    @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any) -> list:
-        """Return ``function(part, *args)`` for each part, in order; results should be small."""
-        return [function(load(), *arguments_of(i, args)) for i, load in enumerate(self._loads)]
+        """Return ``function(part, *args)`` for each partition, in order; results are small."""
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> LocalPartitions:
-        """Return the partitions ``function(part, *args)``; OSError if the disk is too full.
-
-        They stay where they are computed, which may be when they are first used.
-        """
-        if self._is_in_memory:
-            return LocalPartitions(self.map(function, *args))
-        loads = [
-            lambda load=load, i=i: function(load(), *arguments_of(i, args))
-            for i, load in enumerate(self._loads)
-        ]
-        if self.scratch is not None:
-            loads = self.scratch.store(load() for load in loads)
-        return LocalPartitions.reading(loads, self.scratch)
-
-    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``, with all parts in order, in one place."""
-        return function(self.map(identity), *args)
-
-    def persisted(self) -> LocalPartitions:
-        """Return the same partitions in files, if they were read each time otherwise.
-
-        The files are in the default folder for temporary files. If it has too little space, or
-        there is none, nothing changes. Partitions derived from the new ones are computed each time
-        they are used. A single part, which is in memory whenever it is used, stays there.
-        """
-        if self._is_in_memory or self.scratch is not None or self.n_parts == 1:
-            return self.kept()
-        try:
-            loads = Scratch(tempfile.gettempdir()).store(load() for load in self._loads)
-        except OSError:  # also of a part that cannot be read, which will be raised again
-            return self
-        return LocalPartitions.reading(loads)
-
-    def kept(self) -> LocalPartitions:
-        """Return the same partitions, not to be computed each time they are used."""
-        is_kept = self._is_in_memory or self.scratch is not None
-        return self if is_kept else LocalPartitions(self.map(identity))
-
-    def only(self, chosen: Sequence[bool]) -> LocalPartitions:
-        """Return the partitions that are marked."""
-        return self if all(chosen) else self._with(list(compress(self._loads, chosen)))
-
-    def chain(self, other: LocalPartitions) -> LocalPartitions:
-        """Return these partitions, followed by other local ones."""
-        return self._with([*self._loads, *other._loads])
-
-    def _with(self, loads: list[Load]) -> LocalPartitions:
-        partitions = copy.copy(self)
-        partitions._loads, partitions.n_parts = loads, len(loads)
-        return partitions
-
-    def release(self) -> None:
-        """Forget the parts; the space of scratch files is free when no array of them is used."""
-        self._loads = []
-
-
-def view(
-    partitions: Partitions, function: Callable[..., Any], *args: Any
-) -> LocalPartitions | PartitionsView:
-    """Return the parts ``function(part, *args)``, which are cheap; see `PartitionsView`."""
-    if isinstance(partitions, LocalPartitions) and partitions._is_in_memory:
-        return partitions.derive(function, *args)
-    return PartitionsView(partitions, function, *args)
-
-
-class PartitionsView:
-    """A function of partitions: ``function(part, *args)``.
-
-    The function should be cheap, because it is computed again each time a part is used.
-    """
-
-    def __init__(self, partitions: Partitions, function: Callable[..., Any], *args: Any):
-        self.n_parts = partitions.n_parts
-        self._partitions = partitions
-        self._call = function, *args
-
-    def map(self, function: Callable[..., Any], *args: Any) -> list:
-        """Return ``function(part, *args)`` for each part, in the order of the parts."""
-        return self._partitions.map(_twice, len(self._call), *self._call, function, *args)
-
+    @abstractmethod
     def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
-        """Return the partitions ``function(part, *args)``, which are not a view."""
-        return self._partitions.derive(_twice, len(self._call), *self._call, function, *args)
+        """Return the partitions ``function(part, *args)``, which stay where they are computed."""
+
+    @abstractmethod
+    def view(self, function: Callable[..., Any], *args: Any) -> Partitions:
+        """Return the same as `derive`, for a function that is cheap to compute at each use."""
+
+    @abstractmethod
+    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(parts, *args)``, with a list of all partitions in one place."""
+
+    @abstractmethod
+    def make_shards(self, make: Callable[..., Any], setup: Any) -> Any:
+        """Return shards of encoded partitions, where these are; may release the partitions.
+
+        In this process, ``make(partitions, setup, allocate)`` returns them, where ``allocate`` is
+        from `treecrf.utils.allocation` or None.
+        """
+
+    @abstractmethod
+    def release(self) -> None:
+        """Forget the partitions, whose memory is free when nothing else uses them."""
+
+
+class InMemory(Partitions):
+    """Data in the memory of this process, which are not cut."""
+
+    n_parts = 1
+
+    def __init__(self, data: Any):
+        self.data = data
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return the result of the function as the only item of a list."""
+        return [function(self.data, *arguments_for(0, args))]
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> InMemory:
+        """Return the result of the function, which is in memory, too."""
+        return InMemory(function(self.data, *arguments_for(0, args)))
+
+    view = derive
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``.
+        """Return ``function([data], *args)``."""
+        return function([self.data], *args)
 
-        Before parts come together in one place, they are reduced to what the view shows of them.
-        """
-        return self._partitions.derive(*self._call).reduce(function, *args)
+    def make_shards(self, make: Callable[..., Any], setup: Any) -> Any:
+        """Return shards in this process, with their arrays in memory."""
+        shards = make(self, setup, None)
+        self.release()
+        return shards
 
-    def only(self, chosen: Sequence[bool]) -> PartitionsView:
-        """Return a view of the partitions that are marked."""
-        call = (
-            PerPartition(list(compress(arg.items, chosen)))
-            if isinstance(arg, PerPartition)
-            else arg
-            for arg in self._call
-        )
-        return PartitionsView(self._partitions.only(chosen), *call)
+    def kept(self) -> InMemory:
+        """Return the same data."""
+        return self
+
+    def only(self, chosen: Sequence[bool]) -> InMemory:
+        """Return the same data, which are not empty."""
+        return self
 
     def release(self) -> None:
-        """Free the memory of the partitions."""
-        self._partitions.release()
+        """Forget the data."""
+        self.data = None
+
+
+def arguments_for(i: int, args: Sequence[Any]) -> list:
+    """Return the arguments of partition i, with its item in place of each `PerPartition`."""
+    return [arg.items[i] if isinstance(arg, PerPartition) else arg for arg in args]
 
 
 def identity(part: Any) -> Any:
     """Return the part; the function of a map that collects parts."""
     return part
-
-
-def _twice(part: Any, size: int, *calls: Any) -> Any:
-    """Call two functions, each followed by its own arguments; the first are ``size`` items."""
-    first, *args = calls[:size]
-    second, *others = calls[size:]
-    return second(first(part, *args), *others)
-
-
-def arguments_of(i: int, args: Sequence[Any]) -> list:
-    """Return the arguments of part i, with its item in place of each `PerPartition`."""
-    return [arg.items[i] if isinstance(arg, PerPartition) else arg for arg in args]

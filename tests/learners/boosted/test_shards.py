@@ -13,10 +13,10 @@ from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
+from treecrf.inputs.large.scratch import Scratch
 from treecrf.learners.boosted.sampled.booster import LocalShards
 from treecrf.learners.boosted.sampled.shard import Shard, Stale
 from treecrf.metrics import get_scorer
-from treecrf.utils.scratch import Scratch
 
 
 def model(kind=TreeCRF, **settings):
@@ -187,7 +187,7 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
 @pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
 def test_scores_in_files(kind, tmp_path, monkeypatch):
     """Scores of held-out sequences, too."""
-    monkeypatch.setattr("treecrf.utils.scratch.MIN_BYTES", 1)  # even the smallest arrays
+    monkeypatch.setattr("treecrf.utils.allocation.MIN_BYTES", 1)  # even the smallest arrays
     X, y = data_of("dicts", n=24)
     allocate = Scratch(tmp_path).allocate
 

@@ -14,9 +14,9 @@ from treecrf import (
 )
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
+from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.learners.linear.attributes import Standardization
 from treecrf.metrics import token_accuracy_score
-from treecrf.utils.partitions import LocalPartitions
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, BinaryIO
 
+from treecrf.inputs.large.scratch import described
 from treecrf.inputs.paths import ENDINGS, GZIP_MAGIC, PARQUET, is_dataset
 from treecrf.inputs.values import is_index, short_list
-from treecrf.utils.scratch import described
 
 EXPECTED_ENDINGS = f"expected a file with one of the endings {', '.join(ENDINGS)}"
 # The argument that stands for standard input or output.

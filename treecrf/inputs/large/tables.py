@@ -25,7 +25,9 @@ from treecrf.inputs.large.column_types import AS_NUMBER, AS_TEXT, find_kinds, ty
 from treecrf.inputs.large.common_types import cast_columns, common_types
 from treecrf.inputs.large.csv_file import CsvFile
 from treecrf.inputs.large.group_boundaries import GroupBoundaries
+from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.large.scanned_tables import ScannedTables
+from treecrf.inputs.large.scratch import Scratch
 from treecrf.inputs.large.table_sources import (
     DEFAULTS,
     SEPARATORS,
@@ -49,8 +51,7 @@ from treecrf.inputs.values import (
     require_same_names,
     short_repr,
 )
-from treecrf.utils.partitions import LocalPartitions, identity
-from treecrf.utils.scratch import Scratch
+from treecrf.utils.partitions import identity
 
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
 READ_BYTES = 1 << 24

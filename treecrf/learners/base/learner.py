@@ -18,6 +18,7 @@ from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
+from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.large.tables import in_memory, joined_pieces, partitions_of
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.paths import are_tables
@@ -31,7 +32,7 @@ from treecrf.learners.base.training_data import (
     note_unlabeled,
     seed_of,
 )
-from treecrf.utils.partitions import LocalPartitions, Partitions
+from treecrf.utils.partitions import Partitions
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,

@@ -20,7 +20,6 @@ from treecrf.inputs.offsets import Segmentation, reversed_positions, split_seque
 from treecrf.inputs.sequences import Sequences, cut
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.scratch import Scratch
 from treecrf.utils.validation import is_huge
 
 NO_KNOWN_LABELS = "y holds no known labels"
@@ -378,7 +377,6 @@ class TrainingInput:
     evaluated: tuple[LabeledSequences | None, ...] = ()
     n_unlabeled: int = 0  # training positions without a label
     in_memory: bool = False  # whether all parts are in this process, in one partition
-    scratch: Scratch | None = None  # holds the arrays of shards in this process
 
     def without_data(self) -> TrainingInput:
         """Return everything else, to be sent where sequences are."""

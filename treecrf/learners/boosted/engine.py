@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -32,8 +31,8 @@ from treecrf.learners.boosted.training_scores import starting_parts, table_of_pa
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import read_constraints
-from treecrf.utils.partitions import Partitions, PerPartition, identity, view
-from treecrf.utils.scratch import Allocate
+from treecrf.utils.allocation import Allocate
+from treecrf.utils.partitions import Partitions, PerPartition, identity
 from treecrf.utils.threads import Threads
 
 
@@ -70,7 +69,7 @@ def make_engine(
 ) -> Engine:
     """Return the engine that trains from a start on the data, which it may release."""
     training, earlier = data.training, data.earlier
-    sequences = view(training.partitions, attrgetter("sequences"))
+    sequences = training.partitions.view(attrgetter("sequences"))
     if earlier:
         encoder = earlier["_encoder"].widened(training.described.longest).measured(sequences)
         forest, start = earlier["_forest"].copy(), earlier.get("init_")
@@ -151,21 +150,16 @@ def _sampled_booster(
     for parts in (data.training, data.held_out):
         if parts is not None:
             parts.partitions.release()
-    shards = shards_of(encoded, setup, data.scratch and data.scratch.allocate)
+    shards = encoded.make_shards(local_shards, setup)
     return SampledBooster(forest, shards, setup)
 
 
-def shards_of(
-    partitions: Partitions, setup: BoostingSetup, allocate: Allocate | None = None
-) -> Any:
-    """Return shards of encoded partitions, where these are; may release the partitions."""
-    if hasattr(partitions, "make_shards"):
-        return partitions.make_shards(setup)
+def local_shards(
+    partitions: Partitions, setup: BoostingSetup, allocate: Allocate | None
+) -> LocalShards:
+    """Return shards of encoded partitions in this process, in memory from ``allocate`` if any."""
     n_threads = Threads(setup.spec.n_jobs).n_threads
-    shards = LocalShards(partitions, setup, n_threads=n_threads, allocate=allocate)
-    # They hold the partitions, and have joined some of them.
-    partitions.release()
-    return shards
+    return LocalShards(partitions, setup, n_threads=n_threads, allocate=allocate)
 
 
 # Encoding, where the partitions are

@@ -17,6 +17,7 @@ from treecrf.encoding.sequence_keys import keys_in
 from treecrf.inputs.data_warnings import warn_of_columns, warn_of_padding
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
+from treecrf.inputs.large.local_partitions import PartitionsView
 from treecrf.inputs.large.parts import (
     PartDescription,
     describe_part,
@@ -51,13 +52,7 @@ from treecrf.learners.base.training_data import (
     select_useful,
 )
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.partitions import (
-    LocalPartitions,
-    Partitions,
-    PartitionsView,
-    PerPartition,
-    view,
-)
+from treecrf.utils.partitions import InMemory, Partitions, PerPartition
 
 # Descriptions
 
@@ -130,7 +125,7 @@ def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> Labeled
 class LabeledParts:
     """Labeled sequences in parts."""
 
-    partitions: PartitionsView | LocalPartitions  # of `LabeledSequences`, none of them empty
+    partitions: Partitions  # of `LabeledSequences`, none of them empty
     described: Description
     lengths: list[np.ndarray]  # of the sequences in each part
 
@@ -138,7 +133,7 @@ class LabeledParts:
     def of(cls, data: LabeledSequences) -> LabeledParts:
         """Return sequences in memory as one part."""
         described = Description.of(data.sequences)
-        return cls(LocalPartitions([data]), described, [np.diff(data.sequences.offsets)])
+        return cls(InMemory(data), described, [np.diff(data.sequences.offsets)])
 
     @classmethod
     def chosen(
@@ -202,7 +197,7 @@ class LabeledParts:
 
     def keys(self) -> list[np.ndarray]:
         """Return the keys of the sequences in each part, see `sequence_keys`."""
-        return keys_in(view(self.partitions, LabeledSequences.content))
+        return keys_in(self.partitions.view(LabeledSequences.content))
 
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
         """Mark the n sequences with the smallest random numbers, from their content."""
@@ -273,10 +268,7 @@ def read_partitions(
         held_out = training.take(marks)
         # Categories that only occur in held-out sequences are unseen in training.
         training = training.take([~of_part for of_part in marks]).with_used_categories()
-    scratch = getattr(raws, "scratch", None)
-    return TrainingInput(
-        classes, training, held_out, seed, earlier, n_unlabeled=n_unlabeled, scratch=scratch
-    )
+    return TrainingInput(classes, training, held_out, seed, earlier, n_unlabeled=n_unlabeled)
 
 
 # Joining

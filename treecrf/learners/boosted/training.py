@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.base.iterations import (
     OBJECTIVES,
@@ -43,7 +44,7 @@ from treecrf.learners.boosted.selection import (
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress, warn
-from treecrf.utils.partitions import LocalPartitions, identity
+from treecrf.utils.partitions import identity
 from treecrf.utils.threads import Background, Threads, check_memory, size_text
 
 

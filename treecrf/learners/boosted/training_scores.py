@@ -24,7 +24,7 @@ from treecrf.learners.boosted.booster import Scored
 from treecrf.learners.linear.crf import LinearCRF, score_parts
 from treecrf.trees.forest import Forest
 from treecrf.trees.updates.score_updater import ScoreUpdater
-from treecrf.utils.scratch import Allocate, moved
+from treecrf.utils.allocation import Allocate, moved
 from treecrf.utils.threads import Threads
 
 

@@ -30,7 +30,7 @@ from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, as_category
 from treecrf.utils import model_file
 from treecrf.utils.model_file import Section, as_section
-from treecrf.utils.partitions import LocalPartitions
+from treecrf.utils.partitions import InMemory
 
 # Squares of numbers, and their products with weights, must be finite.
 MAX_NUMBER = 1e100
@@ -212,7 +212,7 @@ class WindowAttributes:
         vars(self).pop("_sizes", None)
         self.window = window_within(self.max_window, sequences.longest)
         self.schema = sequences.schema
-        schema, partitions = sequences.schema, LocalPartitions([sequences])
+        schema, partitions = sequences.schema, InMemory(sequences)
         if self.missing == IMPUTE:
             self.imputation = learn_imputation(partitions, schema, IMPUTE)
         else:

@@ -12,7 +12,7 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.batch import MIN_TAKEN
 from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.trees.updates._factored import FactoredEvaluator
-from treecrf.utils.scratch import Allocate, relocated
+from treecrf.utils.allocation import Allocate, relocated
 from treecrf.utils.threads import Threads
 
 

@@ -25,9 +25,9 @@ from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.training_scores import SampleRequest
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import Growth
+from treecrf.utils.allocation import Allocate
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import Partitions, identity
-from treecrf.utils.scratch import Allocate
 
 MAX_HASH = (1 << 64) - 1
 # Number of iterations whose subsamples are chosen at a time.

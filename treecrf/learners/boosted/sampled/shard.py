@@ -32,8 +32,8 @@ from treecrf.learners.boosted.sampled.listed_positions import ListedPositions
 from treecrf.learners.boosted.spec import BoostingSetup, Trained
 from treecrf.learners.boosted.training_scores import SampleRequest, Scores
 from treecrf.trees.forest import Forest
+from treecrf.utils.allocation import Allocate, relocated
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads
 
 # Parts with fewer positions are joined, up to a number of positions.

@@ -7,21 +7,20 @@ needed for something else.
 from __future__ import annotations
 
 import errno
-import io
 import mmap
 import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from typing import IO, Any
 
 import numpy as np
 
-# Smaller arrays stay in memory, with the object that holds them.
-MIN_BYTES = 1 << 12
+from treecrf.utils.allocation import pickled
+
 # Arrays in a file start at multiples of this number of bytes.
 ALIGNMENT = 64
 # Sizes of files: a new file is as large as all earlier ones together, within these bounds.
@@ -31,9 +30,6 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Errors of file systems that cannot reserve space in one call.
 NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 ZEROS = bytes(1 << 20)
-
-# Makes an array of zeros of a shape and a type, like `numpy.zeros`.
-Allocate = Callable[..., np.ndarray]
 
 
 class Scratch:
@@ -119,44 +115,6 @@ def check_folder(folder: str) -> None:
         text = "expected a folder for temporary files, not a file"
         raise NotADirectoryError(errno.ENOTDIR, text, folder)
     raise FileNotFoundError(errno.ENOENT, "there is no such folder for temporary files", folder)
-
-
-def moved(array: np.ndarray, allocate: Allocate) -> np.ndarray:
-    """Copy an array to one from a function such as `Scratch.allocate`."""
-    copied = allocate(array.shape, array.dtype)
-    copied[...] = array
-    return copied
-
-
-def relocated(item: Any, allocate: Allocate) -> Any:
-    """Return a copy of an object whose large arrays come from a function such as `np.zeros`."""
-    header, buffers = pickled(item)
-    return pickle.loads(header, buffers=[moved(np.asarray(buffer), allocate) for buffer in buffers])
-
-
-def pickled(item: Any) -> tuple[bytes, list[memoryview]]:
-    """Return the pickle of an object, and its large arrays, which are not part of the pickle."""
-    buffers: list[memoryview] = []
-
-    def is_part_of_pickle(buffer: pickle.PickleBuffer) -> bool:
-        raw = buffer.raw()
-        if raw.nbytes < MIN_BYTES:
-            return True
-        buffers.append(raw)
-        return False
-
-    file = io.BytesIO()
-    _Pickler(file, protocol=5, buffer_callback=is_part_of_pickle).dump(item)
-    return file.getvalue(), buffers
-
-
-class _Pickler(pickle.Pickler):
-    """Pickler that stores an array of one repeated value as this value."""
-
-    def reducer_override(self, item: Any) -> Any:
-        if type(item) is np.ndarray and item.size > 1 and not any(item.strides):
-            return np.broadcast_to, (item.flat[0], item.shape)
-        return NotImplemented
 
 
 def described(error: OSError, folder: str, n_bytes: int) -> OSError:

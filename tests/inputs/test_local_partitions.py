@@ -5,8 +5,9 @@ import weakref
 import numpy as np
 import pytest
 
-from treecrf.utils.partitions import LocalPartitions, PartitionsView, PerPartition
-from treecrf.utils.scratch import Scratch
+from treecrf.inputs.large.local_partitions import LocalPartitions, PartitionsView
+from treecrf.inputs.large.scratch import Scratch
+from treecrf.utils.partitions import PerPartition
 
 SIZES = (3, 5000, 1, 20_000)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from support.open_files import open_files
 
-from treecrf.utils import scratch as module
-from treecrf.utils.scratch import Scratch, pickled
+from treecrf.inputs.large import scratch as module
+from treecrf.inputs.large.scratch import Scratch
+from treecrf.utils.allocation import pickled, relocated
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def test_objects_are_stored_with_their_arrays(tmp_path):
 def test_objects_are_relocated(tmp_path):
     item = {"a": np.arange(5000.0), "b": np.arange(3), "c": np.array(["x", "yz"] * 2000)}
     scratch = Scratch(tmp_path)
-    copied = module.relocated(item, scratch.allocate)
+    copied = relocated(item, scratch.allocate)
     for name, array in item.items():
         np.testing.assert_array_equal(copied[name], array, strict=True)
         assert not np.shares_memory(copied[name], array)
@@ -156,7 +157,7 @@ def test_space_is_reserved_without_the_call_of_the_system(tmp_path, monkeypatch,
 def test_a_limit_on_the_size_of_files_is_an_error_not_the_end(tmp_path):
     code = (
         "import resource, sys, numpy as np\n"
-        "from treecrf.utils.scratch import Scratch\n"
+        "from treecrf.inputs.large.scratch import Scratch\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "Scratch(sys.argv[1]).allocate(1 << 19, np.int8)[:] = 1\n"
         "try:\n"
