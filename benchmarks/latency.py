@@ -106,7 +106,7 @@ def forms() -> dict[str, Callable[[np.ndarray], Any]]:
 def long_way(model: Any) -> Any:
     """Return a copy of a model without its compiled form."""
     other = copy.copy(model)
-    other._predictor().compiled = None
+    other._predictor().short_model = None
     return other
 
 

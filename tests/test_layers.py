@@ -14,8 +14,10 @@ LAYERS = [
     "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
     "chains+_inference",
     "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
-    "trees.contexts", "trees.explain", "learners.base",
-    "learners", "learners.linear+learners.short", "learners.boosted", "learners.local",
+    "trees.contexts", "trees.explain",
+    "learners.linear.model+learners.linear.attributes+learners.linear._linear", "learners.short",
+    "learners.base",
+    "learners", "learners.linear", "learners.boosted", "learners.local",
     "learners.future", "learners.flat", "learners.structured",
     "learners.registry", "inspection", "annotation", "plotting", "dask", "cli",
 ]  # fmt: skip
@@ -27,7 +29,10 @@ UNITS = {
     for name in unit.split("+")
 }
 # Packages of variants, and the one module outside of each that imports it.
-DOORS = {"trees.fast": "trees.evaluators"}
+DOORS = {
+    "trees.fast": "trees.evaluators",
+    "learners.short": "learners.base.short_sequences",
+}
 # The public names, which are collected from all layers. Only the command line imports them.
 TOP = (len(LAYERS) - 1, "cli")
 FILES = sorted(path for path in ROOT.rglob("*") if path.suffix in (".py", ".pyx", ".pxd"))

@@ -64,7 +64,7 @@ def test_predictions_do_not_depend_on_runs(order, decoding, n_jobs, letters, mon
     monkeypatch.setattr(predictor, "MIN_RUN", 1)
     monkeypatch.setattr(predictor, "MAX_BYTES", 1)
     monkeypatch.setattr(predictor, "RUN_BYTES", 2000)
-    crf._predictor().compiled = None
+    crf._predictor().short_model = None
     chain = crf._predictor().chain
     of_run = chain.lattice
     monkeypatch.setattr(chain, "lattice", lambda *args: lattices.append(0) or of_run(*args))

@@ -11,7 +11,8 @@ from scipy import sparse
 from treecrf import _inference
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, WeightLayout
+from treecrf.learners.linear.model import WeightLayout
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
 from treecrf.utils.threads import Threads
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)

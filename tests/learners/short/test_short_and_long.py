@@ -63,7 +63,7 @@ def fitted(name, form):
 def without_short_form(model):
     """Return a copy that reads all sequences like long ones."""
     copied = pickle.loads(pickle.dumps(model))
-    copied._predictor().compiled = None
+    copied._predictor().short_model = None
     return copied
 
 
@@ -86,7 +86,7 @@ def outcome(call, *arguments, **named):
 def test_unusual_input_has_the_outcome_of_long_sequences(name, form):
     model = fitted(name, form)
     long_way = without_short_form(model)
-    assert name == "recurrent" or model._predictor().compiled is not None
+    assert name == "recurrent" or model._predictor().short_model is not None
     rng = np.random.default_rng(zlib.crc32(f"{name} {form}".encode()))
     n_results = 0
     for i in range(N_VARIANTS):

@@ -102,7 +102,7 @@ INPUTS = {
 def long_way(model):
     """Return a copy that reads all sequences like long ones."""
     copied = pickle.loads(pickle.dumps(model))
-    copied._predictor().compiled = None
+    copied._predictor().short_model = None
     return copied
 
 
@@ -277,7 +277,7 @@ def test_what_prediction_makes_is_not_saved():
     model = fitted(MODELS["CRF"], X)
     size = len(pickle.dumps(model))
     expected = model.predict_proba([X[0]])[0]
-    assert model._predictor().compiled
+    assert model._predictor().short_model
     assert len(pickle.dumps(model)) == size
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(model)).predict_proba([X[0]])[0], expected

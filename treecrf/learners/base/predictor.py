@@ -147,19 +147,20 @@ class FittedChain(ABC):
 
     # Short sequences
 
-    def compiled(self, ignored: set[str]) -> Any:
-        """Return a `treecrf.learners.short._short_model.CompiledModel`; None if there is none.
+    def short_model(self, ignored: set[str]) -> Any:
+        """Return the model in the form for short sequences; None if it has none.
 
         Data frames may have columns with names in ``ignored``, though not in the training data.
         """
         return None
 
-    def quick_lattice(self, X: list, compiled: Any) -> Lattice | None:
+    def quick_lattice(self, X: list, short_model: Any) -> Lattice | None:
         """Make a lattice of a few short sequences; None if they have to be read like all others."""
-        found = compiled.scores(X)
-        if found is None:
+        scores_and_offsets = short_model.scores(X)
+        if scores_and_offsets is None:
             return None
-        return self.constrained(*found, self.constraints(found[1]), Threads(1))
+        scores, offsets = scores_and_offsets
+        return self.constrained(scores, offsets, self.constraints(offsets), Threads(1))
 
 
 def of_each(sequences: Sequences, compute: Callable[[Sequences], Any], empty: Any) -> Any:
@@ -228,9 +229,9 @@ class Predictor:
     # Short sequences
 
     @cached_property
-    def compiled(self) -> Any:
-        """The chain in the form for short sequences, if it has one."""
-        return self.chain.compiled(self.columns.names)
+    def short_model(self) -> Any:
+        """The model in the form for short sequences; None if it has none."""
+        return self.chain.short_model(self.columns.names)
 
     def quick_results(self, X: Any, results_of: Callable[[Lattice], list]) -> Any:
         """Return the results of a few short sequences, or of one in a data frame.
@@ -242,9 +243,9 @@ class Predictor:
         is_list = type(X) is list
         if not (len(X) <= MAX_SHORT if is_list else _is_one_group(X, self.group_column(X))):
             return None
-        if self.compiled is None:
+        if self.short_model is None:
             return None
-        lattice = self.chain.quick_lattice(X if is_list else [X], self.compiled)
+        lattice = self.chain.quick_lattice(X if is_list else [X], self.short_model)
         if lattice is None:
             return None
         results = results_of(lattice)

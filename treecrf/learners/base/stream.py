@@ -171,9 +171,9 @@ class Stream:
 
     def _scores_of(self, rows: list, index: int, is_complete: bool) -> np.ndarray | None:
         """Check the latest rows; return the scores of one position, if its window is complete."""
-        if self._predictor.compiled is not None:
+        if self._predictor.short_model is not None:
             here = (index, index + 1) if is_complete else (0, 0)
-            scores = self._predictor.compiled.scores_at(_as_sequence(rows), *here)
+            scores = self._predictor.short_model.scores_at(_as_sequence(rows), *here)
             if scores is not None:
                 return scores[:, 0] if is_complete else None
         sequences = self._read(rows)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.predictor import FittedChain
+from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.boosted.beams.training import Beam, BeamLattice
 from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
+from treecrf.learners.linear.base import linear_model
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.short._short_model import CompiledModel
-from treecrf.learners.short.compilation import compiled
 from treecrf.trees.contexts.context_scores import tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -89,14 +90,13 @@ class ForestChain(FittedChain):
             scores = self.forest.scores(self.encoder, encoded, threads, iterations, scores)
             yield self.constrained(scores.copy(), sequences.offsets, constraints, threads)
 
-    def compiled(self, ignored: set[str]) -> CompiledModel | None:
+    def short_model(self, ignored: set[str]) -> Any:
         """Return the trees and the linear start in the form for short sequences."""
         if self.is_backward:
             return None
-        trees, linear = (self.forest, self.encoder), None
-        if self.start is not None:
-            linear = self.start._attributes, self.start._weights
-        return compiled(self.schema, len(self.classes), self.order, trees, linear, ignored)
+        trees = (self.forest, self.encoder)
+        linear = None if self.start is None else linear_model(self.start)
+        return short_model(self.schema, len(self.classes), self.order, trees, linear, ignored)
 
 
 @dataclass(kw_only=True)
@@ -175,7 +175,7 @@ class BeamChain(FactoredChain):
             f"beam_width={self.beam.width}: a stream needs all contexts; expected None"
         )
 
-    def compiled(self, ignored: set[str]) -> None:
+    def short_model(self, ignored: set[str]) -> None:
         """Return None: the form for short sequences has all contexts."""
 
 

@@ -20,6 +20,7 @@ from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.base.iterations import Callback, Run, Stopping
 from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
 from treecrf.learners.base.predictor import FittedChain
+from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.base.training_data import (
     LabeledSequences,
     TrainingInput,
@@ -28,18 +29,14 @@ from treecrf.learners.base.training_data import (
     multiplied_weights,
 )
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
+from treecrf.learners.linear.model import LinearModel, WeightLayout, Weights, are_weights
 from treecrf.learners.linear.scores import (
     AttributeMatrix,
     LinearScores,
     RowsLattice,
     StateLattice,
     TrainingData,
-    WeightLayout,
-    Weights,
-    are_weights,
 )
-from treecrf.learners.short._short_model import CompiledModel
-from treecrf.learners.short.compilation import compiled
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
@@ -91,17 +88,20 @@ class LinearChain(FittedChain):
             return StateLattice(self._linear(sequences, threads), self.weights)
         return super().lattice(sequences, constraints, threads)
 
-    def compiled(self, ignored: set[str]) -> CompiledModel | None:
+    def short_model(self, ignored: set[str]) -> Any:
         """Return the weights in the form for short sequences."""
-        model = self.attributes, self.weights
-        return compiled(self.schema, len(self.classes), self.order, None, model, ignored)
+        linear = LinearModel(self.attributes, self.weights)
+        return short_model(self.schema, len(self.classes), self.order, None, linear, ignored)
 
-    def quick_lattice(self, X: list, compiled: CompiledModel) -> Lattice | RowsLattice | None:
+    def quick_lattice(self, X: list, short_model: Any) -> Lattice | RowsLattice | None:
         """Make a lattice of a few short sequences; None if they have to be read like all others."""
         if self.transitions is not None:
-            return super().quick_lattice(X, compiled)
-        found = compiled.rows(X)
-        return None if found is None else RowsLattice(*found, self.weights.transitions)
+            return super().quick_lattice(X, short_model)
+        rows_and_offsets = short_model.rows(X)
+        if rows_and_offsets is None:
+            return None
+        rows, offsets = rows_and_offsets
+        return RowsLattice(rows, offsets, self.weights.transitions)
 
 
 class LinearSequenceClassifier(SequenceLearner):
@@ -396,3 +396,8 @@ class LinearSequenceClassifier(SequenceLearner):
         else:
             self.attributes = attributes
         return self
+
+
+def linear_model(estimator: LinearSequenceClassifier) -> LinearModel:
+    """Return what a linear estimator has learned."""
+    return LinearModel(estimator._attributes, estimator._weights)

@@ -34,7 +34,8 @@ from treecrf.learners.base.predictor import best_codes
 from treecrf.learners.base.training_data import TrainingInput, hold_out
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, TrainingData, Weights
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, TrainingData
 from treecrf.learners.linear.solvers import (
     Likelihood,
     Loss,

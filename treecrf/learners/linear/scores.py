@@ -1,4 +1,4 @@
-"""Weights and scores of linear models, and data to train them on.
+"""Scores of linear models, and data to train them on.
 
 Scores are sums of attributes times weights; the gradient is their transpose.
 """
@@ -6,7 +6,7 @@ Scores are sums of attributes times weights; the gradient is their transpose.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -22,109 +22,8 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.attributes import Attributes
+from treecrf.learners.linear.model import WeightLayout, Weights
 from treecrf.utils.threads import PARTS_PER_THREAD, Threads
-
-# Sums of products with the largest numbers that linear models take must be finite.
-MAX_WEIGHT = 1e200
-
-
-def are_weights(vector: np.ndarray) -> bool:
-    """Return whether all scores with these weights are finite."""
-    return bool((np.abs(vector) <= MAX_WEIGHT).all())
-
-
-@dataclass(frozen=True)
-class WeightLayout:
-    """Number and order of the weights."""
-
-    n_attributes: int  # including "outside", which comes last if there is a window
-    n_offsets: int
-    n_labels: int
-    transition_features: bool  # whether attributes also have weights for pairs of labels
-
-    @property
-    def width(self) -> int:
-        """Number of weights of an attribute at an offset."""
-        return self.n_labels * (1 + self.n_labels * self.transition_features)
-
-    @property
-    def n_of_attributes(self) -> int:
-        """Number of weights of attributes."""
-        return self.n_attributes * self.n_offsets * self.width
-
-    @property
-    def size(self) -> int:
-        """Number of all weights."""
-        return self.n_of_attributes + (self.n_labels + 1) * self.n_labels
-
-    def weights(self, vector: np.ndarray | None = None) -> Weights:
-        """Make weights from a vector; zeros without one."""
-        return Weights(self, np.zeros(self.size) if vector is None else vector)
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Weights, or one number per weight, such as a gradient; the properties are views."""
-
-    layout: WeightLayout
-    vector: np.ndarray
-
-    @property
-    def attributes(self) -> np.ndarray:
-        """Weights of attributes, (n_attributes, n_offsets, width).
-
-        ``[a, j]`` is for the position ``right - j`` positions before the attribute. The weights of
-        labels come first, followed, with transition features, by the weights of pairs of previous
-        label and label.
-        """
-        a = self.layout
-        return self.vector[: a.n_of_attributes].reshape(a.n_attributes, a.n_offsets, a.width)
-
-    @property
-    def transitions(self) -> np.ndarray:
-        """Weights of pairs of labels, (n_labels + 1, n_labels); the last row is for starts."""
-        n = self.layout.n_labels
-        return self.vector[self.layout.n_of_attributes :].reshape(n + 1, n)
-
-    @property
-    def labels(self) -> np.ndarray:
-        """Weights of attributes for labels, (n_attributes, n_offsets, n_labels)."""
-        return self.attributes[:, :, : self.layout.n_labels]
-
-    @property
-    def pairs(self) -> np.ndarray:
-        """Weights of attributes for pairs, (n_attributes, n_offsets, n_labels, n_labels).
-
-        Without transition features there are none, and the last two axes have length 0.
-        """
-        layout = self.layout
-        n = layout.n_labels if layout.transition_features else 0
-        block = self.attributes[:, :, layout.n_labels :]
-        return block.reshape(layout.n_attributes, layout.n_offsets, n, n)
-
-    def set_blocks(self, blocks: np.ndarray) -> None:
-        """Set weights to those from a source of attributes, see `Attributes.starting_weights`.
-
-        Without transition features, the weight of a label is the mean over the previous labels.
-        """
-        if self.layout.transition_features:
-            self.labels[:, 0] = blocks[:, -1]
-            self.pairs[:, 0] = blocks[:, :-1] - blocks[:, -1:]
-        else:
-            self.labels[:, 0] = blocks[:, :-1].mean(axis=1)
-
-    def copy(self) -> Weights:
-        """Copy the weights to a new array."""
-        return Weights(self.layout, self.vector.copy())
-
-    def widened(self, n_left: int, n_right: int) -> Weights:
-        """Copy the weights, with weights of 0 at more offsets to the left and to the right."""
-        n_offsets = self.layout.n_offsets
-        wider = replace(self.layout, n_offsets=n_left + n_offsets + n_right).weights()
-        wider.attributes[:, n_right : n_right + n_offsets] = self.attributes
-        wider.transitions[:] = self.transitions
-        return wider
-
 
 # Sequences and attributes are processed in parts of about this many positions or values. The size
 # does not depend on the number of threads, and so neither do sums over the parts.

@@ -14,7 +14,8 @@ from treecrf.chains.objectives import LogLikelihood, Objective
 from treecrf.learners.base.iterations import Run
 from treecrf.learners.linear._linear import add_scaled, dot
 from treecrf.learners.linear._linear_chain import LinearSteps, StateChains
-from treecrf.learners.linear.scores import LinearScores, TrainingData, Weights
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import LinearScores, TrainingData
 from treecrf.utils.hashing import mix
 
 

@@ -1,1 +1,9 @@
-"""Models in a form that scores short sequences in little time."""
+"""Models in a form that scores short sequences in little time.
+
+Nothing depends on this folder: without it, all scores are equal to the bit, and those of short
+sequences take longer. Only `treecrf.learners.base.short_sequences` imports it.
+
+- `compilation` sorts the tests of trees and the weights of a linear model by the columns and values
+  that they read.
+- `_short_model` reads the values of the user, and adds what belongs to each of them.
+"""

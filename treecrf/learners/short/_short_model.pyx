@@ -1,13 +1,13 @@
 """Scores of short sequences, straight from the values of the user.
 
-Most of the time that a short sequence takes is spent on arrays: those of checked sequences, encoded
-rows and attributes. Here, each value sets the bits of the tests that it passes and adds its weights
-of the linear start as soon as it is read. A sequence is a block of up to 64 positions, so that
-a test is one word of bits.
+For other sequences, values become checked sequences, encoded rows and attributes. If there are few
+values, most of the time passes in making these arrays. Here, each value sets the bits of the tests
+that it passes and adds its weights of the linear model as soon as it is read. A sequence is a block
+of up to 64 positions, so that a test is one word of bits.
 
-Whatever needs an error, a warning or the rules of missing values is left to the code for long
-sequences. So are all objects but those of the built-in types and of NumPy's: methods of other
-classes could change a list or a dict while it is read.
+A sequence is "plain" if it needs no error, no warning and no rule of missing values, and all of its
+objects are of built-in types or of NumPy's: methods of other classes could change a list or a dict
+while it is read. All other sequences are left to the code for long sequences.
 """
 
 import cython
@@ -34,50 +34,75 @@ cdef object NUMPY_STRING = np.str_
 cdef object NUMPY_DOUBLE = np.float64
 
 cdef enum:
-    BLOCK = 64               # positions of a sequence, the bits of a word
-    BOOLEAN = 0              # kinds of columns, as in `treecrf.inputs.sequences`
+    BLOCK = 64        # maximum number of positions of a sequence: the bits of a word
+
+    # Kinds of columns, as in `treecrf.inputs.sequences`.
+    BOOLEAN = 0
     CATEGORY = 1
 
-    MAX_KEYS = 128           # of a dict: more of them take long to sort
+    # Maximum number of keys of a dict. They are sorted by insertion, and lie on the stack.
+    MAX_KEYS = 128
 
 
 cdef struct Block:
     # A sequence that is being read.
     Memory memory
-    Py_ssize_t length, n_values    # n_values: that are not 0
-    Py_ssize_t first, last         # positions to score
-    bint is_dense                  # whether every position has a value of every column
-    uint64_t *tests                # positions that pass each test
-    uint64_t *cuts                 # positions whose values exceed each threshold
-    double *state                  # [position, label]: scores of the linear model
+    # Number of positions.
+    Py_ssize_t length
+    # Number of values that were read and are not 0.
+    Py_ssize_t n_values
+    # The first position to score, and the one after the last.
+    Py_ssize_t first
+    Py_ssize_t last
+    # Whether every position has a value of every column.
+    bint is_dense
+    # Of each test: the positions that pass it.
+    uint64_t *tests
+    # Of each threshold: the positions whose own values exceed it.
+    uint64_t *cuts
+    # [position, label]: scores of the linear model.
+    double *state
 
 
 cdef struct Entry:
     # A value of a dict.
     Py_ssize_t column
+    # A borrowed reference.
     PyObject *value
 
 
-cdef class CompiledTests:
+cdef class ValueTests:
     """The distinct tests of the trees, by the values that pass them."""
 
-    # Of category c of column j: entries from ``code_starts[first_codes[j] + c]``.
-    cdef const int64_t[::1] first_codes, code_starts
-    cdef const int32_t[::1] code_tests, code_offsets
-    # Distinct thresholds of column j: ``cuts[cut_starts[j] : cut_starts[j + 1]]``, ascending.
+    # Place of code 0 of each column; the codes of its categories follow.
+    cdef const int64_t[::1] first_codes
+    # First test of each place, in the next two arrays.
+    cdef const int64_t[::1] code_starts
+    # Tests that the codes pass.
+    cdef const int32_t[::1] code_tests
+    # Offset of the position that these tests read.
+    cdef const int32_t[::1] code_offsets
+    # First threshold of each column, in ``cuts``.
     cdef const int64_t[::1] cut_starts
+    # The distinct thresholds of each column, ascending.
     cdef const double[::1] cuts
-    # Tests for a threshold: test, offset, threshold, and whether values up to it pass.
+    # Tests of numbers: test, offset, index of the threshold, and whether values up to it pass.
     cdef const int32_t[:, ::1] number_tests
-    cdef const int32_t[:, ::1] boundary_tests    # test and offset
+    # Tests of the boundaries of sequences: test and offset.
+    cdef const int32_t[:, ::1] boundary_tests
+    # Number of all tests.
     cdef Py_ssize_t n_tests
 
     def __init__(self, first_codes, code_starts, code_tests, code_offsets, cut_starts, cuts,
                  number_tests, boundary_tests, n_tests):
-        self.first_codes, self.code_starts = first_codes, code_starts
-        self.code_tests, self.code_offsets = code_tests, code_offsets
-        self.cut_starts, self.cuts = cut_starts, cuts
-        self.number_tests, self.boundary_tests = number_tests, boundary_tests
+        self.first_codes = first_codes
+        self.code_starts = code_starts
+        self.code_tests = code_tests
+        self.code_offsets = code_offsets
+        self.cut_starts = cut_starts
+        self.cuts = cuts
+        self.number_tests = number_tests
+        self.boundary_tests = boundary_tests
         self.n_tests = n_tests
 
     cdef void start(self, Block *block) noexcept nogil:
@@ -88,6 +113,7 @@ cdef class CompiledTests:
 
     cdef inline void add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                 double value) noexcept nogil:
+        """Compare the number of column j at position t with the thresholds of the column."""
         cdef Py_ssize_t c
         cdef uint64_t bit = <uint64_t> 1 << t
         for c in range(self.cut_starts[j], self.cut_starts[j + 1]):
@@ -95,6 +121,7 @@ cdef class CompiledTests:
 
     cdef inline void add_category(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                   Py_ssize_t code) noexcept nogil:
+        """Set the bits of the tests that a code of column j at position t passes."""
         cdef int64_t i
         cdef Py_ssize_t position, first = self.first_codes[j] + code
         for i in range(self.code_starts[first], self.code_starts[first + 1]):
@@ -105,7 +132,8 @@ cdef class CompiledTests:
     cdef void finish(self, Block *block) noexcept nogil:
         """Set the bits of the tests of thresholds and boundaries."""
         cdef Py_ssize_t k
-        cdef uint64_t every = ~<uint64_t> 0 >> (BLOCK - block.length), passing
+        cdef uint64_t every = ~<uint64_t> 0 >> (BLOCK - block.length)
+        cdef uint64_t passing
         for k in range(self.number_tests.shape[0]):
             passing = block.cuts[self.number_tests[k, 2]]
             if self.number_tests[k, 3]:
@@ -124,46 +152,64 @@ cdef inline uint64_t shifted(uint64_t rows, Py_ssize_t offset) noexcept nogil:
     return rows >> offset if offset >= 0 else rows << -offset
 
 
-cdef class CompiledWeights:
+cdef class ColumnWeights:
     """The weights of a linear model, by column."""
 
-    cdef const int64_t[::1] first_attributes     # of each column, among all attributes
-    cdef const int32_t[::1] attributes           # row of the weights; -1 if it has none
+    # First attribute of each column.
+    cdef const int64_t[::1] first_attributes
+    # Row of the weights of each attribute; -1 if it has none.
+    cdef const int32_t[::1] rows
+    # Numbers are shifted and scaled like this, by column: see `Standardization`.
     cdef const double[::1] shifts
     cdef const int32_t[::1] exponents
-    cdef const double[:, :, ::1] weights         # as in `treecrf.learners.linear.scores`
+    # [row, offset, label]: as `Weights.attributes`.
+    cdef const double[:, :, ::1] weights
+    # [previous label, label]: as `Weights.transitions`.
     cdef const double[:, ::1] transitions
-    cdef Py_ssize_t left, right
-    cdef double max_number, unit                 # unit: of scores; 0 if they are not rounded
-    cdef bint has_zeros                          # whether numbers of 0 add nothing
-    cdef const double[:, ::1] ranges             # of each column, to which numbers are cut
+    # Number of positions in the window on either side.
+    cdef Py_ssize_t left
+    cdef Py_ssize_t right
+    # Largest number that a linear model takes.
+    cdef double max_number
+    # Unit that scores are rounded to; 0 if they are not rounded.
+    cdef double unit
+    # Whether numbers of 0 add nothing.
+    cdef bint has_zeros
+    # [2, column]: least and greatest number; others are cut to them.
+    cdef const double[:, ::1] ranges
 
-    def __init__(self, first_attributes, attributes, shifts, exponents, weights, transitions,
-                 window, max_number, unit, has_zeros, ranges):
-        self.first_attributes, self.attributes = first_attributes, attributes
-        self.shifts, self.exponents = shifts, exponents
-        self.weights, self.transitions = weights, transitions
+    def __init__(self, first_attributes, rows, shifts, exponents, weights, transitions, window,
+                 max_number, unit, has_zeros, ranges):
+        self.first_attributes = first_attributes
+        self.rows = rows
+        self.shifts = shifts
+        self.exponents = exponents
+        self.weights = weights
+        self.transitions = transitions
         self.left, self.right = window
-        self.max_number, self.unit = max_number, unit
-        self.has_zeros, self.ranges = has_zeros, ranges
+        self.max_number = max_number
+        self.unit = unit
+        self.has_zeros = has_zeros
+        self.ranges = ranges
 
     cdef inline bint add_number(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                 double value) noexcept nogil:
         """Add the weights of a number; returns whether it is small enough."""
-        cdef Py_ssize_t a = self.attributes[self.first_attributes[j]]
+        cdef Py_ssize_t row = self.rows[self.first_attributes[j]]
         value = max(self.ranges[0, j], min(self.ranges[1, j], value))
         if block.is_dense:
             value -= self.shifts[j]
         value = ldexp(value, -self.exponents[j])
-        if a >= 0 and value != 0:
-            self._add(block, t, a, value)
+        if row >= 0 and value != 0:
+            self._add(block, t, row, value)
         return fabs(value) <= self.max_number
 
     cdef inline void add_category(self, Block *block, Py_ssize_t t, Py_ssize_t j,
                                   Py_ssize_t code) noexcept nogil:
-        cdef Py_ssize_t a = self.attributes[self.first_attributes[j] + code - 1]
-        if a >= 0:
-            self._add(block, t, a, 1.0)
+        """Add the weights of a category."""
+        cdef Py_ssize_t row = self.rows[self.first_attributes[j] + code - 1]
+        if row >= 0:
+            self._add(block, t, row, 1.0)
 
     cdef void start(self, Block *block) noexcept nogil:
         """Add the weights of positions before the sequence: rows are added in order."""
@@ -180,39 +226,65 @@ cdef class CompiledWeights:
             for i in range(block.length * self.weights.shape[2]):
                 block.state[i] = rint(block.state[i] / self.unit) * self.unit
 
-    cdef inline void _add(self, Block *block, Py_ssize_t t, Py_ssize_t a,
+    cdef inline void _add(self, Block *block, Py_ssize_t t, Py_ssize_t row,
                           double value) noexcept nogil:
-        """Add an attribute at row t to the positions that have it in their window."""
-        cdef Py_ssize_t before = t - self.right, n_labels = self.weights.shape[2]
-        cdef Py_ssize_t first = max(before, 0), last = min(t + self.left + 1, block.length)
+        """Add an attribute at position t to the positions that have it in their window."""
+        cdef Py_ssize_t n_labels = self.weights.shape[2]
+        cdef Py_ssize_t window_start = t - self.right
+        cdef Py_ssize_t first = max(window_start, 0)
+        cdef Py_ssize_t last = min(t + self.left + 1, block.length)
         if first < last:
-            add_block(block.state + first * n_labels, &self.weights[a, first - before, 0], value,
+            add_block(block.state + first * n_labels,
+                      &self.weights[row, first - window_start, 0], value,
                       (last - first) * n_labels)
 
 
-cdef class CompiledModel:
+cdef class ShortModel:
     """A fitted model in a form that scores short sequences in little time; it never changes."""
 
-    cdef Py_ssize_t n_columns, n_labels, n_contexts, order
+    cdef Py_ssize_t n_columns
+    cdef Py_ssize_t n_labels
+    # Number of labels in a context, and of contexts.
+    cdef Py_ssize_t order
+    cdef Py_ssize_t n_contexts
+    # Kind of each column, as in `treecrf.inputs.sequences`.
     cdef const uint8_t[::1] kinds
-    cdef list codes          # dict of the codes of each column's categories; None for numbers
-    cdef list are_strings    # whether these categories are strings
-    cdef dict index          # column of each name; None if columns have no names
-    cdef bint of_symbols, is_categorical
-    cdef bint needs_all_keys         # whether a key that a dict lacks is missing
-    cdef CompiledTests tests
-    cdef CompiledWeights weights     # None without a linear model
-    cdef BlockEvaluator evaluator    # None without trees
-    cdef object read_frame           # returns the lists of a frame's values; None if unsupported
+    # Of each column: the code of each category, in a dict; None for numbers.
+    cdef list codes
+    # Of each column: whether its categories are strings.
+    cdef list are_strings
+    # Column of each name; None if columns have no names.
+    cdef dict index
+    # Whether sequences consist of symbols.
+    cdef bint has_symbols
+    # Whether all columns are categories.
+    cdef bint is_categorical
+    # Whether a key that a dict lacks is a missing value.
+    cdef bint needs_all_keys
+    # The tests of the trees; none without trees.
+    cdef ValueTests tests
+    # The weights of the linear model; None without one.
+    cdef ColumnWeights weights
+    # The evaluator of the trees; None without trees.
+    cdef BlockEvaluator evaluator
+    # A function that returns the lists of a data frame's values; None if it cannot.
+    cdef object read_frame
 
-    def __init__(self, n_labels, order, kinds, codes, are_strings, index, of_symbols,
+    def __init__(self, n_labels, order, kinds, codes, are_strings, index, has_symbols,
                  needs_all_keys, tests, weights, evaluator, read_frame):
-        self.n_columns, self.n_labels, self.order = len(kinds), n_labels, order
+        self.n_columns = len(kinds)
+        self.n_labels = n_labels
+        self.order = order
         self.n_contexts = n_labels**order
-        self.kinds, self.codes, self.are_strings, self.index = kinds, codes, are_strings, index
-        self.of_symbols, self.needs_all_keys = of_symbols, needs_all_keys
+        self.kinds = kinds
+        self.codes = codes
+        self.are_strings = are_strings
+        self.index = index
+        self.has_symbols = has_symbols
         self.is_categorical = all(kind == CATEGORY for kind in kinds)
-        self.tests, self.weights = tests, weights
+        self.needs_all_keys = needs_all_keys
+        self.tests = tests
+        self.weights = weights
         self.evaluator = evaluator
         self.read_frame = read_frame
 
@@ -257,7 +329,8 @@ cdef class CompiledModel:
             return None
         table = np.zeros([n if size < 0 else size for size in shape])
         for i in range(n_items):
-            start, stop = ends[i], ends[i + 1]
+            start = ends[i]
+            stop = ends[i + 1]
             length = stop - start
             if table.ndim == 2:
                 is_plain = self._score(items[i], length, 0, length, None, table[start:stop])
@@ -273,7 +346,9 @@ cdef class CompiledModel:
         cdef Block block
         cdef bint is_plain
         memset(&block, 0, sizeof(Block))
-        block.length, block.first, block.last = length, first, last
+        block.length = length
+        block.first = first
+        block.last = last
         block.tests = <uint64_t *> take_zeros(&block.memory,
                                               self.tests.n_tests * sizeof(uint64_t))
         block.cuts = <uint64_t *> take(&block.memory,
@@ -298,7 +373,7 @@ cdef class CompiledModel:
 
     cdef bint _read(self, item, Block *block) except -1:
         """Read a sequence; returns whether it is plain."""
-        if self.of_symbols:
+        if self.has_symbols:
             return self._read_symbols(item, block)
         if type(item) is np.ndarray:
             return self.index is None and self._read_array(item, block)
@@ -395,7 +470,8 @@ cdef class CompiledModel:
             while i and entries[i - 1].column > j:
                 entries[i] = entries[i - 1]
                 i -= 1
-            entries[i].column, entries[i].value = j, value
+            entries[i].column = j
+            entries[i].value = value
             n += 1
         if self.needs_all_keys and n < self.n_columns:
             return False
@@ -513,7 +589,9 @@ cdef class CompiledModel:
                 block.tests[k] = (block.tests[k] >> block.first
                                   & ~<uint64_t> 0 >> (BLOCK - block.last + block.first))
         memset(&bits, 0, sizeof(Bits))
-        bits.size, bits.n_words, bits.stride = block.last - block.first, 1, 1
+        bits.size = block.last - block.first
+        bits.n_words = 1
+        bits.stride = 1
         bits.columns = block.tests
         for i in range(bits.size):
             depth[i] = <uint8_t> min(block.first + i, self.order)

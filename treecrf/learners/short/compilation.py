@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,14 +16,17 @@ from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.sequences import CATEGORY, InputSchema
 from treecrf.inputs.values import column_names
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
-from treecrf.learners.linear.scores import Weights
-from treecrf.learners.short._short_model import CompiledModel, CompiledTests, CompiledWeights
+from treecrf.learners.linear.model import LinearModel
+from treecrf.learners.short._short_model import ColumnWeights, ShortModel, ValueTests
 from treecrf.trees.forest import Forest
+from treecrf.trees.scoring._block_evaluator import BlockEvaluator
 from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT
 
 # Data frames with more columns are read faster like all others.
 MAX_COLUMNS = 128
+# Keys of tests are 64-bit numbers: the column in the upper half, the value in the lower one.
+COLUMN_SHIFT = 32
 
 
 def compiled(
@@ -30,9 +34,9 @@ def compiled(
     n_labels: int,
     order: int,
     trees: tuple[Forest, Encoder] | None,
-    linear: tuple[WindowAttributes, Weights] | None,
+    linear: LinearModel | None,
     ignored: set[str],
-) -> CompiledModel | None:
+) -> ShortModel | None:
     """Compile trees, a linear model, or both; None if this is not supported.
 
     The scores of a linear model that trees are added to are rounded. Columns with names in
@@ -40,51 +44,47 @@ def compiled(
     """
     if n_labels**order > MAX_CONTEXTS or schema.vectors:
         return None
-    tests = None
+    tests = compiled_tests(schema, no_tests())
     evaluator = None
-    weights = None
     if trees is not None:
-        forest, encoder = trees
-        if not _supports(encoder) or forest.transitions is not None:
+        if not _supports_trees(*trees):
             return None
+        forest, encoder = trees
         if forest.n_iter:
-            forest_evaluator = forest.evaluator(encoder, 0, forest.n_iter, False)
-            evaluator = forest_evaluator.block_evaluator
+            tests, evaluator = compiled_trees(schema, forest, encoder)
             if evaluator is None:
                 return None
-            tests = compiled_tests(schema, forest_evaluator.trees.packed, encoder)
+    weights = None
     if linear is not None:
-        attributes, of_attributes = linear
-        if order == 0 or not _fits(attributes, of_attributes, schema):
+        if order == 0 or not _supports_linear(linear, schema):
             return None
-        weights = compiled_weights(attributes, of_attributes, is_start=trees is not None)
-    categories = schema.categories
-    columns, names = range(schema.n_features), schema.names
-    return CompiledModel(
+        weights = compiled_weights(linear, is_start=trees is not None)
+    index = None
+    if schema.names is not None:
+        # Names may be of a class of the user, with methods of its own.
+        index = {str.__str__(name): j for j, name in enumerate(schema.names)}
+    names = list(schema.names or ())
+    return ShortModel(
         n_labels,
         order,
         schema.kinds,
-        [
-            {value: code for code, value in enumerate(categories[j].tolist(), 1)}
-            if j in categories
-            else None
-            for j in columns
-        ],
-        [j in categories and categories[j].dtype.kind == "U" for j in columns],
-        # Names may be of a class of the user, with methods of its own.
-        None if names is None else {str.__str__(name): j for j, name in enumerate(names)},
+        [_codes_by_value(schema, j) for j in range(schema.n_features)],
+        [_has_strings(schema, j) for j in range(schema.n_features)],
+        index,
         schema.form == "symbols",
         schema.absent_is_missing,
-        tests or compiled_tests(schema),
+        tests,
         weights,
         evaluator,
-        partial(columns_of_frame, list(names or ()), ignored.difference(names or ())),
+        partial(columns_of_frame, names, ignored.difference(names)),
     )
 
 
-def _supports(encoder: Encoder) -> bool:
-    """Return whether the encoder's columns are those of the input."""
+def _supports_trees(forest: Forest, encoder: Encoder) -> bool:
+    """Return whether trees have no other scores, and the encoder's columns are the input's."""
     if type(encoder) is not Encoder or encoder.imputation is not None:
+        return False
+    if forest.transitions is not None:
         return False
     plan = encoder.plan
     # Models of earlier versions treat symbols that they do not know as missing.
@@ -95,33 +95,50 @@ def _supports(encoder: Encoder) -> bool:
     )
 
 
-def _fits(attributes: Any, weights: Weights, schema: InputSchema) -> bool:
+def _supports_linear(linear: LinearModel, schema: InputSchema) -> bool:
     """Return whether a linear model reads the same columns, each separately."""
-    if type(attributes) is not WindowAttributes or weights.layout.transition_features:
+    attributes = linear.attributes
+    if type(attributes) is not WindowAttributes or linear.weights.layout.transition_features:
         return False
-    known, own = attributes.schema.categories, schema.categories
-    return known.keys() == own.keys() and all(
-        known[j] is own[j] or np.array_equal(known[j], own[j]) for j in own
+    own = attributes.schema.categories
+    categories = schema.categories
+    return own.keys() == categories.keys() and all(
+        own[j] is categories[j] or np.array_equal(own[j], categories[j]) for j in categories
     )
 
 
-def _first_places(schema: InputSchema, before: int) -> np.ndarray:
-    """Return offsets of columns: ``before`` and a place for each category, or one for a number."""
+def _codes_by_value(schema: InputSchema, column: int) -> dict[Any, int] | None:
+    """Return the code of each value of a column; None if it is no category."""
+    if column not in schema.categories:
+        return None
+    return {value: code for code, value in enumerate(schema.categories[column].tolist(), 1)}
+
+
+def _has_strings(schema: InputSchema, column: int) -> bool:
+    """Return whether the values of a column are categories that are strings."""
+    return column in schema.categories and schema.categories[column].dtype.kind == "U"
+
+
+def _first_places(schema: InputSchema, n_before: int) -> np.ndarray:
+    """Return offsets of columns, whose values lie one after another.
+
+    A category has ``n_before`` places and one for each of its values; a number has one place.
+    """
     counts = np.ones(schema.n_features, dtype=np.int64)
     for j, values in schema.categories.items():
-        counts[j] = before + len(values)
+        counts[j] = n_before + len(values)
     return offsets_of(counts)
+
+
+# Data frames
 
 
 def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[list] | None:
     """Return the values of the columns of training; None if the frame needs closer inspection."""
     if len(names) > MAX_COLUMNS or not is_frame(frame) or not hasattr(frame, "__getitem__"):
         return None
-    found = list(column_names(frame))
-    if found != names:
-        is_known = all(type(name) is str for name in found) and len(set(found)) == len(found)
-        if not is_known or {*found} - ignored != {*names}:
-            return None
+    if not _has_columns(list(column_names(frame)), names, ignored):
+        return None
     index = getattr(frame, "index", None)
     if may_go_back(index) or getattr(index, "nlevels", 1) > 1:
         return None
@@ -131,77 +148,143 @@ def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[li
     return [column.to_list() for column in columns]
 
 
+def _has_columns(frame_names: list, names: list[str], ignored: set[str]) -> bool:
+    """Return whether a frame has the columns of training, each once, and no other but ignored."""
+    if frame_names == names:
+        return True
+    if not all(type(name) is str for name in frame_names):
+        return False
+    distinct = set(frame_names)
+    return len(distinct) == len(frame_names) and distinct - ignored == set(names)
+
+
 # Tests and weights, by the values that pass the tests and have the weights
 
 
-def compiled_tests(
-    schema: InputSchema, packed: PackedTrees | None = None, encoder: Encoder | None = None
-) -> CompiledTests:
-    """Sort the window tests of trees, if there are any, by the values that pass them."""
-    n = 0 if packed is None else packed.tests.n_plain
-    columns, offsets, values = tests = np.zeros((3, n), dtype=np.int64)
-    thresholds, are_reversed = np.zeros(n), np.zeros(n, dtype=bool)
-    if n:
-        on_window = (packed.test_of_node >= 0) & (packed.test_of_node < n)
-        for row, name in zip(tests, ("column", "offset", "value"), strict=True):
-            row[packed.test_of_node[on_window]] = packed.nodes[name][on_window]
-        learned, plan = encoder.columns, encoder.plan
-        of_numbers = learned.is_number & (plan.storage == LISTS) & ~plan.has_one_id
-        # These tests are true for the values that are listed, see `Plan.lookups`.
-        are_reversed = of_numbers[columns] & (values < plan.zeros[columns])
-        is_number = (columns >= 0) & learned.is_number[columns]
-        places = (learned.starts[columns] + values)[is_number]
-        thresholds[is_number] = learned.thresholds[places]
+@dataclass(frozen=True)
+class TreeTests:
+    """The distinct tests of trees, one entry for each test."""
+
+    # Column, or `BOUNDARY`; int64.
+    columns: np.ndarray
+    # Position of the value that is tested, relative to the labeled position; int64.
+    offsets: np.ndarray
+    # Index of the category or of the threshold, among those of the column; int64.
+    values: np.ndarray
+    # Threshold of tests of numbers, 0 for other tests; float64.
+    thresholds: np.ndarray
+    # Whether values up to the threshold pass, instead of values above it; bool.
+    are_reversed: np.ndarray
+
+
+def no_tests() -> TreeTests:
+    """Return no tests, for models without trees."""
+    integers = np.zeros(0, dtype=np.int64)
+    return TreeTests(integers, integers, integers, np.zeros(0), np.zeros(0, dtype=bool))
+
+
+def tests_of_trees(packed: PackedTrees, encoder: Encoder) -> TreeTests:
+    """Collect the distinct tests of trees; where no value is missing, no others matter."""
+    n = packed.tests.n_plain
+    is_plain = (packed.test_of_node >= 0) & (packed.test_of_node < n)
+    test_of_node = packed.test_of_node[is_plain]
+
+    def by_test(name: str) -> np.ndarray:
+        values = np.zeros(n, dtype=np.int64)
+        values[test_of_node] = packed.nodes[name][is_plain]
+        return values
+
+    columns = by_test("column")
+    values = by_test("value")
+    learned = encoder.columns
+    plan = encoder.plan
+    # Lists have entries for the values other than 0. Tests for a threshold below 0 are stored as
+    # tests for the listed values up to it, see `Plan.lookups`.
+    is_listed = learned.is_number & (plan.storage == LISTS) & ~plan.has_one_id
+    are_reversed = is_listed[columns] & (values < plan.zeros[columns])
+    is_number = (columns >= 0) & learned.is_number[columns]
+    thresholds = np.zeros(n)
+    thresholds[is_number] = learned.thresholds[(learned.starts[columns] + values)[is_number]]
+    return TreeTests(columns, by_test("offset"), values, thresholds, are_reversed)
+
+
+def compiled_trees(
+    schema: InputSchema, forest: Forest, encoder: Encoder
+) -> tuple[ValueTests, BlockEvaluator | None]:
+    """Return the tests of trees, and the evaluator of the trees; None if there is none."""
+    forest_evaluator = forest.evaluator(encoder, 0, forest.n_iter, False)
+    tests = tests_of_trees(forest_evaluator.trees.packed, encoder)
+    return compiled_tests(schema, tests), forest_evaluator.block_evaluator
+
+
+def compiled_tests(schema: InputSchema, tests: TreeTests) -> ValueTests:
+    """Sort tests by the values that pass them."""
+    columns = tests.columns
     is_boundary = columns == BOUNDARY
-    on_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
-    on_number = ~is_boundary & ~on_category
-    first_codes = _first_places(schema, before=1)
-    codes = np.where(on_category, first_codes[columns] + values + 1, -1)
-    by_code = np.argsort(codes, kind="stable")[np.count_nonzero(~on_category) :]
-    keys = (columns << 32) + values
-    cuts, cut_of = np.unique(keys[on_number], return_inverse=True)
-    of_cuts = np.zeros(len(cuts))
-    of_cuts[cut_of] = thresholds[on_number]
-    number_tests = [np.flatnonzero(on_number), offsets[on_number], cut_of, are_reversed[on_number]]
-    return CompiledTests(
+    is_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
+    is_number = ~is_boundary & ~is_category
+
+    # Category tests follow the codes that pass them. Each column has a place before its categories,
+    # for code 0.
+    first_codes = _first_places(schema, n_before=1)
+    codes = np.where(is_category, first_codes[columns] + tests.values + 1, -1)
+    n_others = np.count_nonzero(~is_category)
+    by_code = np.argsort(codes, kind="stable")[n_others:]
+
+    # Tests of numbers share the comparison with a threshold, whatever the offset.
+    keys = (columns << COLUMN_SHIFT) + tests.values
+    cuts, cut_of_test = np.unique(keys[is_number], return_inverse=True)
+    thresholds = np.zeros(len(cuts))
+    thresholds[cut_of_test] = tests.thresholds[is_number]
+
+    first_keys = np.arange(schema.n_features + 1) << COLUMN_SHIFT
+    return ValueTests(
         first_codes=first_codes,
         code_starts=np.searchsorted(codes[by_code], np.arange(first_codes[-1] + 1)),
         code_tests=by_code.astype(np.int32),
-        code_offsets=offsets[by_code].astype(np.int32),
-        cut_starts=np.searchsorted(cuts, np.arange(schema.n_features + 1) << 32),
-        cuts=of_cuts,
-        number_tests=_table(number_tests),
-        boundary_tests=_table([np.flatnonzero(is_boundary), offsets[is_boundary]]),
-        n_tests=n,
+        code_offsets=tests.offsets[by_code].astype(np.int32),
+        cut_starts=np.searchsorted(cuts, first_keys),
+        cuts=thresholds,
+        number_tests=_table(
+            np.flatnonzero(is_number),
+            tests.offsets[is_number],
+            cut_of_test,
+            tests.are_reversed[is_number],
+        ),
+        boundary_tests=_table(np.flatnonzero(is_boundary), tests.offsets[is_boundary]),
+        n_tests=len(columns),
     )
 
 
-def _table(columns: list[np.ndarray]) -> np.ndarray:
+def _table(*columns: np.ndarray) -> np.ndarray:
+    """Return an int32 table of columns."""
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
 
 
-def compiled_weights(
-    attributes: WindowAttributes, weights: Weights, is_start: bool
-) -> CompiledWeights:
+def compiled_weights(linear: LinearModel, is_start: bool) -> ColumnWeights:
     """Sort the weights of a linear model by column."""
-    schema, n = attributes.schema, attributes.schema.n_features
-    places = np.full(attributes.n_all, -1, dtype=np.int32)
-    places[attributes.kept] = np.arange(len(attributes.kept))
-    shifts, exponents = np.zeros(n), np.zeros(n, dtype=np.int32)
+    attributes = linear.attributes
+    n_columns = attributes.schema.n_features
+    rows = np.full(attributes.n_all, -1, dtype=np.int32)
+    rows[attributes.kept] = np.arange(len(attributes.kept))
+    shifts = np.zeros(n_columns)
+    exponents = np.zeros(n_columns, dtype=np.int32)
     if attributes.standardization is not None:
         shifts = attributes.standardization.shifts
         exponents = attributes.standardization.exponents.astype(np.int32)
-    unlimited = np.repeat([[-np.inf], [np.inf]], n, axis=1)
-    return CompiledWeights(
-        first_attributes=_first_places(schema, before=0),
-        attributes=places,
+    ranges = np.repeat([[-np.inf], [np.inf]], n_columns, axis=1)
+    if attributes.is_cut:
+        ranges = attributes.ranges
+    return ColumnWeights(
+        first_attributes=_first_places(attributes.schema, n_before=0),
+        rows=rows,
         shifts=shifts,
         exponents=exponents,
-        weights=weights.attributes,
-        transitions=weights.transitions,
+        weights=linear.weights.attributes,
+        transitions=linear.weights.transitions,
         window=attributes.window,
         max_number=MAX_NUMBER,
         unit=LEAF_UNIT if is_start else 0.0,
         has_zeros=attributes.has_zeros,
-        ranges=attributes.ranges if attributes.is_cut else unlimited,
+        ranges=ranges,
     )

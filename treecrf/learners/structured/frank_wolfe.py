@@ -13,7 +13,8 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.scores import AttributeMatrix, TrainingData, Weights
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import AttributeMatrix, TrainingData
 from treecrf.learners.structured._sequential import (
     AttributeRows,
     DualState,

@@ -12,7 +12,8 @@ import numpy as np
 from treecrf.learners.base.iterations import History, Run
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.scores import TrainingData, Weights
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.structured._sequential import AttributeRows, LabeledChains, Updates
 from treecrf.utils import model_file
 from treecrf.utils.typing import (

@@ -19,7 +19,8 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import WeightedMean
 from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences, runs
-from treecrf.learners.linear.scores import TrainingData, Weights, scores_of_rows
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import TrainingData, scores_of_rows
 from treecrf.learners.structured import _sequence_boosting as kernel
 from treecrf.learners.structured._sequence_boosting import EntryBounds
 from treecrf.learners.structured._sequential import AttributeRows

@@ -18,7 +18,8 @@ from treecrf.learners.base.iterations import Run
 from treecrf.learners.base.predictor import FittedChain
 from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.scores import AttributeMatrix, TrainingData, Weights, scores_of_rows
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import AttributeMatrix, TrainingData, scores_of_rows
 from treecrf.learners.structured.frank_wolfe import (
     KERNELS,
     Inputs,
@@ -65,7 +66,7 @@ class KernelChain(LinearChain):
         """Make a lattice of the scores of checked sequences under constraints."""
         return FittedChain.lattice(self, sequences, constraints, threads)
 
-    def compiled(self, ignored: set[str]) -> None:
+    def short_model(self, ignored: set[str]) -> None:
         """Return None: there is no form for short sequences."""
 
 
