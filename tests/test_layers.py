@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 LAYERS = [
     "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
     "chains+_inference",
+    "chains.beam chains.local chains.losses chains.sampled",
     "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
     "trees.contexts", "trees.explain",
     "learners.linear.model+learners.linear.attributes+learners.linear._linear", "learners.short",

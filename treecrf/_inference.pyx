@@ -11,27 +11,22 @@ sequence has log Z = -inf, probabilities of 0 and a log-likelihood of NaN. Calle
 
 Every function runs without the GIL on the sequences ``first`` to ``last - 1``, and writes only to
 the parts of its outputs that belong to these sequences, so that threads can share the work.
-
-Probabilities of single labels given other labels, in local models and in the pseudo-likelihood,
-need no passes along a chain.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport fabs, fmin
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, chain_shape, contexts_at, forward,
     forward_tile_row, has_weight, move_to, n_ends_of, next_context, occupancy, open_chain,
-    open_source, path_score, score_of, score_source, tile_length, tile_pairs, tile_start,
-    true_context,
+    path_score, tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, open_influence, own_influence, visit_backward, visit_forward,
 )
 from treecrf.chains._memory cimport release
-from treecrf.utils._vector_math cimport exp_of, rounded
+from treecrf.utils._vector_math cimport rounded
 
 cdef extern from "chains/influence.h" nogil:
     void store_curvatures(const chain_shape *shape, const double *pairs, Py_ssize_t t,
@@ -39,12 +34,6 @@ cdef extern from "chains/influence.h" nogil:
                           Py_ssize_t stride)
 
 cdef extern from "chains/recursions.h" nogil:
-    enum:
-        LOCAL_BLOCK    # number of columns that are processed at a time
-    void log_softmax(double *columns, Py_ssize_t n_rows, Py_ssize_t stride, Py_ssize_t n)
-    void softmax_residuals(const double *columns, Py_ssize_t n_rows, Py_ssize_t stride,
-                           Py_ssize_t n, double *residuals, double *curvature,
-                           double *log_totals)
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
 
 
@@ -173,138 +162,33 @@ def residuals(scores, const int64_t[::1] offsets,
         release(&chain.memory)
 
 
-# Single labels given others
+# Labels that are not all known
 
 
-def normalize(double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
-              Py_ssize_t last):
-    """Turn scores into log P(label | context) by a log-softmax over the labels, in place.
+def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
+             const int64_t[::1] positions, const double[:, :, ::1] conditional):
+    """Subtract the residuals of the codes given the known labels, at some positions of a table.
 
-    If all labels are forbidden, they remain so.
+    ``curvature``, unless it is None, is multiplied by the fraction that
+    `treecrf.chains.partial_labels` explains, and rounded.
     """
-    cdef Py_ssize_t i = offsets[first] * scores.shape[2], end = offsets[last] * scores.shape[2]
-    cdef double *columns = &scores[0, 0, 0]
+    cdef Py_ssize_t v, i, c, n = residuals.shape[2]
+    cdef bint curved = curvature is not None
+    cdef double *row
+    cdef double *bounds
+    cdef double size
     with nogil:
-        while i < end:
-            log_softmax(columns + i, scores.shape[0], scores.shape[1] * scores.shape[2],
-                        min(LOCAL_BLOCK, end - i))
-            i += LOCAL_BLOCK
-
-
-def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
-                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
-                    double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods):
-    """Write the gradient of sum_t log P(y_t | context), P the softmax of ``scores[:, t]``.
-
-    ``scores[v, t]`` are those in the true context of t. ``out[v, t]`` receives I(v) - P(v), and
-    ``curvature``, if given, 2 P(v) (1 - P(v)), the row sums of the absolute Hessian. Both are
-    rounded to multiples of 2**-32. ``log_likelihoods`` receives the sum over each sequence, which
-    is -inf if a true label is forbidden.
-    """
-    cdef Py_ssize_t i = first, t, n, start = offsets[first], end = offsets[last]
-    cdef double log_totals[LOCAL_BLOCK]
-    with nogil:
-        for t in range(first, last):
-            log_likelihoods[t] = 0.0
-        while start < end:
-            n = min(LOCAL_BLOCK, end - start)
-            softmax_residuals(&scores[0, start], scores.shape[0], scores.shape[1], n,
-                              &out[0, start],
-                              NULL if curvature is None else &curvature[0, start], log_totals)
-            for t in range(start, start + n):
-                while t >= offsets[i + 1]:
-                    i += 1
-                log_likelihoods[i] += scores[labels[t], t] - log_totals[t - start]
-                out[labels[t], t] += 1.0
-            start += n
-
-
-def pseudo_residuals(scores, const int64_t[::1] offsets,
-                     const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
-                     double[:, :, ::1] out, double[:, :, ::1] curvature):
-    """Write the gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
-
-    ``out`` is rounded as in `local_residuals`. ``curvature``, if given, receives the row sums of
-    the absolute Hessian: 2 p (1 - p) for each score that a choice of label involves, summed over
-    the conditional distributions in which a score occurs.
-    """
-    cdef Conditional conditional
-    cdef Py_ssize_t i, t, v, s, end, context
-    cdef int32_t label
-    cdef double p, residual, bound
-    open_source(scores, &conditional.shape, &conditional.source)
-    conditional.p = <double *> malloc(conditional.shape.n_labels * sizeof(double))
-    if conditional.p == NULL:
-        raise MemoryError(f"no memory for the probabilities of {conditional.shape.n_labels} labels")
-    with nogil:
-        clear(out, offsets[first], offsets[last])
-        if curvature is not None:
-            clear(curvature, offsets[first], offsets[last])
-        for i in range(first, last):
-            conditional.start = offsets[i]
-            conditional.length = offsets[i + 1] - offsets[i]
-            for t in range(conditional.length):
-                condition(&conditional, labels, t)
-                # Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves.
-                end = min(t + conditional.shape.order + 1, conditional.length)
-                for v in range(conditional.shape.n_labels):
-                    p = conditional.p[v]
-                    residual = rounded((v == labels[conditional.start + t]) - p)
-                    bound = rounded(2.0 * p * (1.0 - p) * (end - t))
-                    for s in range(t, end):
-                        context = changed_context(&conditional, labels, s, t, v)
-                        label = <int32_t> v if s == t else labels[conditional.start + s]
-                        out[label, conditional.start + s, context] += residual
-                        if curvature is not None:
-                            curvature[label, conditional.start + s, context] += bound
-        free(conditional.p)
-
-
-cdef struct Conditional:
-    # The distribution of one label of a sequence, given all others.
-    chain_shape shape
-    score_source source
-    Py_ssize_t start, length
-    double *p
-
-
-cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-    cdef Py_ssize_t v
-    for v in range(out.shape[0]):
-        memset(&out[v, start, 0], 0, (end - start) * out.shape[2] * sizeof(double))
-
-
-cdef Py_ssize_t changed_context(const Conditional *conditional, const int32_t[::1] labels,
-                                Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
-    """Return the context of position t under the given labels, with one of them changed."""
-    cdef const int32_t *truth = &labels[conditional.start]
-    cdef Py_ssize_t _, power = 1
-    cdef Py_ssize_t context = true_context(&conditional.shape, truth, t)
-    for _ in range(1, t - changed):
-        power *= conditional.shape.n_labels
-    return context + power * (label - truth[changed]) if changed < t else context
-
-
-cdef inline double score_at(const Conditional *conditional, Py_ssize_t v, Py_ssize_t t,
-                            Py_ssize_t context) noexcept nogil:
-    return score_of(&conditional.shape, &conditional.source, v, conditional.start, t, context)
-
-
-cdef void condition(const Conditional *conditional, const int32_t[::1] labels,
-                    Py_ssize_t t) noexcept nogil:
-    """Compute P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
-    cdef Py_ssize_t v, s, context
-    cdef Py_ssize_t own = true_context(&conditional.shape, &labels[conditional.start], t)
-    cdef double highest = -INFINITY, total = 0.0
-    cdef double *p = conditional.p
-    for v in range(conditional.shape.n_labels):
-        p[v] = score_at(conditional, v, t, own)
-        for s in range(t + 1, min(t + conditional.shape.order + 1, conditional.length)):
-            context = changed_context(conditional, labels, s, t, v)
-            p[v] += score_at(conditional, labels[conditional.start + s], s, context)
-        highest = max(highest, p[v])
-    for v in range(conditional.shape.n_labels):
-        p[v] = exp_of(p[v] - highest)
-        total += p[v]
-    for v in range(conditional.shape.n_labels):
-        p[v] = p[v] / total if total > 0.0 else 0.0
+        for v in range(residuals.shape[0]):
+            for i in range(positions.shape[0]):
+                row = &residuals[v, positions[i], 0]
+                if curved:
+                    bounds = &curvature[v, positions[i], 0]
+                    for c in range(n):
+                        size = fabs(row[c])
+                        size = fmin(size, 1.0 - size)
+                        if size > 0.0:
+                            bounds[c] = rounded(
+                                bounds[c] * (fmin(fabs(row[c] - conditional[v, i, c]), size) / size)
+                            )
+                for c in range(n):
+                    row[c] -= conditional[v, i, c]

@@ -23,8 +23,9 @@ from support.forests import Trained
 from support.sweeps import pairs
 
 from treecrf import TreeCRF, _inference
-from treecrf.chains import _beam, _beam_gradients, _decode
-from treecrf.chains._beam import BeamChains
+from treecrf.chains import _decode
+from treecrf.chains.beam import _beam, _beam_gradients
+from treecrf.chains.beam._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.learners.boosted.beams.training import Beam
 from treecrf.trees.contexts.context_scores import ScoreCache

@@ -9,6 +9,7 @@ import pytest
 from support.sweeps import sweep
 
 from treecrf.chains.lattice import Lattice
+from treecrf.chains.local.search import searched
 from treecrf.learners.local.rows import beam_search
 from treecrf.utils.threads import Threads
 
@@ -99,6 +100,6 @@ def test_search_in_a_table_is_the_search_by_steps(n_labels, order, kind):
         for width, n_jobs in ((1, 1), (2, 3), (3, 1), (100, 3)):
             expected = beam_search(step_of(log_p, order), offsets, n_labels, order, width)
             with Threads(n_jobs) as threads:
-                found = Lattice(log_p, offsets, order, threads).searched(width)
+                found = searched(Lattice(log_p, offsets, order, threads), width)
             np.testing.assert_array_equal(found[0], expected[0])
             np.testing.assert_array_equal(found[1], expected[1])

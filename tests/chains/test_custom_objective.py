@@ -13,7 +13,8 @@ from support.settings import PLAIN
 import treecrf
 from treecrf import LinearCRF, TreeCRF
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import ChainLabels, make_objective
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.losses.objectives import make_objective
 from treecrf.inspection import likelihood_curve
 from treecrf.utils.threads import Threads
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.chains import SENTINEL, STEP, Chains, possible_kinds, seeds, shapes
 from support.oracles import log_sum_exp, pseudo_likelihood_curvature, pseudo_likelihood_gradient
 
-from treecrf import _inference
+from treecrf.chains.local import _softmax
 
 
 @given(possible_kinds, seeds, shapes)
@@ -39,7 +39,7 @@ def test_pseudo_residuals_agree_with_the_oracle(kind, rng, shape):
 def test_normalized_scores_are_log_probabilities(kind, rng, shape):
     case = Chains(kind, rng, *shape)
     expected = case.scores - np.apply_along_axis(log_sum_exp, 0, case.scores)
-    _inference.normalize(case.scores, case.offsets, 0, len(case.offsets) - 1)
+    _softmax.normalize(case.scores, case.offsets, 0, len(case.offsets) - 1)
     np.testing.assert_allclose(case.scores, expected, rtol=1e-13, atol=1e-13)
     # Z of a local model is 1.
     np.testing.assert_allclose(case.marginals()[1], 0.0, atol=1e-9)
@@ -49,7 +49,7 @@ def test_normalize_does_not_change_forbidden_scores_and_other_sequences():
     scores = np.zeros((3, 1000, 3))
     scores[:, 700, 1] = -np.inf
     scores[1, 701] = -np.inf
-    _inference.normalize(scores, np.array([0, 100, 900, 1000]), 1, 2)
+    _softmax.normalize(scores, np.array([0, 100, 900, 1000]), 1, 2)
     assert not scores[:, :100].any()
     assert not scores[:, 900:].any()
     assert (scores[:, 700, 1] == -np.inf).all()
@@ -76,7 +76,7 @@ def test_local_residuals_are_rounded_indicators_less_the_softmax(rng, n_labels, 
     scores, labels, offsets = draw_local(rng, n_labels, lengths, forbid)
     out, curvature = np.full(scores.shape, SENTINEL), np.full(scores.shape, SENTINEL)
     log_likelihoods = np.full(len(lengths), SENTINEL)
-    _inference.local_residuals(
+    _softmax.local_residuals(
         scores, offsets, labels, 0, len(lengths), out, curvature, log_likelihoods
     )
     log_p = scores - np.logaddexp.reduce(scores, axis=0)
@@ -97,7 +97,7 @@ def test_local_residuals_of_some_sequences_do_not_depend_on_the_others():
 
     def of(first, last):
         out, values = np.full(scores.shape, SENTINEL), np.full(4, SENTINEL)
-        _inference.local_residuals(scores, offsets, labels, first, last, out, None, values)
+        _softmax.local_residuals(scores, offsets, labels, first, last, out, None, values)
         return out, values
 
     some, values = of(1, 3)
@@ -113,5 +113,5 @@ def test_forbidden_labels_have_likelihood_minus_infinity(label):
     scores = np.array([[0.0], [-np.inf]])
     out, values = np.zeros((2, 1)), np.zeros(1)
     labels = np.array([label], dtype=np.int32)
-    _inference.local_residuals(scores, np.array([0, 1]), labels, 0, 1, out, None, values)
+    _softmax.local_residuals(scores, np.array([0, 1]), labels, 0, 1, out, None, values)
     assert values[0] == (-np.inf if label else 0.0)

@@ -20,9 +20,10 @@ from support.sweeps import sweep
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
-from treecrf.chains import _objectives
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import OBJECTIVES, ChainLabels, WeightedMean, make_objective
+from treecrf.chains.likelihood import ChainLabels, WeightedMean
+from treecrf.chains.losses import _gradients
+from treecrf.chains.losses.objectives import OBJECTIVES, make_objective
 from treecrf.utils.threads import Threads
 
 OTHERS = [name for name in OBJECTIVES if name != "log"]
@@ -248,7 +249,7 @@ def test_forbidden_true_labels_do_not_affect_the_others(kind, rng, shape):
     n_positions = len(case.labels)
     log_q = case.blank(n_positions)
     out, sizes = case.blank(*case.scores.shape), case.blank(n_positions)
-    _objectives.label_probabilities(
+    _gradients.label_probabilities(
         case.chains, case.labels, False, log_q, sizes, None, None, case.scores, *case.everything,
         out,
     )  # fmt: skip
@@ -275,7 +276,7 @@ def test_a_part_of_the_sequences_is_written(order):
         out, logs, sizes = (
             case.blank(*shape) for shape in (case.scores.shape, [n_positions], [n_positions])
         )
-        _objectives.label_probabilities(
+        _gradients.label_probabilities(
             case.chains, case.labels, True, logs, sizes, None, None, case.scores, first, last, out
         )
         return out, logs, sizes

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.chains import STEP, draw_candidates, seeds
+from support.factored_scores import draw_case, lengths_of, rules, scales, shapes, shuffled_case
 from support.samples import (
     TINY,
     as_tables,
@@ -19,16 +20,15 @@ from support.samples import (
     floor_of,
     keys_of,
 )  # fmt: skip
-from support.score_parts import draw_case, lengths_of, rules, scales, shapes, shuffled_case
 from support.sweeps import pairs
 
 from treecrf import _inference
-from treecrf.chains._samples import EXAMPLE, Sample
-from treecrf.chains._sampling import log_likelihood
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of, extended_contexts, true_contexts
-from treecrf.chains.objectives import ChainLabels, ExampleTable, LogLikelihood
-from treecrf.chains.sampling import (
+from treecrf.chains.likelihood import ChainLabels, ExampleTable, LogLikelihood
+from treecrf.chains.sampled._samples import EXAMPLE, Sample
+from treecrf.chains.sampled._sampling import log_likelihood
+from treecrf.chains.sampled.sampling import (
     EXAMPLE_UNIT,
     FLOOR,
     KEEP_NONE,

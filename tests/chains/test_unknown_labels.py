@@ -9,6 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.chains import STEP, Chains, draw_candidates, possible_kinds, seeds, shapes
+from support.factored_scores import draw_case, lengths_of, rules, scales
+from support.factored_scores import shapes as shapes_of_parts
 from support.objectives_oracle import inverse_weights, log_mean_inverse
 from support.oracles import brute_force, indicator, log_sum_exp
 from support.samples import (
@@ -17,14 +19,14 @@ from support.samples import (
     keys_of,
     size_of,
 )  # fmt: skip
-from support.score_parts import draw_case, lengths_of, rules, scales
-from support.score_parts import shapes as shapes_of_parts
 
-from treecrf.chains import _objectives
+from treecrf import _inference
 from treecrf.chains.constraints import Constraints, Transitions
-from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.losses.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
-from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawSample
+from treecrf.chains.sampled.likelihood import FactoredLikelihood
+from treecrf.chains.sampled.sampling import SUM_UNIT, LikelihoodSampler, RawSample
 from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
 
@@ -203,9 +205,9 @@ def test_scores_in_parts(rng, shape, lengths, scale, constraints):
     parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
     candidates = draw_candidates(rng, labels, parts.n_labels)
     data = ChainLabels(parts.offsets, labels, *shape, FREE, candidates)
-    objective = make_objective("log", data, ONE)
+    factored, table = FactoredLikelihood(data, ONE), make_objective("log", data, ONE)
     np.testing.assert_allclose(
-        objective.value(parts), objective.value(parts.table()), rtol=1e-12, atol=1e-12
+        factored.value(parts), table.value(parts.table()), rtol=1e-12, atol=1e-12
     )
 
 
@@ -331,7 +333,7 @@ def test_passes_over_tables_equal_formulas(shape, curved):
     expected = rounded(2.0 * sizes * (1.0 - sizes))
     curvature = expected.copy()
     part = np.ascontiguousarray(of_codes[:, positions])
-    _objectives.subtract(residuals, curvature if curved else None, positions, part)
+    _inference.subtract(residuals, curvature if curved else None, positions, part)
     known = before.copy()
     known[:, positions] -= part
     np.testing.assert_array_equal(residuals, known)

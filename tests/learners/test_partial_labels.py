@@ -22,7 +22,8 @@ from treecrf import (
     TreeMEMM,
     load,
 )
-from treecrf.chains.objectives import ChainLabels, make_objective
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.losses.objectives import make_objective
 from treecrf.learners.linear.solvers import ScoreLikelihood
 
 SUMMING = {

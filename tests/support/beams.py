@@ -8,7 +8,7 @@ import numpy as np
 from support.cases import pack
 from support.settings import FIXED
 
-from treecrf.chains import _beam
+from treecrf.chains.beam import _beam
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of
 from treecrf.learners.boosted.beams.training import Beam, BeamLattice

@@ -9,6 +9,7 @@ from support.oracles import brute_force, indicator
 from treecrf import _inference
 from treecrf.chains import _decode
 from treecrf.chains.contexts import chains_of
+from treecrf.chains.losses import _pseudo_likelihood
 
 SENTINEL = 7.0
 STEP = 2.0**-32  # residuals and curvatures are multiples of this
@@ -106,7 +107,9 @@ class Chains:
         out = self.blank(*self.scores.shape)
         curvature = self.blank(*self.scores.shape) if curved else None
         part = part or self.everything
-        _inference.pseudo_residuals(self.scores, self.chains, self.labels, *part, out, curvature)
+        _pseudo_likelihood.pseudo_residuals(
+            self.scores, self.chains, self.labels, *part, out, curvature
+        )
         return out, curvature
 
     def viterbi(self, part=None):

@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
-from treecrf.chains.sampling import EXAMPLE_UNIT, FLOOR, RawSample
+from treecrf.chains.sampled.sampling import EXAMPLE_UNIT, FLOOR, RawSample
 from treecrf.utils.threads import Threads
 
 TINY = 2.0**-40  # as mu, keeps all examples

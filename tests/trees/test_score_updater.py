@@ -14,7 +14,7 @@ from support.cases import (
 from support.forests import Trained
 from support.sweeps import sweep
 
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.sampled.factored_scores import FactoredScores
 from treecrf.trees.forest import LABEL
 from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.threads import Threads
@@ -30,7 +30,7 @@ def check_scores(trained, sequences=None, n_threads=1, first=0):
     forest, encoder = trained.forest, trained.encoder
     encoded = trained.encoded if sequences is None else encoder.encode(pack(sequences))
     updater = ScoreUpdater(encoder, encoded, forest.order)
-    parts = ScoreParts(forest.n_labels, forest.order, encoded.offsets)
+    parts = FactoredScores(forest.n_labels, forest.order, encoded.offsets)
     rng = np.random.default_rng(0)
     for part in (parts.state, parts.transitions):
         part[:] = rng.integers(-(2**22), 2**22, part.shape)

@@ -1,6 +1,6 @@
 """One sequence as a chain of label contexts: its shape, its memory, forward-backward."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from treecrf.chains._memory cimport Memory
 
@@ -13,15 +13,11 @@ cdef extern from "chains/recursions.h" nogil:
 
     Py_ssize_t contexts_at(const chain_shape *shape, Py_ssize_t t)
 
-cdef extern from "chains/parts.h" nogil:
+cdef extern from "chains/scores.h" nogil:
     ctypedef struct score_source:
-        Py_ssize_t n_positions
-        const double *table
-        const int32_t *state
-        const int32_t *transitions
-        const int32_t *rest
-        const uint8_t *follows
-        const uint8_t *allowed
+        Py_ssize_t n_positions   # number of positions of all sequences
+        const double *table      # [label, position, context]; NULL for another source
+        Py_ssize_t work_size     # bytes of scratch memory to load scores of another source
 
     double score_of(const chain_shape *shape, const score_source *source, Py_ssize_t v,
                     Py_ssize_t start, Py_ssize_t t, Py_ssize_t c)
@@ -109,7 +105,7 @@ cdef struct Chain:
     double *work                 # three rows of contexts
     double *scale                # factor by which the forward pass rescaled each position
     double *level                # for each tile, the score whose factor is 1
-    int32_t *sums                # of the parts of scores
+    void *source_work            # scratch memory of a source without a table
     double log_z
     bint in_logs
 
@@ -147,6 +143,10 @@ cdef inline double *forward_row(const Chain *chain, Py_ssize_t t) noexcept nogil
 cdef inline double *backward_row(const Chain *chain, Py_ssize_t j) noexcept nogil:
     """Return the row of the j-th position of the current tile."""
     return chain.backward + j * chain.shape.n_contexts
+
+
+cdef class ScoreSource:
+    cdef int describe(self, chain_shape *shape, score_source *source) except -1
 
 
 cdef int open_source(scores, chain_shape *shape, score_source *source) except -1

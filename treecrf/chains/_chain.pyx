@@ -10,7 +10,7 @@ of tiles are kept for the backward pass; those of the other tiles of a longer se
 again, which is faster than using more memory. So are their forward weights, from those at the start
 of each tile, unless a caller needs all of them.
 
-Scores come from a table or from a `ScoreParts`.
+Scores come from a table or from another source.
 
 A sequence without an allowed label sequence has log Z = -inf and probabilities of 0.
 """
@@ -18,7 +18,7 @@ A sequence without an allowed label sequence has log Z = -inf and probabilities 
 import numpy as np
 
 from libc.math cimport log, INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._memory cimport longest_of, release, take, take_doubles
@@ -31,10 +31,9 @@ cdef extern from "chains/recursions.h" nogil:
                        const double *forward, const double *scale, double *backward,
                        double *work, bint pairs)
 
-cdef extern from "chains/parts.h" nogil:
-    Py_ssize_t chunk_size(const chain_shape *shape)
+cdef extern from "chains/scores.h" nogil:
     bint load_rows(const chain_shape *shape, const score_source *source, Py_ssize_t start,
-                   Py_ssize_t t, Py_ssize_t count, const double *level, int32_t *sums,
+                   Py_ssize_t t, Py_ssize_t count, const double *level, void *work,
                    double *rows)
 
 
@@ -42,7 +41,7 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
                       Py_ssize_t keep) except *:
     """Allocate scratch memory for the longest of some sequences.
 
-    ``scores`` are a table or a `ScoreParts`, whose memory must not move while the chain is open.
+    ``scores`` are as in `open_source`.
     """
     cdef Chain chain
     cdef Py_ssize_t n_tiles, n_pairs, longest = longest_of(offsets, first, last)
@@ -64,38 +63,36 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     chain.work = take_doubles(&chain.memory, 3 * chain.shape.n_contexts)
     chain.scale = take_doubles(&chain.memory, chain.n_held * chain.tile)
     chain.level = take_doubles(&chain.memory, n_tiles)
-    chain.sums = <int32_t *> take(&chain.memory, chunk_size(&chain.shape) * sizeof(int32_t))
+    chain.source_work = take(&chain.memory, chain.source.work_size)
     if chain.memory.failed:
         release(&chain.memory)
         raise MemoryError(f"no memory for the inference of a sequence of {longest} positions")
     return chain
 
 
+cdef class ScoreSource:
+    """Scores that are not in a table; subclasses implement `describe`."""
+
+    cdef int describe(self, chain_shape *shape, score_source *source) except -1:
+        """Set the shape of the chains, and all of the source but its table."""
+        raise NotImplementedError
+
+
 cdef int open_source(scores, chain_shape *shape, score_source *source) except -1:
-    """Describe scores, a table or a `ScoreParts`, whose memory must not move while in use."""
+    """Describe scores: a table, or an object whose method ``source`` returns a `ScoreSource`.
+
+    Their memory must not move while they are in use.
+    """
     cdef const double[:, :, ::1] table
-    cdef const int32_t[:, ::1] state
-    cdef const int32_t[:, :, ::1] transitions, rest
-    cdef const uint8_t[:, ::1] follows, allowed
+    cdef ScoreSource other
     memset(source, 0, sizeof(score_source))
-    if isinstance(scores, np.ndarray):
-        table = scores
-        shape[0] = shape_of(table)
-        source.n_positions = table.shape[1]
-        source.table = &table[0, 0, 0]
-        return 0
-    state, transitions, rest = scores.state, scores.transitions, scores.rest
-    follows, allowed = scores.followers, scores.allowed
-    shape.n_labels = state.shape[0]
-    shape.order = max(1, transitions.shape[0] - 1)
-    shape.width = transitions.shape[2]
-    shape.n_contexts = max(shape.n_labels, shape.width)
-    source.n_positions = state.shape[1]
-    source.state = &state[0, 0]
-    source.transitions = &transitions[0, 0, 0]
-    source.rest = NULL if rest is None else &rest[0, 0, 0]
-    source.follows = NULL if follows is None else &follows[0, 0]
-    source.allowed = NULL if allowed is None else &allowed[0, 0]
+    if not isinstance(scores, np.ndarray):
+        other = scores.source()
+        return other.describe(shape, source)
+    table = scores
+    shape[0] = shape_of(table)
+    source.n_positions = table.shape[1]
+    source.table = &table[0, 0, 0]
     return 0
 
 
@@ -231,7 +228,7 @@ cdef bint load_tile(Chain *chain, Py_ssize_t i, const double *level) noexcept no
     Returns whether the factors are in range.
     """
     return load_rows(&chain.shape, &chain.source, chain.start, tile_start(chain, i),
-                     tile_length(chain, i), level, chain.sums, tile_pairs(chain, i))
+                     tile_length(chain, i), level, chain.source_work, tile_pairs(chain, i))
 
 
 # Computation from products of factors.

@@ -12,7 +12,6 @@ import numpy as np
 
 from treecrf import _inference
 from treecrf.chains import _decode, _entropy
-from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
 
@@ -114,16 +113,6 @@ class Lattice:
         self._in_parts(chains, _decode.viterbi, codes, best)
         return codes
 
-    def searched(self, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes and log-probabilities of the label sequences that a beam search finds.
-
-        Scores must be logarithms of the probabilities of the labels in each context.
-        """
-        codes = np.zeros(self.n_positions, dtype=np.int32)
-        values = np.zeros(len(self.offsets) - 1)
-        self._in_parts(self.offsets, _decode.search_table, self.order, width, codes, values)
-        return codes, values
-
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
         longest = int(np.diff(self.offsets).max())
@@ -155,47 +144,3 @@ class Lattice:
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
         """Return the sums over the chains of each sequence."""
         return values if self.order else np.add.reduceat(values, self.offsets[:-1])
-
-
-@dataclass(frozen=True)
-class PartsLattice(Lattice):
-    """A lattice whose scores are stored in parts, which take less memory than a table."""
-
-    scores: ScoreParts
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.scores.n_labels
-
-    @property
-    def n_positions(self) -> int:
-        """Number of positions."""
-        return self.scores.n_positions
-
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes and the log-probability of the best label sequence of each sequence."""
-        codes, values = zip(*(lattice.best() for lattice in self._tables()), strict=True)
-        return np.concatenate(codes), np.concatenate(values)
-
-    def best_codes(self) -> np.ndarray:
-        """Return the codes of the best label sequence of each sequence."""
-        return np.concatenate([lattice.best_codes() for lattice in self._tables()])
-
-    def entropies(self) -> np.ndarray:
-        """Return the entropy of the label sequences of each sequence, in nats."""
-        return np.concatenate([lattice.entropies() for lattice in self._tables()])
-
-    def table(self) -> np.ndarray:
-        """Return the scores of labels in all contexts, (n_labels, n_positions, n_contexts)."""
-        return self.scores.table()
-
-    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        return [best for lattice in self._tables() for best in lattice.n_best(n)]
-
-    def _tables(self) -> Iterator[Lattice]:
-        """Yield lattices of runs of sequences, with scores in tables of limited size."""
-        for first, last in runs_of_tables(self.offsets, self.n_labels, self.order, MAX_BYTES):
-            part = self.scores.take(first, last)
-            yield Lattice(part.table(), part.offsets, self.order, self.threads)

@@ -21,10 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _objectives
 from treecrf.chains.constraints import Transitions, labels_reaching_end
 from treecrf.chains.lattice import MAX_BYTES
-from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import offsets_of, position_name, positions_in_sequences, runs
 from treecrf.utils.threads import Threads
 
@@ -133,21 +131,8 @@ class UnknownLabels:
             of_block = offsets[first : last + 1] - offsets[first]
             self._blocks.append(_Block(self.numbers[first:last], inside, of_block))
 
-    def subtract_likelihoods(
-        self, scores: np.ndarray | ScoreParts, likelihoods: np.ndarray
-    ) -> None:
+    def subtract_likelihoods(self, scores: np.ndarray, likelihoods: np.ndarray) -> None:
         """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
-        if isinstance(scores, ScoreParts):
-            restricted, conditional = scores.restricted(self.candidates), np.empty(len(likelihoods))
-            neighbors = np.split(self.numbers, np.flatnonzero(np.diff(self.numbers) > 1) + 1)
-            self.threads.map(
-                lambda run: _inference.log_likelihood(
-                    restricted, self.chains, self.codes, run[0], run[-1] + 1, conditional
-                ),
-                [run for run in neighbors if len(run)],
-            )
-            likelihoods[self.numbers] -= conditional[self.numbers]
-            return
 
         def subtract(block: _Block) -> None:
             conditional = np.empty(len(block.numbers))
@@ -176,7 +161,7 @@ class UnknownLabels:
                 table, block.chains, self.codes[block.positions], 0, len(conditional), of_codes,
                 None, conditional,
             )  # fmt: skip
-            _objectives.subtract(residuals, curvature, block.positions, of_codes)
+            _inference.subtract(residuals, curvature, block.positions, of_codes)
             likelihoods[block.numbers] -= conditional
 
         self.threads.map(subtract, self._blocks)

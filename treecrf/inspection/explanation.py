@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.contexts import check_label_codes, context_contributions, previous_labels
-from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.names import bracketed, feature_in_test, label_or_none, value_text
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.forms import is_frame
@@ -23,6 +22,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.explain.shapley import ForestExplainer, Players
 from treecrf.trees.forest import LABEL
+from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads, check_memory, size_text
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
@@ -202,7 +202,7 @@ class ScoreExplainer:
         linear = None if start is None else LinearExplainer(start, codes)
         forest, transitions = model._forest, None
         if forest.transitions is not None:
-            transitions = forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
+            transitions = forest.sum_of_transitions((0, forest.n_iter)) * LEAF_UNIT
         trees = ForestExplainer(forest, model._encoder, codes)
         return cls(model, codes, trees, linear, transitions)
 

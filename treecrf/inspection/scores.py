@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice, runs_of_tables
-from treecrf.chains.objectives import CUSTOM, ChainLabels, make_objective
-from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.losses.objectives import CUSTOM, make_objective
+from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
 from treecrf.encoding.names import name_of_label_test
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
@@ -207,7 +208,7 @@ def _transition_tables(model: SequenceClassifier) -> np.ndarray:
         tables[0, :, 0], tables[1] = model.start_weights_, model.transition_weights_.T
         return tables
     forest = model._forest
-    parts = ScoreParts(n_labels, forest.order, np.array([0, forest.order + 1]))
+    parts = FactoredScores(n_labels, forest.order, np.array([0, forest.order + 1]))
     if model._start is not None:
         no_state = np.zeros((n_labels, forest.order + 1))
         parts.start_from(no_state, model._start._weights.transitions)

@@ -7,14 +7,13 @@ from threading import Lock
 
 import numpy as np
 
-from treecrf.chains.score_parts import SCORE_UNIT
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, MISSING, NOWHERE
 from treecrf.trees.evaluators import ForestEvaluator
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import LABEL, PackedTrees
-from treecrf.utils.exact import MAX_EXACT
+from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT
 from treecrf.utils.model_file import require
 from treecrf.utils.threads import Threads
 
@@ -50,7 +49,7 @@ class Forest:
         self.n_labels = n_labels
         self.order = order
         self.trees: list[dict[str, np.ndarray]] = []
-        # For each iteration, as in `treecrf.chains.score_parts.ScoreParts`.
+        # For each iteration, as in `treecrf.chains.sampled.factored_scores.FactoredScores`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         self._evaluators: dict = {}
         self._lock = Lock()
@@ -160,7 +159,7 @@ class Forest:
         depth = self.depth_of(encoded, given) if depth is None else depth
         evaluator.add_scores(Batch(encoded, depth, given, scores, threads))
         if self.transitions is not None and given is None:
-            transitions = self.sum_of_transitions(iterations) * SCORE_UNIT
+            transitions = self.sum_of_transitions(iterations) * LEAF_UNIT
             for of_label, of_transitions in zip(scores, transitions.swapaxes(0, 1), strict=True):
                 for d, row in enumerate(of_transitions):
                     of_label[depth == d] += row

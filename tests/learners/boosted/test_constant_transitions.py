@@ -11,8 +11,8 @@ from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import ChainLabels
-from treecrf.chains.sampling import ExampleList
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.sampled.sampling import ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.boosted.sampled.growth import grow_transitions
 from treecrf.learners.boosted.sampled.shard import ContextWeights

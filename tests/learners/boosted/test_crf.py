@@ -18,7 +18,7 @@ from support.sweeps import pairs
 
 import treecrf
 from treecrf import TreeCRF
-from treecrf.chains.objectives import LogLikelihood
+from treecrf.chains.likelihood import LogLikelihood
 from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.base import predictor
 

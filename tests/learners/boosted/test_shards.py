@@ -127,7 +127,7 @@ def test_a_shard_without_sequences():
 
 def test_a_threshold_that_is_too_large_is_drawn_again(monkeypatch):
     # The size of all examples decreases by more than the guess of the next threshold assumes.
-    monkeypatch.setattr("treecrf.chains.sampling.PROBABLE_DECREASE", 1.2)
+    monkeypatch.setattr("treecrf.chains.sampled.sampling.PROBABLE_DECREASE", 1.2)
     X, y = data_of("numbers", n=24)
     found = fit_parts_of(model(max_examples=100), X, y, dealt(X, 5), 2)
     monkeypatch.undo()

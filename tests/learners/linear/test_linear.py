@@ -15,7 +15,8 @@ from support.training import loss_of, training_of
 
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
-from treecrf.chains.objectives import ChainLabels, make_objective
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.losses.objectives import make_objective
 from treecrf.learners.linear.solvers import ScoreLikelihood
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.

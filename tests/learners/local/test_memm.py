@@ -16,7 +16,8 @@ from support.tree_oracle import grow_naive_tree
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
-from treecrf.chains.objectives import ChainLabels, LocalObjective
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.local.objective import LocalObjective
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted import chains
 from treecrf.learners.local.rows import beam_search

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.objectives import ChainLabels, MeanSums
+from treecrf.chains.likelihood import ChainLabels, MeanSums
 from treecrf.inputs.offsets import split_sequences
 from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.utils.exact import ExactSum

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf._tree import TreeGrower
-from treecrf.chains.objectives import ExampleTable, Objective
+from treecrf.chains.likelihood import ExampleTable, Objective
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan, bundle

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains._decode import search_contexts
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, previous_labels, require_memory
-from treecrf.chains.lattice import Lattice, PartsLattice, runs_of_tables
-from treecrf.chains.objectives import normalize
-from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
+from treecrf.chains.lattice import Lattice, runs_of_tables
+from treecrf.chains.local._search import search_contexts
+from treecrf.chains.local.objective import normalize
+from treecrf.chains.local.search import searched
+from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
+from treecrf.chains.sampled.lattice import FactoredLattice
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.predictor import FittedChain
@@ -81,7 +83,7 @@ class ForestChain(FittedChain):
 
     def staged_lattices(
         self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
-    ) -> Iterator[Lattice | PartsLattice | BeamLattice]:
+    ) -> Iterator[Lattice | FactoredLattice | BeamLattice]:
         """Yield a lattice of the scores after each of these numbers of iterations."""
         require_table(self, sequences)
         encoded = self.encoder.encode(sequences, threads)
@@ -120,25 +122,25 @@ class FactoredChain(ForestChain):
 
     def lattice(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> PartsLattice | BeamLattice:
+    ) -> FactoredLattice | BeamLattice:
         """Make a lattice of the scores of checked sequences under constraints."""
         return next(self.staged_lattices(sequences, constraints, threads, [self.forest.n_iter]))
 
     def staged_lattices(
         self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
-    ) -> Iterator[PartsLattice | BeamLattice]:
+    ) -> Iterator[FactoredLattice | BeamLattice]:
         """Yield a lattice of the scores after each of these numbers of iterations."""
         check_order(self.forest.n_labels, self.order, self.alternative)
         require_memory(self.forest.n_labels, 0, sequences.n_positions)
         offsets, encoded = sequences.offsets, self.encoder.encode(sequences, threads)
-        parts = ScoreParts(self.forest.n_labels, self.order, offsets, constraints)
+        parts = FactoredScores(self.forest.n_labels, self.order, offsets, constraints)
         parts.start_from(*starting_parts(self.start, sequences, threads))
         for i, iterations in enumerate(pairwise([0, *ends])):
             if i:
                 parts = parts.take(0, len(offsets) - 1)
             state = self.forest.state_scores(self.encoder, encoded, threads, iterations)
             parts.add(self.forest.sum_of_transitions(iterations), state)
-            yield PartsLattice(parts, offsets, self.order, threads)
+            yield FactoredLattice(parts, offsets, self.order, threads)
 
 
 @dataclass(kw_only=True)
@@ -260,7 +262,7 @@ class LocalChain(FittedChain):
             every = (first, last) == (0, sequences.n_sequences)
             part = sequences if every else sequences.take(np.arange(first, last))
             here = constraints.at(slice(offsets[first], offsets[last]))
-            found.append(self.lattice(part, here, threads).searched(width))
+            found.append(searched(self.lattice(part, here, threads), width))
         codes, log_probabilities = zip(*found, strict=True)
         return np.concatenate(codes), np.concatenate(log_probabilities)
 

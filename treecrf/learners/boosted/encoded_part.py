@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.chains.objectives import ChainLabels
+from treecrf.chains.likelihood import ChainLabels
 from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.inputs.offsets import joined_arrays
 from treecrf.learners.base.training_data import LabeledSequences

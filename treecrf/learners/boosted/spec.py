@@ -23,15 +23,13 @@ from treecrf.chains.contexts import (
     previous_labels,
     require_memory,
 )
-from treecrf.chains.objectives import (
-    ChainLabels,
-    ChainObjective,
-    LocalObjective,
-    Objective,
-    make_objective,
-)
-from treecrf.chains.sampling import LikelihoodSampler, TableSampler
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.likelihood import ChainLabels, ChainObjective, Objective
+from treecrf.chains.local.objective import LocalObjective
+from treecrf.chains.losses.objectives import make_objective
+from treecrf.chains.losses.pseudo_likelihood import PseudoLikelihoodStart
+from treecrf.chains.sampled.factored_scores import FactoredScores
+from treecrf.chains.sampled.likelihood import FactoredLikelihood
+from treecrf.chains.sampled.sampling import LikelihoodSampler, TableSampler
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.iterations import History, Stopping
 from treecrf.learners.base.training_data import LabeledSequences
@@ -175,11 +173,11 @@ class ExactKind(ChainKind):
 
     def objective(
         self, data: EncodedPart, threads: Threads, is_validation: bool = False
-    ) -> ChainObjective:
+    ) -> ChainObjective | PseudoLikelihoodStart:
         """Return the objective that training maximizes, or that is reported for validation data."""
         name = self.validation_name if is_validation else self.objective_name
-        settings = threads, self.bound_share, self.n_pseudo
-        return make_objective(name, data.labels, *settings)
+        objective = make_objective(name, data.labels, threads, self.bound_share)
+        return PseudoLikelihoodStart(objective, self.n_pseudo) if self.n_pseudo else objective
 
     def scores(
         self, setup: BoostingSetup, data: EncodedPart, threads: Threads, is_validation: bool = False
@@ -187,9 +185,9 @@ class ExactKind(ChainKind):
         """Return the scores that trees are added to: factored ones, if they serve for samples."""
         if setup.threshold is None or not self.is_factored:
             return super().scores(setup, data, threads, is_validation)
-        objective = self.objective(data, threads, is_validation)
+        objective = FactoredLikelihood(data.labels, threads, self.bound_share)
         shape = setup.n_labels, self.order, data.encoded.offsets
-        parts = ScoreParts(*shape, objective.constraints)
+        parts = FactoredScores(*shape, objective.constraints)
         parts.start_from(data.start_state, data.start_transitions)
         updater = ScoreUpdater(setup.encoder, data.encoded, self.order)
         return PartsScores(parts, objective, updater, threads)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.chains._samples import Sample
-from treecrf.chains.lattice import Lattice, PartsLattice
-from treecrf.chains.objectives import ExampleTable, MeanSums, Objective
-from treecrf.chains.sampling import LikelihoodSampler, TableSampler
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.lattice import Lattice
+from treecrf.chains.likelihood import ExampleTable, MeanSums, Objective
+from treecrf.chains.sampled._samples import Sample
+from treecrf.chains.sampled.factored_scores import FactoredScores
+from treecrf.chains.sampled.lattice import FactoredLattice
+from treecrf.chains.sampled.sampling import LikelihoodSampler, TableSampler
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
@@ -119,7 +120,7 @@ class PartsScores(Scored):
 
     def __init__(
         self,
-        parts: ScoreParts,  # starting scores, which are changed
+        parts: FactoredScores,  # starting scores, which are changed
         objective: Objective,
         updater: ScoreUpdater,
         threads: Threads,
@@ -158,9 +159,9 @@ class PartsScores(Scored):
         samples = sampler.sample(self.parts, iteration, seed, mu, weights, floor)
         return samples, self.objective.mean.sums(sampler.likelihoods)
 
-    def lattice(self, order: int) -> PartsLattice:
+    def lattice(self, order: int) -> FactoredLattice:
         """Return a lattice of the present scores."""
-        return PartsLattice(self.parts, self.parts.offsets, order, self.threads)
+        return FactoredLattice(self.parts, self.parts.offsets, order, self.threads)
 
 
 Scores = TableScores | PartsScores | BeamScores

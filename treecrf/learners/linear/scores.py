@@ -15,7 +15,7 @@ from scipy import sparse
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.objectives import WeightedMean
+from treecrf.chains.likelihood import WeightedMean
 from treecrf.encoding.encoded import RowLayout, rows_of_positions
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from treecrf.chains.objectives import LogLikelihood, Objective
+from treecrf.chains.likelihood import LogLikelihood, Objective
 from treecrf.learners.base.iterations import Run
 from treecrf.learners.linear._linear import add_scaled, dot
 from treecrf.learners.linear._linear_chain import LinearSteps, StateChains

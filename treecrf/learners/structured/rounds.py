@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.objectives import WeightedMean
+from treecrf.chains.likelihood import WeightedMean
 from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences, runs
 from treecrf.learners.linear.model import Weights

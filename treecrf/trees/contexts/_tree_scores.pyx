@@ -10,7 +10,7 @@ from libc.math cimport rint
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from treecrf.chains._beam cimport ContextScores, Request, Segment
+from treecrf.chains._context_scores cimport ContextScores, Request, Segment
 from treecrf.trees.growing._sets cimport WHOLE, fraction_of, value_of_fraction
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LABEL, LEAF, lists_any
 from treecrf.trees.scoring._answers cimport Positions

@@ -1,8 +1,8 @@
 """Best-first regression trees on a list of examples.
 
-The list is a sample of the examples of a label (see `treecrf.chains.sampling`), or all of them. An
-example is a row, whose window the trees test, with previous labels, a residual and a weight. A node
-has a list of its examples (``_lists``) and a histogram of the bins that occur among them
+The list is a sample of the examples of a label (see `chains/sampled/sampling.py`), or all of them.
+An example is a row, whose window the trees test, with previous labels, a residual and a weight. A
+node has a list of its examples (``_lists``) and a histogram of the bins that occur among them
 (also in ``_lists``). Tests, the scores of splits, ties and missing values are treated as in
 ``treecrf._tree``: on a list of all examples, the trees are the same.
 

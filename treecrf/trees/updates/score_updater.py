@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import extended_contexts
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.sampled.factored_scores import FactoredScores
 from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.forest import Forest
@@ -31,14 +31,14 @@ class ScoreUpdater:
         """Move the columns to arrays from a function such as `Scratch.allocate`."""
         self._columns = relocated(self._columns, allocate)
 
-    def add(self, forest: Forest, scores: ScoreParts, threads: Threads, first: int = 0) -> None:
+    def add(self, forest: Forest, scores: FactoredScores, threads: Threads, first: int = 0) -> None:
         """Add the values of the trees of a forest, from iteration ``first`` on, to the scores."""
         for i in range(first, forest.n_iter):
             self._add_trees(forest.packed(self._encoder, i, i + 1), scores, threads)
         if forest.transitions is not None:
             scores.add(forest.sum_of_transitions((first, forest.n_iter)))
 
-    def _add_trees(self, packed: PackedTrees, scores: ScoreParts, threads: Threads) -> None:
+    def _add_trees(self, packed: PackedTrees, scores: FactoredScores, threads: Threads) -> None:
         evaluator = FactoredEvaluator(
             packed,
             *extended_contexts(packed.n_labels, self._order),

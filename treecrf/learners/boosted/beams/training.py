@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from treecrf.chains import _beam, _beam_gradients
-from treecrf.chains._beam import BeamChains
+from treecrf.chains.beam import _beam, _beam_gradients
+from treecrf.chains.beam._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import ChainLabels, ExampleTable, WeightedMean
+from treecrf.chains.likelihood import ChainLabels, ExampleTable, WeightedMean
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
@@ -57,7 +57,7 @@ class Beam:
 class BeamObjective:
     """Log-likelihood of label sequences within a beam, and its functional gradient.
 
-    The counterpart of ``treecrf.chains.objectives.LogLikelihood`` for scores in a `ScoreCache`.
+    The counterpart of ``treecrf.chains.likelihood.LogLikelihood`` for scores in a `ScoreCache`.
     """
 
     given = None

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.objectives import ChainLabels
-from treecrf.chains.sampling import (
+from treecrf.chains.likelihood import ChainLabels
+from treecrf.chains.sampled.sampling import (
     KEEP_NONE,
     PROBABLE_DECREASE,
     floor_for,

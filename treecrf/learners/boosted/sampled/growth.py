@@ -11,8 +11,8 @@ from threading import Lock
 
 import numpy as np
 
-from treecrf.chains._samples import Sample
-from treecrf.chains.sampling import EXAMPLE_UNIT, ExampleList, RawSample, mu_for
+from treecrf.chains.sampled._samples import Sample
+from treecrf.chains.sampled.sampling import EXAMPLE_UNIT, ExampleList, RawSample, mu_for
 from treecrf.encoding.encoded import chained
 from treecrf.learners.boosted.booster import choices_of_tree
 from treecrf.learners.boosted.sampled.listed_positions import ListedPositions

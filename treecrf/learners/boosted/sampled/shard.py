@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains._samples import EXAMPLE, Sample
 from treecrf.chains.contexts import true_contexts
-from treecrf.chains.objectives import ChainLabels, LocalObjective, MeanSums
+from treecrf.chains.likelihood import ChainLabels, MeanSums
+from treecrf.chains.local.objective import LocalObjective
 from treecrf.chains.partial_labels import unknown_contexts
+from treecrf.chains.sampled._samples import EXAMPLE, Sample
 from treecrf.encoding.encoded import gathered
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.base.iterations import MEANS, OBJECTIVES, History, PositionMean

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
-cdef extern from "chains/sampling.h" nogil:
+cdef extern from "chains/sampled/sampling.h" nogil:
     double N_RANDOM
     double chances_of(double residual, double background, double scale)
     double factor_of(double chances)

@@ -30,7 +30,7 @@ derivative with respect to them, minus the mean of ``g_s`` over the labels, the 
 Scores, contexts and ranges of sequences are those of `_inference`.
 """
 
-from libc.math cimport INFINITY, NAN, exp, fabs, fmin
+from libc.math cimport INFINITY, NAN, exp, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
@@ -39,9 +39,9 @@ from treecrf.chains._chain cimport (
     n_ends_of, open_chain, score_of, shift_to_zero, softmax, tile_length, tile_pairs,
 )
 from treecrf.chains._memory cimport longest_of, release, take_doubles
-from treecrf.utils._vector_math cimport SHIFT_TO_INTEGER, exp_below, log_in_place, rounded
+from treecrf.utils._vector_math cimport SHIFT_TO_INTEGER, exp_below, log_in_place
 
-cdef extern from "chains/slopes.h" nogil:
+cdef extern from "chains/losses/gradients.h" nogil:
     void means_before(const double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
                       const double *values, double *means, double *work, Py_ssize_t n_labels)
     void multiply(double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
@@ -468,32 +468,3 @@ cdef void log_forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                 slope.next[c % n_ends_of(chain, t) * n_labels + v] += change
         add_label_change(chain, slope, truth, t, slope.next)
         slope.past, slope.next = slope.next, slope.past
-
-
-def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
-             const int64_t[::1] positions, const double[:, :, ::1] conditional):
-    """Subtract the residuals of the codes given the known labels, at some positions of a table.
-
-    ``curvature``, unless it is None, is multiplied by the fraction that
-    `treecrf.chains.partial_labels` explains, and rounded.
-    """
-    cdef Py_ssize_t v, i, c, n = residuals.shape[2]
-    cdef bint curved = curvature is not None
-    cdef double *row
-    cdef double *bounds
-    cdef double size
-    with nogil:
-        for v in range(residuals.shape[0]):
-            for i in range(positions.shape[0]):
-                row = &residuals[v, positions[i], 0]
-                if curved:
-                    bounds = &curvature[v, positions[i], 0]
-                    for c in range(n):
-                        size = fabs(row[c])
-                        size = fmin(size, 1.0 - size)
-                        if size > 0.0:
-                            bounds[c] = rounded(
-                                bounds[c] * (fmin(fabs(row[c] - conditional[v, i, c]), size) / size)
-                            )
-                for c in range(n):
-                    row[c] -= conditional[v, i, c]

@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.sampled.factored_scores import FactoredScores
 
 SCALES = {"none": 0, "moderate": 2**20, "large": 500 * 2**20, "tied": 1}
 
 
 def draw_parts(rng, n_labels, order, lengths, scale="moderate", rest=True, constraints=None):
     """Return random parts; those of contexts that do not exist are random, too."""
-    parts = ScoreParts(n_labels, order, np.cumsum([0, *lengths]), constraints)
+    parts = FactoredScores(n_labels, order, np.cumsum([0, *lengths]), constraints)
     size = SCALES[scale]
     drawn = [parts.state, parts.transitions, *([parts.ensure_rest()] if rest else [])]
     for part in drawn:

@@ -20,70 +20,22 @@ all of them. Every function runs without the GIL on the sequences ``first`` to `
 writes only to the parts of its outputs that belong to these. Gradients are in ``_beam_gradients``.
 """
 
-import numpy as np
-
 from libc.math cimport log, INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
+from treecrf.chains._context_scores cimport ContextScores, Request, Segment
 from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doubles, take_zeros
 from treecrf.utils._vector_math cimport exp_below, largest
 
-cdef extern from "chains/heap.h" nogil:
+cdef extern from "chains/beam/states.h" nogil:
     bint is_worse_state(const State *a, const State *b)
     void sift_down_state(State *heap, Py_ssize_t n, Py_ssize_t i)
     void make_state_heap(State *heap, Py_ssize_t n)
 
 # Sequences form a batch until they have this many scores.
 cdef Py_ssize_t MAX_SCORES = 1 << 23
-
-
-cdef class ContextScores:
-    """Source of the scores of single contexts; subclasses implement `_fill`.
-
-    A beam needs the scores of a few contexts of a position at a time, where an array over all
-    contexts would not fit in memory. A row holds the scores of all labels in one context of one
-    position.
-    """
-
-    def __cinit__(self, *_, **__):
-        self.allowed = self.follows = None
-
-    def constrain(self, allowed, follows):
-        """Set the scores of labels that `Constraints` forbid to minus infinity."""
-        self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
-        self.follows = None if follows is None else np.ascontiguousarray(follows).view(np.uint8)
-
-    cdef void fetch(self, Request *requests, Py_ssize_t n_requests,
-                    bint by_symbols) noexcept nogil:
-        """Fill the rows of some requests; this may reorder the requests.
-
-        Contexts are defined by their numbers or, with ``by_symbols``, by their symbols.
-        """
-        cdef Py_ssize_t r, s, v, previous
-        cdef Request *request
-        cdef double *row
-        self._fill(requests, n_requests, by_symbols)
-        if self.allowed is None and self.follows is None:
-            return
-        for r in range(n_requests):
-            request = &requests[r]
-            for s in range(request.n):
-                previous = self.n_labels
-                if by_symbols and self.order:
-                    previous = request.symbols[s * self.order]
-                elif not by_symbols and request.depth:
-                    previous = request.contexts[s] % self.n_labels
-                row = request.rows + s * self.n_labels
-                for v in range(self.n_labels):
-                    if ((self.allowed is not None and not self.allowed[request.position, v])
-                            or (self.follows is not None and not self.follows[previous, v])):
-                        row[v] = -INFINITY
-
-    cdef void _fill(self, Request *requests, Py_ssize_t n_requests,
-                    bint by_symbols) noexcept nogil:
-        """Fill the rows without regard to constraints."""
 
 
 cdef class BeamChains:

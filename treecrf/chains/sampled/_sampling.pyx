@@ -36,12 +36,12 @@ from treecrf.chains._curvature cimport (
 from treecrf.chains._memory cimport (
     Memory, longest_of, release, take, take_doubles, take_zeros,
 )
-from treecrf.chains._samples cimport Example, Sample, background_of, item
+from treecrf.chains.sampled._samples cimport Example, Sample, background_of, item
 
 cdef extern from "utils/hashing.h" nogil:
     uint64_t mixed_with(uint64_t hash, uint64_t part)
 
-cdef extern from "chains/sampling.h" nogil:
+cdef extern from "chains/sampled/sampling.h" nogil:
     double N_RANDOM
     void fill_streams(uint64_t key, Py_ssize_t n, uint32_t *streams)
     int32_t random_of(uint32_t stream, uint32_t v)
@@ -51,7 +51,12 @@ cdef extern from "chains/sampling.h" nogil:
                          int32_t *found)
     int64_t units_of_row(const double *row, Py_ssize_t n)
 
-cdef extern from "chains/single_precision.h" nogil:
+cdef extern from "chains/sampled/factored.h" nogil:
+    ctypedef struct factored_terms:
+        const int32_t *transitions
+    factored_terms terms_of(const score_source *source)
+
+cdef extern from "chains/sampled/single_precision.h" nogil:
     Py_ssize_t SINGLE_LANES, SINGLE_BLOCK
     ctypedef struct single_chain:
         Py_ssize_t n_labels, width, size, start, length
@@ -157,6 +162,7 @@ cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ss
     """Take memory for the longest of the chains that are computed in single precision."""
     cdef SinglePrecision single
     cdef Memory *memory = &chain.memory
+    cdef const int32_t *transitions
     cdef Py_ssize_t i, n, limit, k = chain.shape.n_labels
     cdef Py_ssize_t width = (k + SINGLE_LANES - 1) // SINGLE_LANES * SINGLE_LANES
     memset(&single, 0, sizeof(SinglePrecision))
@@ -186,9 +192,9 @@ cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ss
     if memory.failed:
         release(memory)
         raise MemoryError(f"no memory for the inference of a sequence of {n - 1} positions")
+    transitions = terms_of(&chain.source).transitions
     for i in range(2 * k):
-        memcpy(single.transitions + i * width, chain.source.transitions + i * k,
-               k * sizeof(int32_t))
+        memcpy(single.transitions + i * width, transitions + i * k, k * sizeof(int32_t))
     return single
 
 

@@ -8,18 +8,19 @@ from dataclasses import replace
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
+from treecrf.chains.sampled._factored import FactoredSource
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.allocation import Allocate, moved
 from treecrf.utils.exact import LEAF_UNIT
 
-# Parts are multiples of the unit of leaf values, which is SCORE_UNIT in chains/parts.h.
+# Parts are multiples of the unit of leaf values, which is SCORE_UNIT in chains/sampled/factored.h.
 SCORE_UNIT = LEAF_UNIT
 # Absolute values of scores are smaller than this. At 2048 they would overflow, and the rounded
 # fractions of a leaf's value may add up to slightly more than the value.
 MAX_SCORE = 2047.0
 
 
-class ScoreParts:
+class FactoredScores:
     """Scores of the labels at the positions of some sequences, in three parts.
 
     The score of label v at position t in context c is ``2**-20 * (state[v, t] +
@@ -59,6 +60,10 @@ class ScoreParts:
         """Number of contexts of a position after ``order`` labels."""
         return self.transitions.shape[2]
 
+    def source(self) -> FactoredSource:
+        """Return what kernels read; the arrays must not move meanwhile."""
+        return FactoredSource(self.state, self.transitions, self.rest, self.followers, self.allowed)
+
     def start_from(self, state: np.ndarray | None, transitions: np.ndarray | None) -> None:
         """Set the scores from scores of labels at positions, and of labels after labels.
 
@@ -89,7 +94,7 @@ class ScoreParts:
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_allocate": np.zeros}  # copies are in memory
 
-    def take(self, first: int, last: int) -> ScoreParts:
+    def take(self, first: int, last: int) -> FactoredScores:
         """Return a copy of the scores of the sequences from ``first`` to ``last - 1``."""
         part, positions = copy.copy(self), slice(self.offsets[first], self.offsets[last])
         part.offsets = self.offsets[first : last + 1] - self.offsets[first]
@@ -99,7 +104,7 @@ class ScoreParts:
         part.rest = None if self.rest is None else self.rest[:, positions].copy()
         return part
 
-    def restricted(self, candidates: np.ndarray) -> ScoreParts:
+    def restricted(self, candidates: np.ndarray) -> FactoredScores:
         """Return the same scores, not copied, where only these labels are allowed.
 
         ``candidates`` is a bool array (n_positions, n_labels). Other constraints stay in force.

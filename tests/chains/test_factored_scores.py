@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import seeds
+from support.factored_scores import draw_case, lengths_of, rules, scales, shapes
 from support.family import assert_equal_arrays
-from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
-from treecrf.chains import _objectives
 from treecrf.chains.contexts import chains_of, true_contexts
-from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
+from treecrf.chains.losses import _gradients, _pseudo_likelihood
+from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
 
 
 def outputs(scores, labels, n_labels, order, offsets):
@@ -30,8 +30,8 @@ def outputs(scores, labels, n_labels, order, offsets):
         _inference.pairwise(scores, chains, *every, pairs)
     _inference.residuals(scores, chains, labels, *every, residuals, curvature, log_likelihoods)
     pseudo, pseudo_curvature = np.zeros((2, *residuals.shape))
-    _inference.pseudo_residuals(scores, chains, labels, *every, pseudo, pseudo_curvature)
-    _objectives.label_probabilities(
+    _pseudo_likelihood.pseudo_residuals(scores, chains, labels, *every, pseudo, pseudo_curvature)
+    _gradients.label_probabilities(
         chains, labels, False, log_q, sizes, None, None, scores, *every, slopes
     )
     exact = like, log_z, unary, pairs, residuals, curvature, log_likelihoods
@@ -86,7 +86,7 @@ def test_table_adds_the_parts(rng, shape, lengths, rest, constraints):
 
 
 def test_scores_out_of_range_are_refused():
-    parts = ScoreParts(2, 1, np.array([0, 3]))
+    parts = FactoredScores(2, 1, np.array([0, 3]))
     parts.start_from(np.array([[0.0, 1.0, -2.0], [0.0, 3.0, 0.0]]), np.full((3, 2), -1000.0))
     parts.make_room(np.array([1000.0, 0.0]))
     # The bounds of label 0 add up to too much, but its scores do not.
@@ -95,11 +95,11 @@ def test_scores_out_of_range_are_refused():
         with pytest.raises(ValueError, match="expected less than 2047: lower"):
             parts.make_room(np.array([0.0, added]))
     with pytest.raises(ValueError, match="scores may reach 4000"):
-        ScoreParts(2, 1, np.array([0, 3])).start_from(np.full((2, 3), 4e3), np.zeros((3, 2)))
+        FactoredScores(2, 1, np.array([0, 3])).start_from(np.full((2, 3), 4e3), np.zeros((3, 2)))
 
 
 def test_contexts_that_do_not_exist_have_no_bound():
-    parts = ScoreParts(2, 1, np.array([0, 3]))
+    parts = FactoredScores(2, 1, np.array([0, 3]))
     parts.ensure_rest()[0, :, 1] = [2**31 - 1, 2**20, -(2**21)]
     parts.make_room(np.array([2046.0, 0.0]))
     parts.make_room(np.array([2044.5, 0.0]))

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treecrf.chains import _samples, _sampling
 from treecrf.chains.contexts import chains_of
-from treecrf.chains.objectives import ExampleTable
+from treecrf.chains.likelihood import ExampleTable
 from treecrf.chains.partial_labels import unknown_labels
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.sampled import _samples, _sampling
+from treecrf.chains.sampled.factored_scores import FactoredScores
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads
@@ -156,7 +156,7 @@ class LikelihoodSampler(Sampler):
         threads: Threads,
         keys: np.ndarray,
         bound_share: float | None = 1.0,  # see `_curvature`; None in first order
-        candidates: np.ndarray | None = None,  # if given, scores are a `ScoreParts`
+        candidates: np.ndarray | None = None,  # if given, scores are a `FactoredScores`
     ):
         super().__init__(offsets, order, threads, keys)
         self.codes = codes
@@ -178,7 +178,7 @@ class LikelihoodSampler(Sampler):
 
     def sample(
         self,
-        scores: ScoreParts | np.ndarray,
+        scores: FactoredScores | np.ndarray,
         iteration: int,
         seed: int,
         mu: float,

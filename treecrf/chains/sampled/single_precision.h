@@ -12,8 +12,8 @@
 #ifndef TREECRF_SINGLE_PRECISION_H
 #define TREECRF_SINGLE_PRECISION_H
 
-#include "chains/parts.h"
-#include "chains/sampling.h"
+#include "chains/sampled/factored.h"
+#include "chains/sampled/sampling.h"
 
 #define SINGLE_LANES 8
 
@@ -37,7 +37,7 @@ typedef struct {
     ptrdiff_t n_labels, width; /* width: contexts of a row, with the padding */
     ptrdiff_t size;            /* numbers of a position, a multiple of SINGLE_BLOCK */
     ptrdiff_t start, length;
-    const int32_t *transitions; /* those of `score_source` for depths 0 and 1, in padded rows */
+    const int32_t *transitions; /* those of `factored_terms` for depths 0 and 1, in padded rows */
     double log_z, path_score;
     float *pairs;   /* [position, label, context]: factors, then probabilities */
     float *weights; /* [position, context]: forward weights */
@@ -84,44 +84,44 @@ static inline float single_exp(int32_t units)
 }
 
 /* Mark forbidden sums of label v at position t. */
-static inline void single_forbid(const score_source *source, const single_chain *chain,
+static inline void single_forbid(const factored_terms *terms, const single_chain *chain,
                                  ptrdiff_t v, ptrdiff_t t, int32_t *restrict sums)
 {
     ptrdiff_t c, k = chain->n_labels;
-    const uint8_t *follows = source->follows + v * (k + 1);
-    if (source->follows && t == 0 && !follows[k])
+    const uint8_t *follows = terms->follows + v * (k + 1);
+    if (terms->follows && t == 0 && !follows[k])
         sums[0] = FORBIDDEN;
-    for (c = 0; source->follows && t && c < k; c++)
+    for (c = 0; terms->follows && t && c < k; c++)
         sums[c] = follows[c] ? sums[c] : FORBIDDEN;
-    for (c = 0; source->allowed && !source->allowed[(chain->start + t) * k + v] && c < k; c++)
+    for (c = 0; terms->allowed && !terms->allowed[(chain->start + t) * k + v] && c < k; c++)
         sums[c] = FORBIDDEN;
 }
 
-/* Sums of the parts of label v at position t; FORBIDDEN in the padding. Raises the `highest` sum of
+/* Sums of the terms of label v at position t; FORBIDDEN in the padding. Raises the `highest` sum of
  * each lane. */
-TREECRF_TEMPLATE void single_sums(const score_source *source, const single_chain *chain,
-                                  ptrdiff_t v, ptrdiff_t t, int32_t *restrict sums,
-                                  int32_t *restrict highest)
+TREECRF_TEMPLATE void single_sums(const factored_terms *terms, ptrdiff_t n_positions,
+                                  const single_chain *chain, ptrdiff_t v, ptrdiff_t t,
+                                  int32_t *restrict sums, int32_t *restrict highest)
 {
     ptrdiff_t c, k = chain->n_labels, width = chain->width;
-    ptrdiff_t row = v * source->n_positions + chain->start + t;
+    ptrdiff_t row = v * n_positions + chain->start + t;
     const int32_t *restrict transitions = chain->transitions + ((t > 0) * k + v) * width;
-    uint32_t state = (uint32_t)source->state[row];
-    if (source->rest) {
-        const int32_t *restrict rest = source->rest + row * k;
+    uint32_t state = (uint32_t)terms->state[row];
+    if (terms->rest) {
+        const int32_t *restrict rest = terms->rest + row * k;
         /* Whole registers are faster, and only the last rows have nothing after them. */
-        ptrdiff_t n = row * k + width <= k * k * source->n_positions ? width : k;
+        ptrdiff_t n = row * k + width <= k * k * n_positions ? width : k;
         for (c = 0; c < n; c++)
             sums[c] = (int32_t)(state + (uint32_t)transitions[c] + (uint32_t)rest[c]);
         /* The row of the next label is far away in memory. */
         for (c = 0; v + 1 < k && c < k; c += 16)
-            TREECRF_PREFETCH(rest + source->n_positions * k + c);
+            TREECRF_PREFETCH(rest + n_positions * k + c);
     } else {
         for (c = 0; c < width; c++)
             sums[c] = (int32_t)(state + (uint32_t)transitions[c]);
     }
-    if (source->follows || source->allowed)
-        single_forbid(source, chain, v, t, sums);
+    if (terms->follows || terms->allowed)
+        single_forbid(terms, chain, v, t, sums);
     for (c = t ? k : 1; c < width; c++)
         sums[c] = FORBIDDEN;
     for (c = 0; c < width; c += SINGLE_LANES)
@@ -155,6 +155,7 @@ TREECRF_TEMPLATE int single_factors(float *values, ptrdiff_t n, int32_t level)
 TREECRF_WIDEST static int single_load(single_chain *chain, const score_source *source,
                                       const int32_t *labels, int32_t *highest)
 {
+    factored_terms terms = terms_of(source);
     ptrdiff_t v, t, i, n = chain->n_labels * chain->width;
     chain->log_z = chain->path_score = 0.0;
     labels += chain->start;
@@ -162,7 +163,7 @@ TREECRF_WIDEST static int single_load(single_chain *chain, const score_source *s
         highest[t] = FORBIDDEN;
     for (v = 0; v < chain->n_labels; v++)
         for (t = 0; t < chain->length; t++)
-            single_sums(source, chain, v, t,
+            single_sums(&terms, source->n_positions, chain, v, t,
                         (int32_t *)(void *)(chain->pairs + t * chain->size + v * chain->width),
                         highest + t * SINGLE_LANES);
     for (t = 0; t < chain->length; t++) {

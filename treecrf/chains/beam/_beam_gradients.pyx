@@ -4,7 +4,7 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
-from treecrf.chains._beam cimport (
+from treecrf.chains.beam._beam cimport (
     Beam, BeamChains, State, Trellis, backward, path_log_likelihood, row_at, states_at,
 )
 from treecrf.chains._curvature cimport block_distance, influence_beyond, is_rare, own_influence

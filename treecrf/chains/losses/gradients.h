@@ -1,4 +1,4 @@
-/* Inner loops of the derivatives of label probabilities, see `_objectives.pyx`.
+/* Inner loops of the derivatives of label probabilities, see `_gradients.pyx`.
  *
  * `rows` holds the probabilities of (context, label) at a position; those of label v and its n
  * contexts are at `rows + v * stride`. Label v leads from context c to the context

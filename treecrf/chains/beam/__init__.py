@@ -1,0 +1,1 @@
+"""Inference with only the best contexts at each position."""

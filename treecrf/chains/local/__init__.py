@@ -1,0 +1,1 @@
+"""Likelihood and search of models that are normalized at each position."""

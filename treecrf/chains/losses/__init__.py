@@ -1,0 +1,1 @@
+"""Objectives other than the log-likelihood."""

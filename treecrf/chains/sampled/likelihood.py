@@ -1,0 +1,41 @@
+"""The log-likelihood at factored scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf import _inference
+from treecrf.chains.likelihood import LogLikelihood
+from treecrf.chains.sampled import _sampling
+from treecrf.chains.sampled.factored_scores import FactoredScores
+
+
+class FactoredLikelihood(LogLikelihood):
+    """Sum of log P over the sequences, of factored scores."""
+
+    def value(self, scores: FactoredScores) -> float:
+        """Compute the value at the scores, to the last bit as samples are drawn."""
+        kernel = _sampling if self._unknown is None else _inference
+        self.threads.map(
+            lambda part: kernel.log_likelihood(
+                scores, self.chains, self.codes, *part, self.likelihoods
+            ),
+            self.parts,
+        )
+        if self._unknown is not None:
+            self._subtract_unknown(scores)
+        return self._value()
+
+    def _subtract_unknown(self, scores: FactoredScores) -> None:
+        """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
+        restricted = scores.restricted(self.candidates)
+        conditional = np.empty(len(self.likelihoods))
+        numbers = self._unknown.numbers
+        neighbors = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+        self.threads.map(
+            lambda run: _inference.log_likelihood(
+                restricted, self.chains, self.codes, run[0], run[-1] + 1, conditional
+            ),
+            [run for run in neighbors if len(run)],
+        )
+        self.likelihoods[numbers] -= conditional[numbers]
