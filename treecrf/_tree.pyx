@@ -99,7 +99,7 @@ cdef class TreeGrower:
     cdef Py_ssize_t n_open
     cdef Py_ssize_t *n_members              # rows in the leaves with each set of contexts
 
-    def __cinit__(self, encoded, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
+    def __cinit__(self, encoded, tests, settings, Py_ssize_t n_labels, Py_ssize_t order, *,
                   bint weighted=False, bint surrogates=False, Py_ssize_t n_planes=0,
                   Features features=None):
         cdef Py_ssize_t n_lags = order if n_planes else 0
@@ -107,10 +107,10 @@ cdef class TreeGrower:
         self.n_planes = n_planes
         self.n_words = max(n_planes, 1) * self.n_rows // 64
         self.n_window_bins = tests.n_bins
-        self.max_leaves = growth.max_leaf_nodes
-        self.max_depth = growth.depth_limit
-        self.fields = TreeFields(tests, growth, n_labels)
-        self.separate_counts = weighted and (growth.min_examples > 0 or surrogates)
+        self.max_leaves = settings.max_leaf_nodes
+        self.max_depth = settings.depth_limit
+        self.fields = TreeFields(tests, settings, n_labels)
+        self.separate_counts = weighted and (settings.min_examples > 0 or surrogates)
         self.features = Features(encoded, tests, features)
         self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
         self.contexts = ContextSets(n_labels, 0 if n_planes else order, 2 * self.max_leaves)
@@ -137,7 +137,7 @@ cdef class TreeGrower:
         if not n_planes and not self.separate_counts and ContextHistograms.supports(
                 self.features, self.contexts):
             self.of_contexts = ContextHistograms(self.features, self.contexts, self.of_tree)
-        self.splits = SplitSearch(tests, growth, self.histograms.n_label_bins,
+        self.splits = SplitSearch(tests, settings, self.histograms.n_label_bins,
                                   self.separate_counts)
         self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins)
         if n_planes:

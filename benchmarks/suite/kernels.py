@@ -8,7 +8,7 @@ from treecrf import _inference, _tree
 from treecrf.chains import _decode
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import as_sequences
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.trees.growing.window_tests import number_tests
 
 from . import HALF_WINDOWS, LABELS, LENGTHS
@@ -71,8 +71,8 @@ class _Growth:
         encoder = Encoder((half_window, half_window)).fit(packed, np.random.default_rng(0))
         encoded = encoder.encode(packed)
         tests = number_tests(encoder)
-        growth = Growth(max_leaf_nodes=100, l2_regularization=40.0)
-        self.grower = _tree.TreeGrower(encoded, tests, growth, n_labels, order=1)
+        tree_settings = TreeSettings(max_leaf_nodes=100, l2_regularization=40.0)
+        self.grower = _tree.TreeGrower(encoded, tests, tree_settings, n_labels, order=1)
         self.targets = residuals_of_equal_scores(np.concatenate(y), encoded.offsets, n_labels)
         self.weights = np.ones(self.targets.shape[0])
         self.scores = np.zeros(self.targets.shape)

@@ -17,7 +17,7 @@ from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
 from treecrf.learners.boosted.booster import Booster
 from treecrf.trees.forest import LABEL
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 
@@ -143,9 +143,9 @@ def test_given_labels(method, kind, order):
     labels = rng.integers(0, 3, (order, encoded.n_positions))
     objective = RandomObjective((3, encoded.n_positions, 1), 0)
     objective.given = np.where(lags < depth, labels, 3).astype(np.uint8)
-    growth, weights = Growth(**PLAIN_GROWTH), np.ones(encoded.n_positions)
+    tree_settings, weights = TreeSettings(**PLAIN_GROWTH), np.ones(encoded.n_positions)
     booster = Booster(
-        trained.forest, trained.encoder, encoded, objective, growth, weights, Threads(1)
+        trained.forest, trained.encoder, encoded, objective, tree_settings, weights, Threads(1)
     )
     for _ in range(3):
         booster.step()

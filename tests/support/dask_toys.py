@@ -14,7 +14,9 @@ import numpy as np
 from treecrf.dask.partitions import DaskShards
 from treecrf.learners.boosted.sampled.shard import Stale
 
-SETUP = SimpleNamespace(spec=SimpleNamespace(n_jobs=None), growth=SimpleNamespace(subsample=1.0))
+SETUP = SimpleNamespace(
+    spec=SimpleNamespace(n_jobs=None), tree_settings=SimpleNamespace(subsample=1.0)
+)
 
 
 class ToyStep:

@@ -17,7 +17,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.booster import Booster
 from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]
@@ -72,7 +72,7 @@ class Trained:
         n_iter=3,
         missing="weighting",
         weights=None,
-        **growth,
+        **tree_settings,
     ):
         self.n_labels, self.order = n_labels, order
         self.sequences = sequences
@@ -86,7 +86,7 @@ class Trained:
             self.encoder,
             self.encoded,
             RandomObjective(shape, seed),
-            Growth(**{**PLAIN_GROWTH, **growth}),
+            TreeSettings(**{**PLAIN_GROWTH, **tree_settings}),
             np.ones(packed.n_positions) if weights is None else weights,
             Threads(1),
         )

@@ -19,7 +19,7 @@ from support.tree_oracle import (
 from treecrf import _tree
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import bundle
-from treecrf.trees.growing.settings import Growth, TreeConstraints
+from treecrf.trees.growing.settings import TreeConstraints, TreeSettings
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.trees.scoring.packed_trees import LABEL
 
@@ -56,9 +56,9 @@ class Setting:
         """Minimum number of examples on each side; for 1, a fraction of an example suffices."""
         return 0 if self.min_samples_leaf == 1 else self.min_samples_leaf
 
-    def growth(self, constraints=None):
+    def tree_settings(self, constraints=None):
         """Return the settings of growers."""
-        return Growth(
+        return TreeSettings(
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2,
             learning_rate=self.learning_rate,
@@ -119,9 +119,9 @@ class Positions:
             2 if setting.interactions == "pairwise" else 0,
         )
 
-    def growth(self):
+    def tree_settings(self):
         """Return the settings of growers."""
-        return self.setting.growth(self.constraints)
+        return self.setting.tree_settings(self.constraints)
 
     def signs(self):
         """Return the order that each test must keep, those of previous labels included."""
@@ -156,7 +156,7 @@ class Positions:
         return _tree.TreeGrower(
             self.encoded,
             self.table,
-            self.growth(),
+            self.tree_settings(),
             setting.n_labels,
             setting.order,
             weighted=setting.second_order or setting.weighted,

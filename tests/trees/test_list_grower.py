@@ -18,7 +18,7 @@ def list_grower(positions, n_parts=1, max_kept_bins=0):
     grower = ListGrower(
         Features(positions.encoded, positions.table),
         positions.table,
-        positions.growth(),
+        positions.tree_settings(),
         setting.n_labels,
         setting.order,
         with_counts=setting.second_order or setting.weighted,

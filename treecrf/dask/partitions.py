@@ -251,7 +251,7 @@ class DaskShards:
             for worker, numbers in chosen.items()
         ]
         # Subsamples are chosen among the parts.
-        if self.setup.growth.subsample >= 1:
+        if self.setup.tree_settings.subsample >= 1:
             # The scheduler keeps the tasks of the parts, which shards depend on.
             self._partitions.release()
         return shards

@@ -17,7 +17,7 @@ from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.boosted.sampled.growth import grow_transitions
 from treecrf.learners.boosted.sampled.shard import ContextWeights
 from treecrf.trees.forest import LABEL, Forest, check_forest
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
@@ -167,7 +167,7 @@ def test_steps_are_newton_steps(order, has_curvature):
     codes = rng.integers(n_labels, size=13).astype(np.int32)
     depths = np.minimum(np.concatenate([np.arange(n) for n in lengths]), order)
     weights = rng.integers(0, 4, 13).astype(float)
-    growth = Growth(
+    tree_settings = TreeSettings(
         max_leaf_nodes=4, l2_regularization=l2, learning_rate=0.1, max_leaf_value=0.3, seed=0
     )
     forest = Forest(n_labels, order, has_transitions=True)
@@ -175,7 +175,7 @@ def test_steps_are_newton_steps(order, has_curvature):
     data = ChainLabels(offsets, codes, n_labels, order, Constraints(np.arange(n_labels)))
     of_contexts = ContextWeights(data).sums(weights)
     of_contexts = None if has_curvature else of_contexts
-    grow_transitions(forest, growth, draw, depths, of_contexts)
+    grow_transitions(forest, tree_settings, draw, depths, of_contexts)
     expected = np.zeros((order + 1, n_labels, n_labels**order))
     for d, v, c in np.ndindex(expected.shape):
         examples = draw[v]

@@ -33,7 +33,7 @@ from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import Scores
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest, check_forest
-from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, Growth
+from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, TreeSettings
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
@@ -121,7 +121,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         names = {field.name for field in fields(BoostingSpec)}
         scoring, objective = scoring_of(self.scoring), getattr(self, "objective", "log")
         is_objective, kind = scoring in OBJECTIVES, self._kind()
-        growth = Growth(
+        tree_settings = TreeSettings(
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2_regularization,
             learning_rate=self.learning_rate,
@@ -140,7 +140,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "kind": kind,
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
-            "growth": growth,
+            "tree_settings": tree_settings,
             "scoring": scoring,
             "stopping": Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None,
             "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),

@@ -17,7 +17,7 @@ from treecrf.encoding.plan import Plan, bundle
 from treecrf.learners.base.iterations import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import (
     FRACTION_SUM_BITS,
@@ -53,7 +53,7 @@ class Booster:
         encoder: Encoder,
         encoded: EncodedSequences,
         objective: Objective,
-        growth: Growth,
+        tree_settings: TreeSettings,
         position_weights: np.ndarray,
         threads: Threads,
         start: np.ndarray | None = None,  # scores to add trees to, which change; None: 0
@@ -64,7 +64,7 @@ class Booster:
         self.whole = encoded
         plan, self.encoded = bundle(encoder.plan, encoded)
         self.objective = objective
-        self.growth = growth
+        self.tree_settings = tree_settings
         self.weighted = bool((position_weights != 1).any())
         # An array of ones may take no memory.
         self.position_weights = rounded(position_weights) if self.weighted else position_weights
@@ -93,18 +93,20 @@ class Booster:
 
     def _make_growers(self) -> list[TreeGrower]:
         """Make one grower, with its own working memory, for each tree that grows concurrently."""
-        forest, growth = self.forest, self.growth
+        forest, tree_settings = self.forest, self.tree_settings
         # Sums of weights are numbers of examples unless the weights contain something else.
-        counts, curved = self.objective.counts, np.isfinite(growth.max_leaf_value)
-        weighted = curved or self.weighted or growth.subsample < 1 or counts is not None
+        counts, curved = self.objective.counts, np.isfinite(tree_settings.max_leaf_value)
+        weighted = curved or self.weighted or tree_settings.subsample < 1 or counts is not None
         n_examples = max(2, self.scores[0].size)
-        growth = replace(growth, max_leaf_nodes=min(growth.max_leaf_nodes, n_examples))
+        tree_settings = replace(
+            tree_settings, max_leaf_nodes=min(tree_settings.max_leaf_nodes, n_examples)
+        )
         features = Features(self.encoded, self.table)
         growers = [
             TreeGrower(
                 self.encoded,
                 self.table,
-                growth,
+                tree_settings,
                 forest.n_labels,
                 forest.order,
                 weighted=weighted,
@@ -129,11 +131,11 @@ class Booster:
     @property
     def learning_rate(self) -> float:
         """Factor of the leaf values of the next trees."""
-        return self.growth.learning_rate
+        return self.tree_settings.learning_rate
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
-        self.growth = replace(self.growth, learning_rate=rate)
+        self.tree_settings = replace(self.tree_settings, learning_rate=rate)
         for grower in self._growers:
             grower.set_learning_rate(rate)
 
@@ -147,7 +149,7 @@ class Booster:
             """Grow the tree of one label and add its values to the scores."""
             curvature = None if examples.curvature is None else examples.curvature[k]
             tables, scores = (examples.residuals[k], curvature, examples.counts), self.scores[k]
-            seed, chosen = choices_of_tree(self.growth, iteration, k, self.table.n_features)
+            seed, chosen = choices_of_tree(self.tree_settings, iteration, k, self.table.n_features)
             grower = idle.pop()
             try:
                 if self.objective.given is None:
@@ -209,7 +211,7 @@ class Booster:
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
         weights = self.position_weights if self.weighted else None
-        return weights_in(iteration, weights, self.encoded.offsets, self.keys, self.growth)
+        return weights_in(iteration, weights, self.encoded.offsets, self.keys, self.tree_settings)
 
 
 def weights_in(
@@ -217,7 +219,7 @@ def weights_in(
     positions: np.ndarray | None,  # weights of the positions; None if all are 1
     offsets: np.ndarray,
     keys: np.ndarray | None,  # may be None without subsamples
-    growth: Growth,
+    tree_settings: TreeSettings,
     last_chosen: int | None = None,
 ) -> np.ndarray | None:
     """Return the weights of positions, 0 in sequences outside the subsample; None if all are 1.
@@ -225,40 +227,40 @@ def weights_in(
     If these sequences are a part of the data, ``last_chosen`` is the largest hash of a sequence in
     the subsample, see `subsample_hashes`.
     """
-    if growth.subsample >= 1:
+    if tree_settings.subsample >= 1:
         return positions
-    hashes = subsample_hashes(keys, growth, iteration)
+    hashes = subsample_hashes(keys, tree_settings, iteration)
     if last_chosen is None:
-        chosen = smallest(hashes, subsample_size(len(keys), growth))
+        chosen = smallest(hashes, subsample_size(len(keys), tree_settings))
     else:
         chosen = hashes <= np.uint64(last_chosen)
     weights = np.repeat(chosen, np.diff(offsets)).astype(np.float64)
     return weights if positions is None else weights * positions
 
 
-def subsample_size(n_sequences: int, growth: Growth) -> int:
+def subsample_size(n_sequences: int, tree_settings: TreeSettings) -> int:
     """Return the number of sequences in the subsample of an iteration."""
-    return max(1, round(growth.subsample * n_sequences))
+    return max(1, round(tree_settings.subsample * n_sequences))
 
 
-def subsample_hashes(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:
+def subsample_hashes(keys: np.ndarray, tree_settings: TreeSettings, iteration: int) -> np.ndarray:
     """Return a hash of each sequence; those with the smallest ones are the subsample."""
-    return mix(growth.seed, iteration, keys)
+    return mix(tree_settings.seed, iteration, keys)
 
 
 def choices_of_tree(
-    growth: Growth, iteration: int, k: int, n_features: int
+    tree_settings: TreeSettings, iteration: int, k: int, n_features: int
 ) -> tuple[int, np.ndarray | None]:
     """Return the seed of a tree, 0 if nothing is drawn, and the features that it may test.
 
     They are a uint8 array (n_features,), or None for all.
     """
-    if growth.max_features >= 1 and growth.max_features_per_tree >= 1:
+    if tree_settings.max_features >= 1 and tree_settings.max_features_per_tree >= 1:
         return 0, None
-    seed = int(mix(growth.seed, iteration, k))
-    if growth.max_features_per_tree >= 1:
+    seed = int(mix(tree_settings.seed, iteration, k))
+    if tree_settings.max_features_per_tree >= 1:
         return seed, None
-    n_chosen = max(1, ceil(growth.max_features_per_tree * n_features))
+    n_chosen = max(1, ceil(tree_settings.max_features_per_tree * n_features))
     return seed, smallest(mix(seed, np.arange(n_features)), n_chosen).astype(np.uint8)
 
 

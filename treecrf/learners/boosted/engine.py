@@ -93,16 +93,17 @@ def engine_of(
     constraints = None
     if spec.monotonic_cst is not None or spec.interaction_cst is not None:
         constraints = read_constraints(spec.monotonic_cst, spec.interaction_cst, encoder, classes)
-    growth = replace(spec.growth, seed=data.seed, constraints=constraints)
+    tree_settings = replace(spec.tree_settings, seed=data.seed, constraints=constraints)
     threshold = kind.threshold(spec.sampling, len(classes), training.described.n_positions)
-    setup, weights = BoostingSetup(spec, classes, encoder, growth, threshold), np.ones(len(classes))
+    setup = BoostingSetup(spec, classes, encoder, tree_settings, threshold)
+    weights = np.ones(len(classes))
     if spec.class_weight is not None:
         counts = training.partitions.map(count_labels, len(classes))
         sums = [total(of_label) for of_label in zip(*counts, strict=True)]
         weights = label_weights(spec.class_weight, classes, sums)
     settings = setup, start, weights, threads if data.in_memory else None
     keys = None
-    if threshold is not None or growth.subsample < 1:
+    if threshold is not None or tree_settings.subsample < 1:
         keys = PerPartition(training.keys())
     encoded = training.partitions.derive(encode_part, *settings, True, keys).kept()
     held_out = None
@@ -122,7 +123,9 @@ def engine_of(
             part.start_state, part.start_transitions, part.encoded.offsets, kind.order
         )
         arguments = part.position_weights, threads, table, part.keys
-        booster = kind.booster_class(forest, encoder, part.encoded, objective, growth, *arguments)
+        booster = kind.booster_class(
+            forest, encoder, part.encoded, objective, tree_settings, *arguments
+        )
     else:
         booster = _sampled_booster(forest, encoded, setup, data)
         if held_out is not None and not data.in_memory:

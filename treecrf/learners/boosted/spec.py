@@ -45,7 +45,7 @@ from treecrf.learners.boosted.training_scores import (
 )
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.threads import Threads
 
@@ -336,7 +336,7 @@ class BoostingSpec:
     # Predicts validation sequences as `base.predicted_by`; None if ``scoring`` does not need it.
     predict: Callable[..., np.ndarray] | None
     max_iter: int
-    growth: Growth  # without seed and constraints, which depend on the data
+    tree_settings: TreeSettings  # without seed and constraints, which depend on the data
     sampling: Any
     max_examples: int | None
     max_bins: int
@@ -358,7 +358,7 @@ class BoostingSetup:
     spec: BoostingSpec
     classes: np.ndarray
     encoder: Encoder
-    growth: Growth
+    tree_settings: TreeSettings
     # Absolute residuals of at least this size are always sampled; None if trees are fitted to all
     # examples. It rises if there would be more than ``spec.max_examples``.
     threshold: float | None

@@ -29,7 +29,7 @@ from treecrf.learners.future.features import (
     bag_probabilities,
 )
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import exact_sum, leave_room, rounded_leaves
 
@@ -208,7 +208,7 @@ class InstanceGrower:
         self._grower = TreeGrower(
             encoded,
             table,
-            Growth(min(max_leaf_nodes, max(2, encoded.n_positions)), l2_regularization),
+            TreeSettings(min(max_leaf_nodes, max(2, encoded.n_positions)), l2_regularization),
             n_labels=1,
             order=0,
             weighted=True,

@@ -190,11 +190,11 @@ cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
 cdef class TreeFields:
     """What the fields of grown trees mean: the tests, and the rule for leaves."""
 
-    def __init__(self, tests, growth, Py_ssize_t n_labels):
+    def __init__(self, tests, settings, Py_ssize_t n_labels):
         self.columns, self.offsets, self.values = tests.columns, tests.offsets, tests.values
         self.n_symbols = n_labels + 1
         self.leaves = LeafRule(
-            growth.l2_regularization, growth.max_leaf_value, growth.learning_rate)
+            settings.l2_regularization, settings.max_leaf_value, settings.learning_rate)
 
     cdef inline void _set_test(self, int64_t test, int32_t[:, ::1] out, Py_ssize_t i) noexcept:
         """Set the column, the offset and the value of a test."""

@@ -55,7 +55,7 @@ cdef class SplitSearch:
     Each bin of a previous label is a test as well; they follow the window tests.
     """
 
-    def __init__(self, tests, growth, Py_ssize_t n_label_bins, bint with_counts):
+    def __init__(self, tests, settings, Py_ssize_t n_label_bins, bint with_counts):
         n_bins = tests.n_bins + n_label_bins
         label_run = [tests.n_bins] if n_label_bins else []
         order = np.argsort(tests.run_starts, kind="stable")
@@ -73,21 +73,21 @@ cdef class SplitSearch:
             raise MemoryError(f"no memory for {len(self.run_starts)} runs of tests")
         of_missing = np.append(tests.values[tests.run_starts[order]] == MISSING,
                                [False for _ in label_run])
-        self.run_limits = np.where(of_missing, growth.min_missing_gain, -1.0)
+        self.run_limits = np.where(of_missing, settings.min_missing_gain, -1.0)
         self.with_missing = np.max(self.run_missing, initial=-1) >= 0
         self.feature_starts = tests.feature_starts
         self.n_features = tests.n_features
-        self.max_features = growth.max_features
-        self.n_chosen = max(1, math.ceil(growth.max_features * tests.n_features))
+        self.max_features = settings.max_features
+        self.n_chosen = max(1, math.ceil(settings.max_features * tests.n_features))
         self.every = np.arange(tests.n_features + 1, dtype=np.int32)
         self.features, self.ranks = np.zeros((2, tests.n_features + 1), dtype=np.int32)
         # Labels follow the features.
         self.chosen, self.of_tree = np.ones((2, tests.n_features + 1), dtype=np.uint8)
-        self.penalty = growth.l2_regularization
-        self.min_gain = growth.min_gain
-        self.min_examples = growth.min_examples
+        self.penalty = settings.l2_regularization
+        self.min_gain = settings.min_gain
+        self.min_examples = settings.min_examples
         self.with_counts = with_counts
-        constraints = growth.constraints
+        constraints = settings.constraints
         self.signs, self.columns, self.values = None, tests.columns, tests.values
         self.groups, self.max_in_branch, self.label = None, 0, 0
         if constraints is not None:

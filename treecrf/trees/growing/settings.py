@@ -40,7 +40,7 @@ class TreeConstraints:
 
 
 @dataclass(frozen=True)
-class Growth:
+class TreeSettings:
     """Settings of tree growth, most of them named like the parameters of the estimators.
 
     ``max_features_per_tree``, ``subsample`` and ``seed`` concern the training loop, all others the

@@ -95,13 +95,14 @@ cdef class ListGrower:
     cdef uint8_t *outcomes                  # of the test at each example
     cdef Py_ssize_t *starts                 # of each block in both children
 
-    def __cinit__(self, Features features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
+    def __cinit__(self, Features features, tests, settings, Py_ssize_t n_labels,
+                  Py_ssize_t order, *,
                   bint with_counts=False, bint has_curvature=False, bint surrogates=False,
                   Py_ssize_t max_parts=1):
         cdef Py_ssize_t n
         # Histograms count examples for the search, and for shares by which examples are divided.
         self.with_bin_counts = with_counts and (
-            growth.min_examples > 0 or surrogates or tests.has_missing)
+            settings.min_examples > 0 or surrogates or tests.has_missing)
         self.has_curvature = has_curvature
         self.max_parts = max_parts
         self.entries_per_row = features.entries_per_row()
@@ -112,9 +113,9 @@ cdef class ListGrower:
         self.n_labels = n_labels
         self.n_window_bins = tests.n_bins
         self.n_symbols = n_labels + 1
-        self.max_leaves = growth.max_leaf_nodes
-        self.max_depth = growth.depth_limit
-        self.fields = TreeFields(tests, growth, n_labels)
+        self.max_leaves = settings.max_leaf_nodes
+        self.max_depth = settings.depth_limit
+        self.fields = TreeFields(tests, settings, n_labels)
         self.features = features
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
@@ -123,7 +124,7 @@ cdef class ListGrower:
         self.every, self.of_tree, self.of_node = (
             ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts) for _ in range(3))
         self.histograms = SparseHistograms(self.new_part(features), self.of_tree, max_parts)
-        self.splits = SplitSearch(tests, growth, order * (n_labels + 1),
+        self.splits = SplitSearch(tests, settings, order * (n_labels + 1),
                                   self.with_bin_counts)
         n = 2 * self.max_leaves + 1
         self.nodes = <Node *> malloc(n * sizeof(Node))

@@ -24,7 +24,7 @@ from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationRe
 from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.learners.boosted.training_scores import SampleRequest
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.allocation import Allocate
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import Partitions, identity
@@ -84,7 +84,7 @@ class SampledBooster:
         # Of each iteration with a subsample: the largest hash of a sequence in it, and its weight.
         self._last_chosen: dict[int, int] = {}
         self._chosen_weights: dict[int, float] = {}
-        self._learning_rate = setup.growth.learning_rate
+        self._learning_rate = setup.tree_settings.learning_rate
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
         # Trees of the next iteration, which grow in the same exchange that computes the value of
@@ -131,7 +131,7 @@ class SampledBooster:
     def _request(self) -> SampleRequest:
         """Return the request of the examples of the next iteration."""
         setup, iteration, last_chosen = self.setup, self.forest.n_iter, None
-        if setup.growth.subsample < 1:
+        if setup.tree_settings.subsample < 1:
             if iteration not in self._last_chosen:
                 self._choose_subsamples(iteration)
             last_chosen = self._last_chosen[iteration]
@@ -149,29 +149,29 @@ class SampledBooster:
         if kind.has_curvature:
             return 0.0
         weight = setup.weight
-        if setup.growth.subsample < 1:
+        if setup.tree_settings.subsample < 1:
             weight = self._chosen_weights[self.forest.n_iter]
         n_examples = kind.n_scores(setup.n_labels)
         return floor_for(setup.threshold, setup.spec.max_examples, weight, n_examples)
 
     def _choose_subsamples(self, first: int) -> None:
         """Choose the subsamples of some iterations, which depend on all sequences."""
-        growth, n = self.setup.growth, self.setup.n_sequences
+        tree_settings, n = self.setup.tree_settings, self.setup.n_sequences
         iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
-        n_chosen = subsample_size(n, growth)
+        n_chosen = subsample_size(n, tree_settings)
         window = _quantile_window(n_chosen, n)
-        answers = self.query_shards(partial(_hashes_near, growth, iterations, *window))
+        answers = self.query_shards(partial(_hashes_near, tree_settings, iterations, *window))
         for i, iteration in enumerate(iterations):
             rank = n_chosen - 1 - sum(counts[i] for counts, _ in answers)
             hashes = np.concatenate([hashes[i] for _, hashes in answers])
             if not 0 <= rank < len(hashes):  # hardly ever
-                every = partial(_hashes_near, growth, [iteration], 0, MAX_HASH)
+                every = partial(_hashes_near, tree_settings, [iteration], 0, MAX_HASH)
                 hashes = np.concatenate([hashes[0] for _, hashes in self.query_shards(every)])
                 rank = n_chosen - 1
             self._last_chosen[iteration] = int(np.partition(hashes, rank)[rank])
         if not self.setup.spec.kind.has_curvature:
             chosen = {iteration: self._last_chosen[iteration] for iteration in iterations}
-            weights = self.query_shards(partial(_chosen_weights, growth, chosen))
+            weights = self.query_shards(partial(_chosen_weights, tree_settings, chosen))
             sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]
             self._chosen_weights |= dict(zip(iterations, map(float, sums), strict=True))
 
@@ -254,26 +254,28 @@ def _quantile_window(k: int, n: int) -> tuple[int, int]:
 
 
 def _hashes_near(
-    growth: Growth, iterations: list[int], low: int, high: int, shard: Shard
+    tree_settings: TreeSettings, iterations: list[int], low: int, high: int, shard: Shard
 ) -> tuple[list[int], list[np.ndarray]]:
     """Return the number of sequences with hashes below a window, and the hashes in it."""
     keys = [np.zeros(0, dtype=np.uint64), *(data.keys for data in shard.training)]
     keys, counts, near = np.concatenate(keys), [], []
     for iteration in iterations:
-        hashes = subsample_hashes(keys, growth, iteration)
+        hashes = subsample_hashes(keys, tree_settings, iteration)
         is_below = hashes < np.uint64(low)
         counts.append(int(is_below.sum()))
         near.append(hashes[~is_below & (hashes <= np.uint64(high))])
     return counts, near
 
 
-def _chosen_weights(growth: Growth, last_chosen: dict[int, int], shard: Shard) -> list[ExactSum]:
+def _chosen_weights(
+    tree_settings: TreeSettings, last_chosen: dict[int, int], shard: Shard
+) -> list[ExactSum]:
     """Return the weight of the positions in the subsample of each iteration."""
     sums = []
     for iteration, last in last_chosen.items():
         total_here = ExactSum()
         for data in shard.training:
-            chosen = subsample_hashes(data.keys, growth, iteration) <= np.uint64(last)
+            chosen = subsample_hashes(data.keys, tree_settings, iteration) <= np.uint64(last)
             positions = np.repeat(chosen, np.diff(data.encoded.offsets))
             total_here += ExactSum.of(data.position_weights[positions])
         sums.append(total_here)

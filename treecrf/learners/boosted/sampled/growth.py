@@ -27,7 +27,7 @@ from treecrf.learners.boosted.sampled.shard import (
 from treecrf.learners.boosted.spec import BoostingSetup
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
-from treecrf.trees.growing.settings import Growth
+from treecrf.trees.growing.settings import TreeSettings
 from treecrf.trees.growing.window_tests import TestTable, number_tests
 from treecrf.trees.lists._list_grower import ListGrower
 from treecrf.utils.exact import FRACTION_SUM_BITS, LEAF_UNIT, MAX_UNITS_LOG2, round_to, unit_for
@@ -173,7 +173,7 @@ class ListGrowers:
         self, setup: BoostingSetup, table: TestTable, positions: ListedPositions, threads: Threads
     ):
         self.positions = positions
-        self.growth = setup.growth
+        self.tree_settings = setup.tree_settings
         self.has_curvature = setup.spec.kind.has_curvature  # otherwise, weights of examples
         self.threads = threads
         self.table = table
@@ -192,7 +192,7 @@ class ListGrowers:
             ListGrower(
                 features if i == 0 else Features(encoded, table, features),
                 table,
-                self.growth,
+                self.tree_settings,
                 self.n_labels,
                 order,
                 with_counts=self.with_counts,
@@ -209,7 +209,7 @@ class ListGrowers:
     @property
     def with_counts(self) -> bool:
         """Whether growers need the number of examples in addition to their weights."""
-        return self.growth.min_examples > 0 or self.surrogates or self.has_curvature
+        return self.tree_settings.min_examples > 0 or self.surrogates or self.has_curvature
 
     def _round(self, examples: ExampleList) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
@@ -235,7 +235,7 @@ class ListGrowers:
         sizes = np.array([len(examples.positions) for examples in lists])
 
         def begin(grower: ListGrower, k: int) -> None:
-            choices = choices_of_tree(self.growth, iteration, k, self.table.n_features)
+            choices = choices_of_tree(self.tree_settings, iteration, k, self.table.n_features)
             grower.begin(*self._listed(lists[k]), *choices, k)
 
         trees = self._scheduler.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
@@ -316,7 +316,7 @@ class SampledGrowth:
             lists = raw.lists(mu, growers.threads, counted=growers.with_counts, release=True)
             forest = growers.grow(lists, step.n_iter, step.learning_rate)
         if self.setup.spec.kind.constant_transitions:
-            settings = replace(self.setup.growth, learning_rate=step.learning_rate)
+            settings = replace(self.setup.tree_settings, learning_rate=step.learning_rate)
             grow_transitions(forest, settings, lists, growers.positions.depth, of_contexts)
         return forest
 
@@ -361,7 +361,7 @@ def _joined(parts: list[ListedPositions]) -> ListedPositions:
 
 def grow_transitions(
     forest: Forest,
-    growth: Growth,
+    tree_settings: TreeSettings,
     lists: list[ExampleList],  # for each label
     depths: np.ndarray,  # number of labels before each position that define its context
     of_contexts: np.ndarray | None,  # sums of `ContextWeights`; None if there is a curvature
@@ -373,8 +373,8 @@ def grow_transitions(
     exact, as `ListGrowers.grow` rounds them. Then the order of the examples does not matter.
     """
     shape = forest.order + 1, forest.n_labels**forest.order
-    bound = min(growth.max_leaf_value, MAX_TRANSITION)
-    rate = min(growth.learning_rate, MAX_TRANSITION_RATE)
+    bound = min(tree_settings.max_leaf_value, MAX_TRANSITION)
+    rate = min(tree_settings.learning_rate, MAX_TRANSITION_RATE)
     true_weights = None
     if of_contexts is not None:
         true_weights = of_contexts[:, :-1].copy()
@@ -389,7 +389,7 @@ def grow_transitions(
             weights = np.bincount(groups, examples.curvatures, np.prod(shape))
         else:
             weights = true_weights.ravel()
-        weights = weights + growth.l2_regularization
+        weights = weights + tree_settings.l2_regularization
         steps = np.divide(totals, weights, out=np.zeros_like(totals), where=weights > 0)
         units = np.rint(np.clip(steps, -bound, bound) * (rate / LEAF_UNIT))
         added.append(units.astype(np.int32).reshape(shape))

@@ -357,10 +357,12 @@ class ShardPart:
         self, iteration: int, request: SampleRequest
     ) -> tuple[list[Sample], MeanSums | float, np.ndarray | None]:
         """Draw examples, and compute the objective, and the sums that transitions need, if any."""
-        data, growth = self.data, self.setup.growth
-        arguments = data.encoded.offsets, data.keys, growth, request.last_chosen
+        data, tree_settings = self.data, self.setup.tree_settings
+        arguments = data.encoded.offsets, data.keys, tree_settings, request.last_chosen
         weights = weights_in(iteration, self.weights, *arguments)
-        samples, value = self.scores.sample(self.sampler, iteration, growth.seed, request, weights)
+        samples, value = self.scores.sample(
+            self.sampler, iteration, tree_settings.seed, request, weights
+        )
         self._forget_tables()
         return samples, value, None if self.contexts is None else self.contexts.sums(weights)
 
@@ -420,5 +422,7 @@ def predictions_for(
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""
     start = None  # lattices include it, and other models have none
-    trained = Trained(setup.classes, setup.growth.seed, setup.encoder, forest, start, History())
+    trained = Trained(
+        setup.classes, setup.tree_settings.seed, setup.encoder, forest, start, History()
+    )
     return setup.spec.predict(trained, scores, data, setup.spec.n_jobs)
