@@ -347,10 +347,24 @@ DICTS = {
 FORMS = TABLES | FRAMES | DICTS
 
 
-@every({name: model for name, model in FAMILY.items() if not name.startswith("HMM")}, CORE)
+OF_CATEGORIES = {name: model for name, model in FAMILY.items() if not name.startswith("HMM")}
+EACH_KIND = ("list", "sparse", "pandas Int64", "polars Int64", "dicts")
+
+
+# All models read columns alike, so that one of them is enough for the fast tests of all forms.
+@every(OF_CATEGORIES, {"CRF of order 2"})
 def test_categories_remain_what_they_are(name):
+    assert_same_categories(name, FORMS)
+
+
+@every(OF_CATEGORIES, CORE)
+def test_categories_of_each_kind_remain_what_they_are(name):
+    assert_same_categories(name, {form: FORMS[form] for form in EACH_KIND})
+
+
+def assert_same_categories(name, forms):
     y = [[0, 1, 0, 1, 0]] * 6
-    for form, make in FORMS.items():
+    for form, make in forms.items():
         model, plain = (
             clone(FAMILY[name]).set_params(categorical_features=[0]).fit([make(values)] * 6, y)
             for values in ([B, B + 1, None, B + 1, B], [1, 2, None, 2, 1])

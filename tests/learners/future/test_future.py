@@ -64,7 +64,7 @@ def test_the_pattern_is_found(bags):
     np.testing.assert_allclose(feature.values(model._encoder.base, encoded), in_bag, atol=0.01)
 
 
-@pytest.mark.parametrize("multiclass", sweep(["all", "shared", "best"], 2))
+@pytest.mark.parametrize("multiclass", sweep(["shared", "all", "best"], 1))
 def test_many_labels(multiclass):
     X, y = make_future_bags("xor", n_sequences=180, random_state=0)
     y = five_labels(X, y)
