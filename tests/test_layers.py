@@ -16,7 +16,8 @@ LAYERS = [
     "chains.beam chains.local chains.losses chains.sampled",
     "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
     "trees.contexts", "trees.explain",
-    "learners.linear.model+learners.linear.attributes+learners.linear._linear", "learners.short",
+    "learners.linear.model+learners.linear.attributes+learners.linear.standardization"
+    "+learners.linear._linear", "learners.short",
     "learners.base",
     "learners", "learners.linear", "learners.boosted", "learners.local",
     "learners.future", "learners.flat", "learners.structured",

@@ -15,7 +15,7 @@ from treecrf import (
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.large.local_partitions import LocalPartitions
-from treecrf.learners.linear.attributes import Standardization
+from treecrf.learners.linear.standardization import Standardization
 from treecrf.metrics import token_accuracy_score
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -21,13 +20,13 @@ from treecrf.encoding.imputation import (
     FILLED,
     IMPUTE,
     Imputation,
-    exponents_of,
     learn_imputation,
     means_of,
 )
 from treecrf.encoding.names import bracketed, feature_at
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, as_category
+from treecrf.learners.linear.standardization import Standardization
 from treecrf.utils import model_file
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import InMemory
@@ -85,94 +84,6 @@ class Attributes(Protocol):
         """Restore an object from its `state`; raises ValueError if parts do not fit together."""
 
 
-@dataclass(frozen=True)
-class Standardization:
-    """Shift and scale of columns: the penalty does not depend on the units of numbers.
-
-    Numbers of tables have a mean of 0 and a standard deviation of 1 to 2 afterwards. Sparse columns
-    are not shifted, and their stored values have a mean square of 1 to 4. Categories and columns
-    of 0 and 1 stay as they are.
-    """
-
-    shifts: np.ndarray
-    exponents: np.ndarray  # the scales are these powers of 2, which round no number
-
-    @classmethod
-    def learn(cls, sequences: Sequences, means: np.ndarray) -> Standardization:
-        """Learn the scales from training data with these means; they do not depend on its order."""
-        n = sequences.n_features
-        is_sparse = sequences.form == "sparse"
-        shifts, units = np.zeros(n) if is_sparse else means, exponents_of(sequences)
-        squares, n_values, n_others = np.zeros((3, n))
-        for _, _, piece in sequences.pieces():
-            sums = _sums_of_sparse(piece, units) if is_sparse else _sums(piece, means, units)
-            for total, of_piece in zip((squares, n_values, n_others), sums, strict=True):
-                total += of_piece
-        is_free = (sequences.schema.kinds == NUMBER) & (n_others > 0) & (squares > 0)
-        logarithms = np.log2(squares / np.maximum(n_values, 1), where=is_free, out=np.zeros(n))
-        # Sums depend on their order in the last digits; no simple data are near 2**-0.1.
-        exponents = np.where(is_free, np.floor(logarithms / 2 + 0.1) + units, 0)
-        return cls(np.where(is_free, shifts, 0.0), exponents.astype(np.int64))
-
-    def apply(self, table: Any) -> Any:
-        """Standardize the columns of a table; columns that follow them stay as they are."""
-        n = len(self.shifts)
-        if not sparse.issparse(table):
-            found = table.copy()
-            with np.errstate(over="ignore"):
-                found[:, :n] = np.ldexp(table[:, :n] - self.shifts, -self.exponents)
-            return found
-        rows = sparse.csr_array(table, copy=True)
-        exponents = np.append(self.exponents, np.zeros(rows.shape[1] - n, dtype=np.int64))
-        rows.data = np.ldexp(rows.data, -exponents[rows.indices])
-        return rows
-
-    def check(self, n_columns: int) -> None:
-        """Raise ValueError if this does not fit the columns."""
-        model_file.require(self.shifts.shape == self.exponents.shape == (n_columns,), "scales")
-        are_valid = self.shifts.dtype == np.float64 and np.isfinite(self.shifts).all()
-        model_file.require(are_valid and self.exponents.dtype == np.int64, "scales")
-        model_file.require((np.abs(self.exponents) <= 1100).all(), "scales")
-
-
-def _sums(table: np.ndarray, means: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Sum the squared deviations of each column; count its values, and those other than 0 and 1.
-
-    Deviations are divided by powers of 2 above the values, so that no square overflows.
-    """
-    table = table.astype(np.float64)
-    present = ~np.isnan(table)
-    deviations = np.ldexp(table, -units) - np.ldexp(means, -units)
-    is_other = present & (table != 0) & (table != 1)
-    squares = np.square(deviations, where=present, out=np.zeros(table.shape))
-    return squares.sum(axis=0), present.sum(axis=0), is_other.sum(axis=0)
-
-
-def _sums_of_sparse(table: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Sum the squared stored values of each column, and count as `_sums`; the means are 0."""
-    entries = table.tocoo()
-    present = ~np.isnan(entries.data)
-    values, columns = entries.data[present].astype(np.float64), entries.col[present]
-    squares = np.ldexp(values, -units[columns]) ** 2
-    weights = squares, np.ones(len(values)), (values != 0) & (values != 1)
-    return tuple(np.bincount(columns, each, minlength=len(units)) for each in weights)
-
-
-def _joined(pieces: Iterator[sparse.csr_array], most: int) -> sparse.csr_array:
-    """Join rows with at most this number of entries; indices are not held twice."""
-    # Memory that is not written to does not exist.
-    indices, n_entries, data, counts = np.empty(most, dtype=np.int32), 0, [], []
-    for piece in pieces:
-        indices[n_entries : n_entries + piece.nnz] = piece.indices
-        n_entries += piece.nnz
-        data.append(piece.data)
-        counts.append(np.diff(piece.indptr))
-    starts = offsets_of(np.concatenate(counts))
-    starts = starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
-    parts = np.concatenate(data), indices[:n_entries], starts
-    return sparse.csr_array(parts, shape=(len(starts) - 1, piece.shape[1]))
-
-
 class WindowAttributes:
     """The values in a window of the input; see `LinearCRF` for its parameters.
 
@@ -183,9 +94,13 @@ class WindowAttributes:
 
     kind: ClassVar[str] = "window"
 
+    # Number of positions to the left and to the right whose values are attributes.
     window: tuple[int, int]
+    # Form and columns of the training sequences; None before `fit`.
     schema: InputSchema | None = None
+    # Replaces missing values, and may add columns that mark them.
     imputation: Imputation
+    # Shifts and scales numbers; None if they stay as they are.
     standardization: Standardization | None = None
     # The least and the greatest number of each column in training, (2, n_features); infinite for
     # other columns, and None without columns of numbers.
@@ -193,7 +108,8 @@ class WindowAttributes:
     # Whether numbers are cut to their ranges. They are in starts of trees, which cannot correct a
     # linear function where there are no training data.
     is_cut: bool = False
-    kept: np.ndarray  # indices of the attributes that are not dropped
+    # Indices of the attributes that are not dropped.
+    kept: np.ndarray
 
     def __init__(
         self,
@@ -212,36 +128,57 @@ class WindowAttributes:
         vars(self).pop("_sizes", None)
         self.window = window_within(self.max_window, sequences.longest)
         self.schema = sequences.schema
-        schema, partitions = sequences.schema, InMemory(sequences)
-        if self.missing == IMPUTE:
-            self.imputation = learn_imputation(partitions, schema, IMPUTE)
-        else:
-            values = np.where(schema.kinds == CATEGORY, 0.0, means_of(partitions))
-            of_symbols = schema.form == "symbols"
-            is_marked = np.zeros(0) if of_symbols else columns_with_missing(sequences)
-            symbols = schema.categories[0] if of_symbols else None
-            self.imputation = Imputation(values, np.flatnonzero(is_marked), symbols)
+        self.imputation = self._learned_imputation(sequences)
+        # What follows depends on all attributes, as they are before standardization.
         self.kept = np.arange(self.n_all)
         self.standardization = None
-        self.is_cut, self.ranges, numbers = False, None, np.flatnonzero(schema.kinds == NUMBER)
-        counts = np.zeros(self.n_all, dtype=np.int64)
-        lows, highs = np.full(self.n_all, np.inf), np.full(self.n_all, -np.inf)
-        for piece in self._pieces(sequences):
-            counts += np.bincount(piece.indices, minlength=len(counts))
-            if len(numbers):
-                np.minimum.at(lows, piece.indices, piece.data)
-                np.maximum.at(highs, piece.indices, piece.data)
+        self.is_cut = False
+        self.ranges = None
+        has_numbers = (self.schema.kinds == NUMBER).any()
+        if has_numbers:
+            counts, self.ranges = self._counts_and_ranges(sequences)
+        else:
+            counts = self._counts(sequences)
         self.kept = np.flatnonzero(counts >= self.min_count)
-        if len(numbers):
-            zeros = np.where(counts < sequences.n_positions, 0.0, np.nan)
-            places = np.cumsum(np.abs(self._sizes))[numbers] - 1
-            self.ranges = np.repeat([[-np.inf], [np.inf]], schema.n_features, axis=1)
-            self.ranges[0, numbers] = np.fmin(lows, zeros)[places]
-            self.ranges[1, numbers] = np.fmax(highs, zeros)[places]
-        if self.standardize and len(numbers):
+        if self.standardize and has_numbers:
             # The values that replace missing numbers are means.
             self.standardization = Standardization.learn(sequences, means=self.imputation.values)
         return self
+
+    def _learned_imputation(self, sequences: Sequences) -> Imputation:
+        schema = sequences.schema
+        data = InMemory(sequences)
+        if self.missing == IMPUTE:
+            return learn_imputation(data, schema, IMPUTE)
+        values = np.where(schema.kinds == CATEGORY, 0.0, means_of(data))
+        if schema.form == "symbols":
+            return Imputation(values, np.zeros(0, dtype=np.intp), schema.categories[0])
+        return Imputation(values, np.flatnonzero(columns_with_missing(sequences)), None)
+
+    def _counts(self, sequences: Sequences) -> np.ndarray:
+        """Count the positions where each attribute is not 0."""
+        counts = np.zeros(self.n_all, dtype=np.int64)
+        for piece in self._pieces(sequences):
+            counts += np.bincount(piece.indices, minlength=len(counts))
+        return counts
+
+    def _counts_and_ranges(self, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
+        """Return counts as `_counts`, and the ranges of columns of numbers."""
+        counts = np.zeros(self.n_all, dtype=np.int64)
+        lows = np.full(self.n_all, np.inf)
+        highs = np.full(self.n_all, -np.inf)
+        for piece in self._pieces(sequences):
+            counts += np.bincount(piece.indices, minlength=len(counts))
+            np.minimum.at(lows, piece.indices, piece.data)
+            np.maximum.at(highs, piece.indices, piece.data)
+        # Attributes that do not occur at all positions are also 0.
+        zeros = np.where(counts < sequences.n_positions, 0.0, np.nan)
+        numbers = np.flatnonzero(self.schema.kinds == NUMBER)
+        number_attributes = np.cumsum(np.abs(self._sizes))[numbers] - 1
+        ranges = np.repeat([[-np.inf], [np.inf]], self.schema.n_features, axis=1)
+        ranges[0, numbers] = np.fmin(lows, zeros)[number_attributes]
+        ranges[1, numbers] = np.fmax(highs, zeros)[number_attributes]
+        return counts, ranges
 
     def widened(self, longest: int) -> WindowAttributes:
         """Return attributes whose window also suits training sequences of this length."""
@@ -253,22 +190,29 @@ class WindowAttributes:
         other.window = window
         return other
 
+    def with_ranges(self) -> WindowAttributes:
+        """Return the same attributes with numbers cut to their ranges in training."""
+        other = copy.copy(self)
+        other.is_cut = self.ranges is not None
+        return other
+
     @property
     def has_zeros(self) -> bool:
-        """Whether numbers of 0 have attributes of 0, so that those of sparse rows have none."""
+        """Whether numbers of 0 have attributes of 0, so that sparse rows need not store them."""
         is_shifted = self.standardization is not None and self.standardization.shifts.any()
         return not is_shifted and not (self.is_cut and np.clip(0.0, *self.ranges).any())
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
         """Compute the attributes of all positions; raises ValueError for numbers too large."""
-        most = sequences.n_positions * len(self.imputation.sources)
+        max_entries = sequences.n_positions * len(self.imputation.sources)
         if sequences.form == "sparse" and self.has_zeros:
-            most = 2 * sum(piece.nnz for _, _, piece in sequences.pieces())
-        rows = _joined(self._pieces(sequences), most)
+            # Each value has an attribute, and a missing value may have another one that marks it.
+            max_entries = 2 * sum(piece.nnz for _, _, piece in sequences.pieces())
+        rows = _joined_rows(self._pieces(sequences), max_entries)
         # Products with weights must be finite.
-        large = np.abs(rows.data) > MAX_NUMBER
-        if large.any():
-            k = int(np.argmax(large))
+        is_large = np.abs(rows.data) > MAX_NUMBER
+        if is_large.any():
+            k = int(np.argmax(is_large))
             position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
             raise ValueError(
                 f"{position_name(position, sequences.offsets)}: {rows.data[k]} is too large for a "
@@ -278,9 +222,10 @@ class WindowAttributes:
 
     def _pieces(self, sequences: Sequences) -> Iterator[sparse.csr_array]:
         for _, _, piece in sequences.for_model(self.schema).pieces():
-            yield self._rows_of(piece)
+            yield self.piece_rows(piece)
 
-    def _rows_of(self, piece: Any) -> sparse.csr_array:
+    def piece_rows(self, piece: Any) -> sparse.csr_array:
+        """Compute the attributes of a piece of checked sequences."""
         if piece.ndim == 1:
             piece = as_category(piece, self.schema.categories[0])
         if sparse.issparse(piece) and not self.has_zeros:
@@ -363,48 +308,81 @@ class WindowAttributes:
         if self.standardization is not None:
             arrays |= as_section(vars(self.standardization), "standardization")
         if self.ranges is not None:
-            values["is_cut"], arrays["ranges"] = self.is_cut, self.ranges
+            values["is_cut"] = self.is_cut
+            arrays["ranges"] = self.ranges
         return values, arrays
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> WindowAttributes:
         """Restore an object from its `state`."""
-        kinds = arrays["kinds"]
-        categories = {j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)}
-        names = None if values["names"] is None else tuple(values["names"])
+        schema = _restored_schema(values, arrays)
         window = tuple(values["window"])
         # Models of earlier versions have no other window.
         max_window = tuple(values.get("max_window", window))
-        is_standardized = values["standardized"]
         # Models of earlier versions have no choice.
-        standardize = values.get("standardize", is_standardized)
+        standardize = values.get("standardize", values["standardized"])
         restored = cls(max_window, values["missing"], values["min_count"], standardize)
         restored.window = window
-        absent_is_missing = values.get("absent_is_missing", False)
-        restored.schema = InputSchema(
-            values["form"], values["n_features"], names, kinds, categories, absent_is_missing
-        )
+        restored.schema = schema
         model_file.require(restored.missing in FILLED, "missing values")
         model_file.check_counts(restored.min_count)
         check_windows(window, max_window)
-        restored.schema.check()
-        symbols = categories[0] if restored.schema.form == "symbols" else None
+        schema.check()
+        symbols = schema.categories[0] if schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(Section(arrays, "imputation"), symbols)
-        restored.imputation.check(len(kinds))
-        model_file.require(isinstance(standardize, bool), "scales")
-        model_file.require(isinstance(is_standardized, bool), "scales")
-        if is_standardized:
-            restored.standardization = Standardization(**Section(arrays, "standardization"))
-            restored.standardization.check(len(kinds))
-        if "is_cut" in values:  # models of earlier versions have no ranges
-            restored.is_cut, restored.ranges = values["is_cut"], arrays["ranges"]
-            model_file.require(isinstance(restored.is_cut, bool), "ranges")
-            model_file.require(restored.ranges.shape == (2, len(kinds)), "ranges")
-            model_file.require(restored.ranges.dtype == np.float64, "ranges")
-            model_file.require((restored.ranges[0] <= restored.ranges[1]).all(), "ranges")
+        restored.imputation.check(schema.n_features)
+        restored._restore_scales(values, arrays)
         restored.kept = arrays["kept"]
         model_file.check_indices(restored.kept, restored.n_all, "attributes")
         return restored
+
+    def _restore_scales(self, values: dict, arrays: dict[str, np.ndarray]) -> None:
+        """Restore how numbers are standardized and cut."""
+        n_columns = self.schema.n_features
+        is_standardized = values["standardized"]
+        model_file.require(isinstance(self.standardize, bool), "scales")
+        model_file.require(isinstance(is_standardized, bool), "scales")
+        if is_standardized:
+            self.standardization = Standardization(**Section(arrays, "standardization"))
+            self.standardization.check(n_columns)
+        if "is_cut" in values:  # models of earlier versions have no ranges
+            self.is_cut = values["is_cut"]
+            self.ranges = arrays["ranges"]
+            model_file.require(isinstance(self.is_cut, bool), "ranges")
+            model_file.require(self.ranges.shape == (2, n_columns), "ranges")
+            model_file.require(self.ranges.dtype == np.float64, "ranges")
+            model_file.require((self.ranges[0] <= self.ranges[1]).all(), "ranges")
+
+
+def _restored_schema(values: dict, arrays: dict[str, np.ndarray]) -> InputSchema:
+    """Restore the form and the columns of sequences from a saved model, not checked."""
+    kinds = arrays["kinds"]
+    return InputSchema(
+        form=values["form"],
+        n_features=values["n_features"],
+        names=None if values["names"] is None else tuple(values["names"]),
+        kinds=kinds,
+        categories={j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)},
+        absent_is_missing=values.get("absent_is_missing", False),
+    )
+
+
+def _joined_rows(pieces: Iterator[sparse.csr_array], max_entries: int) -> sparse.csr_array:
+    """Join rows with at most this number of entries; indices are not held twice."""
+    # Memory that is not written to does not exist.
+    indices = np.empty(max_entries, dtype=np.int32)
+    n_entries = 0
+    data = []
+    counts = []
+    for piece in pieces:
+        indices[n_entries : n_entries + piece.nnz] = piece.indices
+        n_entries += piece.nnz
+        data.append(piece.data)
+        counts.append(np.diff(piece.indptr))
+    starts = offsets_of(np.concatenate(counts))
+    starts = starts.astype(np.int32 if n_entries < 1 << 31 else np.int64)
+    arrays = (np.concatenate(data), indices[:n_entries], starts)
+    return sparse.csr_array(arrays, shape=(len(starts) - 1, piece.shape[1]))
 
 
 # Sources in saved models by their kinds; packages above this one add theirs.

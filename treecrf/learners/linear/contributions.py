@@ -148,7 +148,7 @@ def without_feature(
     if not -left <= offset <= right:
         return copied, labels, pairs
     own = np.flatnonzero(attribute_features(model) == feature)
-    x = model._attributes._rows_of(value)[:, own].toarray()[0]
+    x = model._attributes.piece_rows(value)[:, own].toarray()[0]
     labels += x @ weights.labels[own, right - offset]
     if weights.layout.transition_features:
         pairs += np.tensordot(x, weights.pairs[own, right - offset], axes=1)
