@@ -24,7 +24,7 @@ from treecrf import (
 )
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.losses.objectives import make_objective
-from treecrf.learners.linear.solvers import ScoreLikelihood
+from treecrf.learners.linear.solvers import GeneralLikelihood
 
 SUMMING = {
     "order 0": TreeCRF(order=0, **TREES),
@@ -217,7 +217,7 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
     chains = ChainLabels(
         data.offsets, data.codes, 3, 1, data.constraints, data.candidates, data.repeated_weights()
     )
-    of_tables = ScoreLikelihood(data, make_objective("log", chains, data.threads))
+    of_tables = GeneralLikelihood(data, make_objective("log", chains, data.threads))
     weights = data.layout.weights(rng.normal(size=data.layout.size))
     total, mean, gradient = loss.likelihood.gradient(weights)
     same_total, same_mean, same_gradient = of_tables.gradient(weights)

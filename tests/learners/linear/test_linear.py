@@ -17,7 +17,7 @@ import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.losses.objectives import make_objective
-from treecrf.learners.linear.solvers import ScoreLikelihood
+from treecrf.learners.linear.solvers import GeneralLikelihood
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
 WORDS = ["abca", "b", "ca", "bbcab", "ac"]
@@ -96,7 +96,7 @@ def test_constraints_have_the_same_effect_in_both_likelihoods(seed, scale):
         mask[np.arange(len(labels)), labels] = True
     loss, data = loss_of(LinearCRF(window=1, transitions=follows), X, y, allowed=masks)
     chains = ChainLabels(data.offsets, data.codes, n_labels, 1, data.constraints)
-    general = ScoreLikelihood(data, make_objective("log", chains, data.threads))
+    general = GeneralLikelihood(data, make_objective("log", chains, data.threads))
     for _ in range(5):
         weights = data.layout.weights(rng.normal(size=data.layout.size) * scale)
         fast, slow = (one.gradient(weights) for one in (loss.likelihood, general))

@@ -11,8 +11,9 @@ from scipy import sparse
 from treecrf import _inference
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import WeightLayout
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores
+from treecrf.learners.linear.scores import LinearFunction
 from treecrf.utils.threads import Threads
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -51,7 +52,7 @@ class Case:
         self.table = AttributeMatrix.of(source, Lengths(lengths))
         n_attributes, n_offsets = self.table.n_attributes, self.table.n_offsets
         layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
-        self.scores = LinearScores(self.table, layout, Threads(n_jobs))
+        self.scores = LinearFunction(self.table, layout, Threads(n_jobs))
         self.weights = layout.weights(rng.normal(size=layout.size))
         self.labels = rng.integers(n_labels, size=n).astype(np.int32)
 
@@ -93,11 +94,11 @@ def test_scores_and_gradient_agree_with_their_definition(rng, window, n_labels, 
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
+def test_ranges_and_threads_do_not_matter(pairs, monkeypatch):
     lengths = np.random.default_rng(0).integers(1, 9, 150).tolist()
     found = []
     for n_jobs, size in ((1, 256), (2, 256), (2, 256), (1, 50)):
-        monkeypatch.setattr("treecrf.learners.linear.scores.PART_POSITIONS", size)
+        monkeypatch.setattr("treecrf.learners.linear.matrix.RANGE_POSITIONS", size)
         case = Case(np.random.default_rng(1), (2, 1), 3, pairs, lengths, n_jobs)
         scores = case.scores.scores(case.weights)
         found.append((scores, case.scores.gradient(np.sin(scores)).vector))

@@ -165,7 +165,7 @@ def assert_equal_models(one, other):
 
 
 def test_the_seed_determines_the_weights(letters, monkeypatch):
-    monkeypatch.setattr("treecrf.learners.linear.scores.PART_POSITIONS", 64)
+    monkeypatch.setattr("treecrf.learners.linear.matrix.RANGE_POSITIONS", 64)
     held_out = [part[::5] for part in letters]
     one = clone(SGD).fit(*letters, *held_out)
     assert_equal_models(one, clone(SGD).set_params(n_jobs=2).fit(*letters, *held_out))

@@ -19,7 +19,7 @@ import treecrf
 from treecrf import StructuredSVM
 from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.scores import AttributeMatrix
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.structured.frank_wolfe import Inputs, Kernel, gamma_of
 
 # One word occurs twice, with different labels.

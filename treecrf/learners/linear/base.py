@@ -29,14 +29,10 @@ from treecrf.learners.base.training_data import (
     multiplied_weights,
 )
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
+from treecrf.learners.linear.lattices import RowsLattice, StateLattice
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel, WeightLayout, Weights, are_weights
-from treecrf.learners.linear.scores import (
-    AttributeMatrix,
-    LinearScores,
-    RowsLattice,
-    StateLattice,
-    TrainingData,
-)
+from treecrf.learners.linear.scores import LinearFunction, TrainingData
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
@@ -78,9 +74,9 @@ class LinearChain(FittedChain):
         state = self._linear(sequences, threads).state_scores(self.weights)
         return state, self.weights.transitions
 
-    def _linear(self, sequences: Sequences, threads: Threads) -> LinearScores:
+    def _linear(self, sequences: Sequences, threads: Threads) -> LinearFunction:
         table = AttributeMatrix.of(self.attributes, sequences)
-        return LinearScores(table, self.weights.layout, threads)
+        return LinearFunction(table, self.weights.layout, threads)
 
     def lattice(self, sequences: Sequences, constraints: Constraints, threads: Threads) -> Lattice:
         """Make a lattice of the scores of checked sequences under constraints."""

@@ -12,7 +12,7 @@ from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.scores import AttributeMatrix
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.trees.explain.shapley import Players
 from treecrf.trees.forest import LABEL
 

@@ -35,12 +35,13 @@ from treecrf.learners.base.predictor import best_codes
 from treecrf.learners.base.training_data import TrainingInput, hold_out
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import AttributeMatrix, LinearScores, TrainingData
+from treecrf.learners.linear.scores import LinearFunction, TrainingData
 from treecrf.learners.linear.solvers import (
+    GeneralLikelihood,
     Likelihood,
     Loss,
-    ScoreLikelihood,
     StateLikelihood,
     StochasticSolver,
     descend,
@@ -335,7 +336,7 @@ class LinearCRF(LinearSequenceClassifier):
                 f"class_weight has no effect with objective={name!r}; it needs objective='log'"
             )
         labels = _chain_labels(data, data.repeated_weights())
-        return ScoreLikelihood(data, make_objective(name, labels, data.threads))
+        return GeneralLikelihood(data, make_objective(name, labels, data.threads))
 
 
 def penalty_of(crf: LinearCRF, data: TrainingData) -> float:
@@ -423,7 +424,7 @@ def score_parts(
     """
     weights = linear._weights
     table = AttributeMatrix.of(linear._attributes, sequences)
-    state = LinearScores(table, weights.layout, threads).state_scores(weights)
+    state = LinearFunction(table, weights.layout, threads).state_scores(weights)
     return np.ascontiguousarray(rounded_leaves(state).T), weights.transitions.copy()
 
 

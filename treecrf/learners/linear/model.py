@@ -32,14 +32,14 @@ class WeightLayout:
         return self.n_labels * (1 + self.n_labels * self.transition_features)
 
     @property
-    def n_of_attributes(self) -> int:
+    def n_attribute_weights(self) -> int:
         """Number of weights of attributes."""
         return self.n_attributes * self.n_offsets * self.width
 
     @property
     def size(self) -> int:
         """Number of all weights."""
-        return self.n_of_attributes + (self.n_labels + 1) * self.n_labels
+        return self.n_attribute_weights + (self.n_labels + 1) * self.n_labels
 
     def weights(self, vector: np.ndarray | None = None) -> Weights:
         """Make weights from a vector; zeros without one."""
@@ -62,13 +62,13 @@ class Weights:
         label and label.
         """
         a = self.layout
-        return self.vector[: a.n_of_attributes].reshape(a.n_attributes, a.n_offsets, a.width)
+        return self.vector[: a.n_attribute_weights].reshape(a.n_attributes, a.n_offsets, a.width)
 
     @property
     def transitions(self) -> np.ndarray:
         """Weights of pairs of labels, (n_labels + 1, n_labels); the last row is for starts."""
         n = self.layout.n_labels
-        return self.vector[self.layout.n_of_attributes :].reshape(n + 1, n)
+        return self.vector[self.layout.n_attribute_weights :].reshape(n + 1, n)
 
     @property
     def labels(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from treecrf.learners.base.iterations import Run
 from treecrf.learners.linear._linear import add_scaled, dot
 from treecrf.learners.linear._linear_chain import LinearSteps, StateChains
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import LinearScores, TrainingData
+from treecrf.learners.linear.scores import LinearFunction, TrainingData
 from treecrf.utils.hashing import mix
 
 
@@ -26,7 +26,7 @@ class StateLikelihood:
         self.data = data
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
         # The rows of each part are an array.
-        first_rows, (firsts, ends) = data.table.first_rows, np.transpose(data.table.parts)
+        first_rows, (firsts, ends) = data.table.first_rows, np.transpose(data.table.ranges)
         first_rows = first_rows - np.repeat(first_rows[firsts], ends - firsts)
         self._chains = StateChains(data.offsets, first_rows, data.codes, *data.masks)
 
@@ -35,8 +35,8 @@ class StateLikelihood:
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def residuals(k: int, summed: np.ndarray) -> np.ndarray:
-            part = data.table.parts[k]
-            rows = data.part_rows(weights, *part)
+            part = data.table.ranges[k]
+            rows = data.range_scores(weights, *part)
             likelihoods = self._log_likelihoods
             self._chains.residuals(rows, transitions, data.weights, *part, summed, likelihoods)
             return rows
@@ -54,14 +54,14 @@ class StateLikelihood:
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(part: tuple[int, int]) -> None:
-            rows = data.part_rows(weights, *part)
+            rows = data.range_scores(weights, *part)
             self._chains.log_likelihoods(rows, transitions, *part, self._log_likelihoods)
 
-        data.threads.map(fill, data.table.parts)
+        data.threads.map(fill, data.table.ranges)
         return self._log_likelihoods
 
 
-class ScoreLikelihood:
+class GeneralLikelihood:
     """Any objective that is a function of the scores of labels after labels."""
 
     def __init__(self, data: TrainingData, objective: Objective):
@@ -94,7 +94,7 @@ class ScoreLikelihood:
 
 
 # Objective to maximize, before regularization: a sum over sequences.
-Likelihood = StateLikelihood | ScoreLikelihood
+Likelihood = StateLikelihood | GeneralLikelihood
 
 
 class Loss:
@@ -182,8 +182,8 @@ def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
     table, (starts, indices, values) = data.table, data.table.by_row
     if values is not None:
         table = replace(table, by_row=(starts, indices, (values != 0).astype(np.float64)))
-    scores = LinearScores(table, layout, data.threads)
-    occur = scores.gradient_of_rows(lambda k, _: table.part_of(possible, k))
+    scores = LinearFunction(table, layout, data.threads)
+    occur = scores.gradient_of_rows(lambda k, _: table.range_rows(possible, k))
     occur.transitions[:] = 1
     return np.flatnonzero((occur.vector != 0) | (start.vector != 0))
 

@@ -270,7 +270,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
 
     def _described(self, feature: int, step: float, names: np.ndarray) -> ChosenFeature:
         layout, labels = self._weights.layout, [*self.classes_.tolist(), None]
-        n, of_pair = layout.n_labels, feature - layout.n_of_attributes
+        n, of_pair = layout.n_labels, feature - layout.n_attribute_weights
         if of_pair >= 0:
             return ChosenFeature(None, labels[of_pair // n], labels[of_pair % n], step)
         cell, column = divmod(feature, layout.width)

@@ -13,8 +13,9 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import AttributeMatrix, TrainingData
+from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.structured._sequential import (
     AttributeRows,
     DualState,
@@ -248,7 +249,7 @@ class Problem(ABC):
         """Compute the objective and the duality gap by decoding all sequences."""
         data = self.data
         inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
-        data.threads.map(lambda part: state.measure(*part, inner, hinges), data.table.parts)
+        data.threads.map(lambda some: state.measure(*some, inner, hinges), data.table.ranges)
         loss, square = self.costs @ hinges, inner.sum()
         return Value(0.5 * square + loss, square + loss - dual.losses.sum())
 
@@ -263,7 +264,7 @@ class LinearProblem(Problem):
     def weights(self, dual: Dual) -> Weights:
         """Return the weights of the dual variables."""
         table = self.data.table
-        weights = self.data.gradient_of_rows(lambda k, _: table.part_of(dual.deltas, k))
+        weights = self.data.gradient_of_rows(lambda k, _: table.range_rows(dual.deltas, k))
         weights.transitions[:] = dual.pairs.sum(axis=0)
         return weights
 

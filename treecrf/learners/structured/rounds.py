@@ -17,10 +17,9 @@ from scipy.optimize import minimize_scalar
 
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.likelihood import WeightedMean
-from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences, runs
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import TrainingData, scores_of_rows
+from treecrf.learners.linear.scores import TrainingData, pair_scores
 from treecrf.learners.structured import _sequence_boosting as kernel
 from treecrf.learners.structured._sequence_boosting import EntryBounds
 from treecrf.learners.structured._sequential import AttributeRows
@@ -77,9 +76,7 @@ class SequenceLosses:
         self._mean = WeightedMean(data.sample_weights, self.offsets)
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
-        table = data.table
-        parts = [(data.part_rows(weights, *p), table.within(*p)) for p in table.parts]
-        self.scores = np.concatenate([rows[rows_of_positions(*of_part)] for rows, of_part in parts])
+        self.scores = data.state_scores(weights)
         self.losses = np.full(len(self.before), np.inf)
         self._position_of = np.full(data.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
@@ -129,7 +126,7 @@ class SequenceLosses:
         if constraints.allowed is not None:
             rows[:, :n][~constraints.allowed[positions]] = -np.inf
         transitions = constraints.limited(self.transitions)
-        table = scores_of_rows(rows, transitions, offsets)
+        table = pair_scores(rows, transitions, offsets)
         is_known = before < n
         starts, before = offsets[:-1][is_known], before[is_known]
         table[:, starts, 0] = (rows[starts, :n] + transitions[before]).T
@@ -142,12 +139,12 @@ class SequenceLosses:
     def occurrences(self, feature: int) -> Occurrences:
         """Find the positions and pieces with a feature, by its index in the vector of weights."""
         layout, table = self.data.layout, self.data.table
-        if feature >= layout.n_of_attributes:
+        if feature >= layout.n_attribute_weights:
             no_positions = np.zeros(0, dtype=np.int64)
             is_start = self.before == layout.n_labels
             # Whether a piece can have the transition.
             can_have = self.lengths > is_start
-            if feature - layout.n_of_attributes >= layout.n_labels**2:
+            if feature - layout.n_attribute_weights >= layout.n_labels**2:
                 can_have = is_start
             return Occurrences(no_positions, np.zeros(0), np.flatnonzero(can_have))
         attribute, offset = divmod(feature // layout.width, layout.n_offsets)
@@ -164,8 +161,8 @@ class SequenceLosses:
     def add(self, feature: int, step: float, where: Occurrences) -> None:
         """Change the weight of a feature without updating the losses."""
         layout = self.data.layout
-        if feature >= layout.n_of_attributes:
-            self.transitions.reshape(-1)[feature - layout.n_of_attributes] += step
+        if feature >= layout.n_attribute_weights:
+            self.transitions.reshape(-1)[feature - layout.n_attribute_weights] += step
         else:
             self.scores[where.positions, feature % layout.width] += step * where.values
 

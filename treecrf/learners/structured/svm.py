@@ -18,8 +18,9 @@ from treecrf.learners.base.iterations import Run
 from treecrf.learners.base.predictor import FittedChain
 from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import AttributeMatrix, TrainingData, scores_of_rows
+from treecrf.learners.linear.scores import TrainingData, pair_scores
 from treecrf.learners.structured.frank_wolfe import (
     KERNELS,
     Inputs,
@@ -54,7 +55,7 @@ class KernelChain(LinearChain):
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         require_memory(len(self.classes), self.order, sequences.n_positions)
-        return scores_of_rows(*self.factors(sequences, threads), sequences.offsets)
+        return pair_scores(*self.factors(sequences, threads), sequences.offsets)
 
     def factors(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of labels, and the weights of labels after labels."""
