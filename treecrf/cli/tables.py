@@ -20,6 +20,7 @@ from treecrf.inputs.large.column_types import (
     AS_NUMBER,
     AS_TEXT,
     AS_WHOLE,
+    TypedColumn,
     find_kinds,
 )
 from treecrf.inputs.large.group_boundaries import GroupBoundaries
@@ -32,11 +33,11 @@ from treecrf.inputs.large.table_sources import (
     temporary_file,
     temporary_space,
 )
+from treecrf.inputs.large.tables import feature_names
 from treecrf.inputs.offsets import Segmentation, split_sequences
-from treecrf.inputs.sequences import CATEGORY, KINDS, InputSchema, Sequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, InputSchema, Sequences
 from treecrf.inputs.values import (
     CategoryEncoder,
-    index_columns,
     refuse_infinite,
     short_list,
     string_array,
@@ -121,60 +122,143 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
     ignored. The message of an error states which column is missing or invalid.
     """
     reading = _with_columns_of(model, file, reading)
-    converter = ArrowConverter(reading.missing if file.schema is None else None)
     features = _features(file, reading, model)
-    label, group = reading.label if reading.with_labels else None, reading.group
-    plain = [name for name in features if name not in reading.category]
-    needed = [*features, *(name for name in (label, group) if name is not None)]
-    scanned = ScannedTables([file], plain)
+    label = None
+    if reading.with_labels:
+        label = reading.label
+    rows = RowReader(file, reading, features, label)
     if model is None:
-        # In a typed column, the first batch determines the kind.
-        batches = islice(scanned.scan(file, needed), None if file.schema is None else 1)
-        chosen = [*reading.category, *filter(None, [label])]
-        kinds = find_kinds(converter, plain, chosen, ((file, b) for b in batches), reading)
+        rows.find_kinds()
     else:
-        kinds = _kinds_of(model, features, label)
-    scanned.finish(name for name in plain if kinds[name] in (AS_WHOLE, AS_TEXT))
-    columns = [_Column(converter, kinds[name], name, name in reading.category) for name in features]
-    labels = None if label is None else _Column(converter, kinds[label], label, True)
-    codes, groups = [np.zeros(0, dtype=np.int32)], None if group is None else []
-    boundaries = GroupBoundaries(converter, group, lambda i: f"row {i + file.first_row}")
-    rows = RowFile([column.dtype for column in columns])
-    for batch in scanned.batches(needed):
-        row = rows.n_rows + file.first_row
-        with naming(file.name):
-            if labels:
-                codes.append(labels.read(batch.column(label), row))
-            if groups is not None:
-                groups += boundaries.add(converter.text(batch.column(group)))
-            rows.append([column.read(batch.column(column.name), row) for column in columns])
+        rows.take_kinds(_kinds_of(model, features, label))
+    rows.read()
     data = FileData(
         NO_SEQUENCES,
         None if label is None else [],
-        groups,
+        rows.groups,
         is_table=True,
-        columns=ColumnNames(reading.label, group),
+        columns=ColumnNames(reading.label, reading.group),
         text_names=file.names,
-        text_rows=partial(_copied_columns, file, converter),
+        text_rows=partial(_copied_columns, file, rows.converter),
         typed_rows=file.batches,
     )
-    if not rows.n_rows:
+    if not rows.stored.n_rows:
         if reading.may_be_empty:
             return data
         raise ValueError(f"{file.name}: the table has no rows")
-    offsets = np.array([0, rows.n_rows])
     with naming(file.name):
-        if groups is not None:
-            starts = np.concatenate(boundaries.starts).tolist()
-            offsets = boundaries.checked(dict(zip(starts, groups, strict=True)).__getitem__)
-        data = replace(data, sequences=_sequences_in(rows, columns, offsets, tuple(features)))
-        if labels is None:
+        offsets = rows.offsets()
+        data = replace(data, sequences=rows.sequences(offsets))
+        if label is None:
             return data
-        values = ColumnValues(CATEGORY, np.concatenate(codes), labels.values())
+        labels = rows.label_values()
     missing = None
-    if not values.data.all():
-        missing = f"row {int(np.argmin(values.data)) + file.first_row}, column {label!r}"
-    return replace(data, labels=split_sequences(values.decoded(), offsets), missing_label=missing)
+    if not labels.data.all():
+        missing = f"row {int(np.argmin(labels.data)) + file.first_row}, column {label!r}"
+    return replace(data, labels=split_sequences(labels.decoded(), offsets), missing_label=missing)
+
+
+class RowReader:
+    """The features, the labels and the groups of the rows of one table.
+
+    Kinds and values are those of `inputs/large`, as in `fit`. What differs is that the kinds may be
+    those of a model, and that rows are stored in a file with the codes of categories, from which
+    sequences are taken in any order.
+    """
+
+    def __init__(self, file: Table, reading: Reading, features: list[str], label: str | None):
+        missing = None
+        if file.schema is None:
+            missing = reading.missing
+        self.converter = ArrowConverter(missing)
+        self.groups: list[str] | None = None  # the group of each sequence
+        self.stored: RowFile  # the features of all rows
+        self._file = file
+        self._reading = reading
+        self._features = features
+        self._label = label
+        self._numbers = [name for name in features if name not in reading.category]
+        self._names = [name for name in (*features, label, reading.group) if name is not None]
+        self._twice_read = ScannedTables([file], self._numbers)
+        self._columns: list[_Column]
+        self._label_column: _Column
+        self._label_codes = [np.zeros(0, dtype=np.int32)]
+        self._boundaries: GroupBoundaries
+        if reading.group is not None:
+            self.groups = []
+
+    def find_kinds(self) -> None:
+        """Find the kinds of the columns in all values of a text file."""
+        n_batches = None
+        if self._file.schema is not None:
+            n_batches = 1  # in a typed column, the first batch determines the kind
+        scanned = islice(self._twice_read.scan(self._file, self._names), n_batches)
+        batches = ((self._file, batch) for batch in scanned)
+        categories = list(self._reading.category)
+        if self._label is not None:
+            categories.append(self._label)
+        self.take_kinds(
+            find_kinds(self.converter, self._numbers, categories, batches, self._reading)
+        )
+
+    def take_kinds(self, kinds: dict[str, str]) -> None:
+        """Take the kinds of the columns, and end the first pass if there was one."""
+        self._twice_read.finish(
+            name for name in self._numbers if kinds[name] in (AS_WHOLE, AS_TEXT)
+        )
+
+        def column(name: str, is_category: bool) -> _Column:
+            is_category = is_category or kinds[name] in (AS_WHOLE, AS_TEXT)
+            return _Column(TypedColumn(self.converter, name, kinds[name], is_category))
+
+        self._columns = [column(name, name in self._reading.category) for name in self._features]
+        if self._label is not None:
+            self._label_column = column(self._label, True)
+
+    def read(self) -> None:
+        """Read all rows."""
+        self.stored = RowFile([column.dtype for column in self._columns])
+        self._boundaries = GroupBoundaries(
+            self.converter, self._reading.group, lambda i: f"row {i + self._file.first_row}"
+        )
+        for batch in self._twice_read.batches(self._names):
+            with naming(self._file.name):
+                self._add(batch)
+
+    def _add(self, batch: Any) -> None:
+        row = self.stored.n_rows + self._file.first_row
+        if self._label is not None:
+            self._label_codes.append(self._label_column.read(batch.column(self._label), row))
+        if self.groups is not None:
+            groups = self.converter.text(batch.column(self._reading.group))
+            self.groups += self._boundaries.add(groups)
+        self.stored.append(
+            [column.read(batch.column(column.name), row) for column in self._columns]
+        )
+
+    def offsets(self) -> np.ndarray:
+        """Return the first row of each sequence, and the number of rows."""
+        if self.groups is None:
+            return np.array([0, self.stored.n_rows])
+        starts = np.concatenate(self._boundaries.starts).tolist()
+        group_at = dict(zip(starts, self.groups, strict=True))
+        return self._boundaries.checked(group_at.__getitem__)
+
+    def sequences(self, offsets: np.ndarray) -> Sequences:
+        """Return sequences whose rows stay in a file."""
+        described = [
+            ColumnValues(column.kind, np.zeros(0), column.categories()) for column in self._columns
+        ]
+        sequences = table_of(described, offsets, tuple(self._features))
+        stored = replace(sequences.table, columns=self.stored)
+        # Categories are recoded while the rows are read.
+        known = {j: np.sort(values) for j, values in sequences.categories.items()}
+        return replace(sequences, table=stored).with_categories(known)
+
+    def label_values(self) -> ColumnValues:
+        """Return the labels of all rows as a category."""
+        codes = np.concatenate(self._label_codes)
+        return ColumnValues(CATEGORY, codes, self._label_column.values())
 
 
 def _copied_columns(
@@ -185,23 +269,12 @@ def _copied_columns(
         yield from zip(*(converter.copied(batch.column(name)) for name in names), strict=True)
 
 
-def _sequences_in(
-    rows: RowFile, columns: list[_Column], offsets: np.ndarray, names: tuple[str, ...]
-) -> Sequences:
-    """Return sequences whose rows stay in a file."""
-    described = [ColumnValues(column.kind, np.zeros(0), column.categories()) for column in columns]
-    sequences = table_of(described, offsets, names)
-    stored = replace(sequences.table, columns=rows)
-    # Categories are recoded while the rows are read.
-    known = {j: np.sort(values) for j, values in sequences.categories.items()}
-    return replace(sequences, table=stored).with_categories(known)
-
-
 def _with_columns_of(model: ModelInput | None, file: Table, reading: Reading) -> Reading:
     """Return the options with the columns of the labels and groups that the model stores."""
     if model is None:
         return reading
-    label, group = reading.label, reading.group
+    label = reading.label
+    group = reading.group
     if label is None and model.columns.label in _others(file, model):
         label = model.columns.label
     if group is None and not reading.no_group:
@@ -226,7 +299,7 @@ def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[s
     _require_columns(file, [name for name in named if name is not None], reading)
     if reading.label is not None and reading.label == reading.group:
         raise ValueError(f"--label and --group both name {reading.label!r}; expected two columns")
-    others = {reading.label, reading.group, *reading.drop}
+    others = {reading.label, reading.group}
     if model is not None and model.schema.names is not None:
         _require_columns(file, model.schema.names, reading)
         if reading.label is not None and reading.label not in _others(file, model):
@@ -234,8 +307,7 @@ def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[s
             hint = "" if stored is None else f"; the labels of its training data were in {stored!r}"
             raise ValueError(f"--label names {reading.label!r}, a feature of the model{hint}")
         return list(model.schema.names)
-    others |= index_columns(file.names)
-    features = [name for name in file.names if name not in others]
+    features = feature_names(file.names, others, reading.drop)
     if model is not None and len(features) != model.schema.n_features:
         raise ValueError(
             f"{file.name}: {len(features)} columns are features; the model was trained with "
@@ -276,81 +348,97 @@ def _kinds_of(model: ModelInput, features: list[str], label: str | None) -> dict
 
 
 class _Column:
-    """A column of numbers or booleans, read as floats, or of categories, read as codes."""
+    """A column of numbers or booleans, read as floats, or of categories, read as codes.
 
-    def __init__(self, converter: ArrowConverter, kind: str, name: str, is_category: bool):
-        self.name = name
-        self.is_category = is_category or kind in (AS_WHOLE, AS_TEXT)
-        self.kind = CATEGORY if self.is_category else KINDS.index(kind)
-        # Half floats can represent 0, 1 and NaN.
-        types = {AS_BOOLEAN: np.float16, AS_NUMBER: np.float64}
-        self.dtype = np.dtype(np.int32 if self.is_category else types[kind])
-        self._converter = converter
-        self._kind = kind
+    Values of files may differ from those that a model was trained on: booleans stand for 0 and 1,
+    and the reverse.
+    """
+
+    def __init__(self, typed: TypedColumn):
+        self.name = typed.name
+        self._typed = typed
         self._encoder = CategoryEncoder()
+        if typed.is_category:
+            self.kind = CATEGORY
+            self.dtype = np.dtype(np.int32)
+        elif typed.kind == AS_BOOLEAN:
+            self.kind = BOOLEAN
+            self.dtype = np.dtype(np.float16)  # which can represent 0, 1 and NaN
+        else:
+            self.kind = NUMBER
+            self.dtype = np.dtype(np.float64)
 
     def read(self, array: Any, row: int) -> np.ndarray:
         """Convert an array that begins at a row; ValueError if a value does not fit."""
         try:
-            values = self._codes(array) if self.is_category else self._numbers(array)
+            values = self._values(array)
         except ValueError:
             raise self._refusal(array, row) from None
-        if not self.is_category:
+        if not self._typed.is_category:
             refuse_infinite(values, lambda i: f"row {row + i}, column {self.name!r}")
         return values
 
-    def _numbers(self, array: Any) -> np.ndarray:
-        """Return floats; booleans stand for 0 and 1, and the reverse."""
-        numbers = self._converter.numbers
-        booleans = self._converter.booleans
-        first, second = (numbers, booleans) if self._kind == AS_NUMBER else (booleans, numbers)
+    def _values(self, array: Any) -> np.ndarray:
+        if self._typed.is_category:
+            return self._codes(array)
+        return self._floats(array)
+
+    def _floats(self, array: Any) -> np.ndarray:
         try:
-            return first(array)
+            return self._typed.floats(array)
         except ValueError:
-            values = second(array)
+            other = AS_NUMBER if self._typed.kind == AS_BOOLEAN else AS_BOOLEAN
+            values = replace(self._typed, kind=other).floats(array)
             if not np.isin(values[~np.isnan(values)], (0, 1)).all():
                 raise
             return values
 
     def _codes(self, array: Any) -> np.ndarray:
-        kind = {AS_BOOLEAN: bool, AS_WHOLE: int, AS_TEXT: str}[self._kind]
-        values, indices = self._converter.categories(self._plain(array))
+        kind = {AS_BOOLEAN: bool, AS_WHOLE: int, AS_TEXT: str}[self._typed.kind]
+        values, indices = self._typed.converter.categories(self._names_in(array))
         if kind is bool and not {0, 1}.issuperset(values):
             raise ValueError("not a boolean")
-        return np.append(self._encoder.codes(map(kind, values), len(values)), np.int32(0))[indices]
+        codes = self._encoder.codes(map(kind, values), len(values))
+        return np.append(codes, np.int32(0))[indices]
 
-    def _plain(self, array: Any) -> Any:
-        """Return text, whole numbers, or booleans, which also stand for 0 and 1."""
-        if self._kind == AS_TEXT:
+    def _names_in(self, array: Any) -> Any:
+        """Return text, whole numbers, or booleans."""
+        converter = self._typed.converter
+        if self._typed.kind == AS_TEXT:
             return array
         try:
-            return self._converter.whole(array)
+            return converter.whole(array)
         except ValueError:
-            return self._converter.flags(array)
+            return converter.flags(array)
 
     def _refusal(self, array: Any, row: int) -> ValueError:
+        """Return the error for the first value that does not fit."""
         for i in range(len(array)):
-            part = array.slice(i, 1)
             try:
-                self._codes(part) if self.is_category else self._numbers(part)
+                self._values(array.slice(i, 1))
             except ValueError:
                 break
-        value, problem = array[i].as_py(), f"not {EXPECTED[self._kind]}"
-        if self._kind == AS_WHOLE and type(value) is int:
+        value = array[i].as_py()
+        problem = f"not {EXPECTED[self._typed.kind]}"
+        if self._typed.kind == AS_WHOLE and type(value) is int:
             problem = "larger than 64 bits"
         return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
 
     def values(self) -> np.ndarray:
         """Return the values of a category in the order of their codes."""
         values = self._encoder.values
-        if self._kind == AS_TEXT:
+        if self._typed.kind == AS_TEXT:
             return string_array(values)
-        return np.array(values, dtype=bool if self._kind == AS_BOOLEAN else np.int64)
+        if self._typed.kind == AS_BOOLEAN:
+            return np.array(values, dtype=bool)
+        return np.array(values, dtype=np.int64)
 
     def categories(self) -> np.ndarray:
         """Return the values of a category as those of a feature, which are not booleans."""
         values = self.values()
-        return values.astype(np.int64) if values.dtype.kind == "b" else values
+        if values.dtype.kind == "b":
+            return values.astype(np.int64)
+        return values
 
 
 class RowFile:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from os import PathLike
@@ -21,7 +21,13 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.large.arrow_values import ArrowConverter
-from treecrf.inputs.large.column_types import AS_NUMBER, AS_TEXT, find_kinds, typed_text
+from treecrf.inputs.large.column_types import (
+    AS_NUMBER,
+    AS_TEXT,
+    TypedColumn,
+    find_kinds,
+    typed_batch,
+)
 from treecrf.inputs.large.common_types import cast_columns, common_types
 from treecrf.inputs.large.csv_file import CsvFile
 from treecrf.inputs.large.group_boundaries import GroupBoundaries
@@ -62,6 +68,26 @@ VALUE_BYTES = 8
 SAMPLE_ROWS = 1000
 
 
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of tables that are read for training."""
+
+    others: dict[str, str]  # those that are not features, by the arguments of `fit`
+    names: list[str]  # all of them, in the order of the first table
+    numbers: list[str]  # features whose whole numbers are numbers
+    categories: list[str]  # features whose whole numbers are categories
+
+    @property
+    def named_values(self) -> list[str]:
+        """Columns of labels and categories, whose whole numbers are names."""
+        return [*self.categories, self.others["y"]]
+
+    @property
+    def without_groups(self) -> list[str]:
+        """All columns but the groups, which the lengths of sequences replace."""
+        return [name for name in self.names if name != self.others["groups"]]
+
+
 def other_columns(raw: RawData) -> dict[str, str]:
     """Return the names of the columns that are not features, by the arguments of `fit`."""
     segmentation = raw.segmentation
@@ -74,50 +100,138 @@ def other_columns(raw: RawData) -> dict[str, str]:
         names["sample_weight"] = raw.sample_weight
     contents = {"y": "labels", "groups": "sequences", "sample_weight": "weights"}
     for argument, name in names.items():
-        if not isinstance(name, str):
-            problem = "is not given" if name is None else f"is {short_repr(name)}"
-            raise TypeError(
-                f"{argument} {problem}; with files or batches as X, expected the name of the "
-                f"column of {contents[argument]}"
-            )
+        if isinstance(name, str):
+            continue
+        problem = f"is {short_repr(name)}"
+        if name is None:
+            problem = "is not given"
+        raise TypeError(
+            f"{argument} {problem}; with files or batches as X, expected the name of the "
+            f"column of {contents[argument]}"
+        )
     require_different_names(names)
     return names
+
+
+def feature_names(names: Sequence[str], others: Container[str], drop: Container[str]) -> list[str]:
+    """Return the columns of a file that are features: no index of pandas, no other use."""
+    names = [name for name in names if name not in drop]
+    indices = index_columns(names)
+    return [name for name in names if name not in others and name not in indices]
+
+
+def _columns_of(
+    table: Table, others: dict[str, str], options: TableOptions, categorical_features: Any
+) -> TableColumns:
+    """Select the columns that are read; ValueError if one that is named does not exist."""
+    named = [
+        *others.items(),
+        *(("drop", name) for name in options.drop),
+        *(("category", name) for name in options.category),
+    ]
+    for argument, name in named:
+        if name not in table.names:
+            hint = separator_hint(table.names, options) or closest_name(name, table.names)
+            raise ValueError(f"{argument}={name!r} is not a column of {table.name}{hint}")
+    features = feature_names(table.names, others.values(), options.drop)
+    if not features:
+        raise ValueError(f"{table.name}: no columns are left as features")
+    read = {*features, *others.values()}.difference(options.drop)
+    names = [name for name in table.names if name in read]
+    categories = _categories(features, options, categorical_features)
+    numbers = [name for name in features if name not in categories]
+    return TableColumns(others, names, numbers, categories)
+
+
+def _categories(features: list[str], options: TableOptions, categorical: Any) -> list[str]:
+    """Return the columns whose whole numbers are categories."""
+    selected = selected_columns(categorical, tuple(features), len(features))
+    chosen = []
+    if selected is not None:
+        chosen = [features[j] for j in np.flatnonzero(selected)]
+    named = dict.fromkeys([*chosen, *options.category])
+    return [name for name in named if name not in options.drop]
 
 
 class TableReader:
     """Reader of some columns of tables, one table after another, in pieces of whole sequences.
 
-    ``columns`` are not features, see `other_columns`. The tables are scanned before they are read.
+    The tables are scanned before they are read: once for the types of their columns and the starts
+    of their sequences.
     """
 
     reads_tables = True  # see `are_tables`
-    names: list[str]  # of all columns but the groups, which the lengths of sequences replace
     offsets: np.ndarray  # the first row of each sequence, and the number of rows
     pieces: list[tuple[int, int]]  # the first sequence of each piece, and the one after its last
-    convert: Callable[[Any], Any]  # of record batches, to the same types in all tables
 
     def __init__(
         self,
         tables: Sequence[Table],
-        names: list[str],
-        columns: dict[str, str],
-        scanned: ScannedTables,
+        columns: TableColumns,
+        folder: str | None,
+        options: TableOptions,
     ):
-        self.names = [name for name in names if name != columns["groups"]]
         self.n_rows = 0  # of the tables that have been scanned
         self._pa = import_pyarrow()
         self._tables = tables
-        self._scanned = scanned
         self._columns = columns
-        self._ends: list[int] = []  # of the tables that have been scanned
+        self._options = options
+        self._twice_read = ScannedTables(tables, columns.numbers, folder)
+        self._ends: list[int] = []  # rows up to the end of each table that has been scanned
+        self._convert: Callable[[Any], Any]  # converts record batches to types of all tables
         self._position = 0  # of the next row
-        self._batches: Iterator[Any] = iter(())
-        self._rest: Any = None  # of the last batch
+        self._batches: Iterator[Any] = iter(())  # those from the next row on
+        self._rest: Any = None  # rows of the last batch that have not been read
+        self._scan()
 
-    def scan(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
+    def _scan(self) -> None:
+        """Find the types of the columns, the sequences, and the pieces."""
+        if self._tables[0].schema is None:
+            groups = self._scan_text()
+        else:
+            groups = self._scan_typed()
+        if not self.n_rows:
+            raise ValueError(f"{self._tables[0].name}: the table has no rows")
+        self.offsets = groups.checked(self._group_at)
+        sample = self._rows(0, min(self.n_rows, SAMPLE_ROWS))
+        self.pieces = list(runs(self.offsets, piece_rows(sample.nbytes / len(sample))))
+
+    def _scan_text(self) -> GroupBoundaries:
+        """Scan text files: all values of a column determine its kind."""
+        columns = self._columns
+        converter = ArrowConverter(self._options.missing)
+        groups = GroupBoundaries(converter, columns.others["groups"], self.place_of)
+        batches = groups.added(self._scanned(columns.names))
+        kinds = find_kinds(converter, columns.numbers, columns.named_values, batches, self._options)
+        kinds[columns.others["groups"]] = AS_TEXT
+        if "sample_weight" in columns.others:
+            kinds[columns.others["sample_weight"]] = AS_NUMBER
+        self._twice_read.finish(name for name in columns.numbers if kinds[name] == AS_TEXT)
+        typed = {
+            name: TypedColumn(converter, name, kind, is_category=name in columns.categories)
+            for name, kind in kinds.items()
+        }
+        self._convert = partial(typed_batch, typed)
+        return groups
+
+    def _scan_typed(self) -> GroupBoundaries:
+        """Scan tables whose columns have types, which may differ between the tables."""
+        columns = self._columns
+        name = columns.others["groups"]
+        types = common_types(self._tables, columns.names, {*columns.named_values})
+        # Groups are compared one by one, and need no common type.
+        del types[name]
+        self._convert = partial(cast_columns, types)
+        groups = GroupBoundaries(ArrowConverter(None), name, self.place_of)
+        for _, batch in self._scanned([name]):
+            groups.add(self._convert(batch).column(0))
+        self._twice_read.finish()
+        return groups
+
+    def _scanned(self, names: list[str]) -> Iterator[tuple[Table, Any]]:
         """Yield all record batches as they are, with their tables, and count the rows."""
         for table in self._tables:
-            for batch in self._scanned.scan(table, names):
+            for batch in self._twice_read.scan(table, names):
                 yield table, batch
                 self.n_rows += batch.num_rows
             self._ends.append(self.n_rows)
@@ -125,35 +239,43 @@ class TableReader:
     def place_of(self, row: int) -> str:
         """Describe a row in messages."""
         i = int(np.searchsorted(self._ends, row, side="right"))
-        table, start = self._tables[i], self._ends[i - 1] if i else 0
+        table = self._tables[i]
+        start = self._ends[i - 1] if i else 0
         return f"{table.name}, row {row - start + table.first_row}"
 
-    def group_at(self, row: int) -> Any:
+    def _group_at(self, row: int) -> Any:
         """Return the group of a row."""
-        for batch in self._converted([self._columns["groups"]]):
+        for batch in self._converted([self._columns.others["groups"]]):
             if row < len(batch):
                 return batch.column(0)[row].as_py()
             row -= len(batch)
 
-    def rows(self, start: int, stop: int) -> Any:
+    def _converted(self, names: list[str]) -> Iterator[Any]:
+        return map(self._convert, self._twice_read.batches(names))
+
+    def _rows(self, start: int, stop: int) -> Any:
         """Return rows as a table of pyarrow; reading is fastest in the order of the rows."""
         if start < self._position or not start:
-            self._position, self._batches, self._rest = 0, self._converted(self.names), None
+            self._position = 0
+            self._batches = self._converted(self._columns.without_groups)
+            self._rest = None
         batches = []
         while self._position < stop:
-            batch = next(self._batches) if self._rest is None else self._rest
-            part, first = batch[: stop - self._position], start - self._position
-            self._rest = batch[len(part) :] if len(part) < len(batch) else None
-            self._position += len(part)
-            if first < len(part):
-                batches.append(part[max(0, first) :])
+            batch = self._rest
+            if batch is None:
+                batch = next(self._batches)
+            taken = batch[: stop - self._position]
+            self._rest = None
+            if len(taken) < len(batch):
+                self._rest = batch[len(taken) :]
+            first = start - self._position
+            if first < len(taken):
+                batches.append(taken[max(0, first) :])
+            self._position += len(taken)
         if stop == self.n_rows:
             self._batches = iter(())  # closes the file
-        # A column of many parts takes long to read.
+        # A column of many blocks takes long to read.
         return self._pa.Table.from_batches(batches).combine_chunks()
-
-    def _converted(self, names: list[str]) -> Iterator[Any]:
-        return map(self.convert, self._scanned.batches(names))
 
     def read(self, i: int) -> RawData:
         """Read piece i; ValueError if a number is infinite."""
@@ -162,14 +284,17 @@ class TableReader:
         first, last = self.pieces[i]
         offsets = self.offsets[first : last + 1]
         start, stop = offsets[[0, -1]].tolist()
-        rows, weight = self.rows(start, stop), None
-        labels = rows.column(self._columns["y"]).to_pylist()
-        if "sample_weight" in self._columns:
-            weight = rows.column(self._columns["sample_weight"]).to_numpy()
-        rows = rows.drop_columns([name for name in self._columns.values() if name in self.names])
-        self._refuse_infinite(rows, start)
+        rows = self._rows(start, stop)
+        others = self._columns.others
+        labels = rows.column(others["y"]).to_pylist()
+        weight = None
+        if "sample_weight" in others:
+            weight = rows.column(others["sample_weight"]).to_numpy()
+        read = self._columns.without_groups
+        features = rows.drop_columns([name for name in others.values() if name in read])
+        self._refuse_infinite(features, start)
         return RawData(
-            rows,
+            features,
             labels,
             Segmentation(np.diff(offsets)),
             weight,
@@ -193,58 +318,23 @@ def open_tables(
     folder: str | None = None,
     options: TableOptions = DEFAULTS,
 ) -> TableReader:
-    """Find the types of the columns and the starts of the sequences, in one pass.
+    """Open files or batches, which are scanned once.
 
     Batches that can be read only once are copied to a temporary file in the folder.
     """
     if isinstance(raw.X, TableReader):
         return raw.X
-    files = [] if are_batches(raw.X) else find_files(raw.X)
-    columns = other_columns(raw)
-    tables: list[Table] = [table_file(Source(path), options) for path in files]
-    tables = tables or [table_of_batches(raw.X, folder)]
-    first, group, others = tables[0], columns["groups"], columns.values()
-    for table in tables[1:]:
-        require_same_names(table.name, table.names, first.name, first.names)
-    named = [*columns.items(), *(("drop", name) for name in options.drop)]
-    for argument, name in [*named, *(("category", name) for name in options.category)]:
-        if name not in first.names:
-            hint = separator_hint(first.names, options) or closest_name(name, first.names)
-            raise ValueError(f"{argument}={name!r} is not a column of {first.name}{hint}")
-    names = [name for name in first.names if name not in options.drop]
-    excluded = {*others, *index_columns(names)}
-    features = [name for name in names if name not in excluded]
-    if not features:
-        raise ValueError(f"{first.name}: no columns are left as features")
-    names = [name for name in names if name in others or name not in excluded]
-    categories = _categories(features, options, categorical_features)
-    plain = [name for name in features if name not in categories]
-    scanned = ScannedTables(tables, plain, folder)
-    reader = TableReader(tables, names, columns, scanned)
-    converter = ArrowConverter(options.missing if first.schema is None else None)
-    groups = GroupBoundaries(converter, group, reader.place_of)
-    if first.schema is None:
-        batches = groups.added(reader.scan(names))
-        kinds = find_kinds(converter, plain, [*categories, columns["y"]], batches, options)
-        kinds[group] = AS_TEXT
-        if "sample_weight" in columns:
-            kinds[columns["sample_weight"]] = AS_NUMBER
-        scanned.finish(name for name in plain if kinds[name] == AS_TEXT)
-        reader.convert = partial(typed_text, converter, kinds, frozenset(categories))
+    if are_batches(raw.X):
+        others = other_columns(raw)
+        tables = [table_of_batches(raw.X, folder)]
     else:
-        types = common_types(tables, names, {*categories, columns["y"]})
-        # Groups are compared one by one, and need no common type.
-        del types[group]
-        reader.convert = partial(cast_columns, types)
-        for _, batch in reader.scan([group]):
-            groups.add(reader.convert(batch).column(0))
-        scanned.finish()
-    if not reader.n_rows:
-        raise ValueError(f"{first.name}: the table has no rows")
-    reader.offsets = groups.checked(reader.group_at)
-    sample = reader.rows(0, min(reader.n_rows, SAMPLE_ROWS))
-    reader.pieces = list(runs(reader.offsets, piece_rows(sample.nbytes / len(sample))))
-    return reader
+        files = find_files(raw.X)
+        others = other_columns(raw)
+        tables = [table_file(Source(path), options) for path in files]
+    for table in tables[1:]:
+        require_same_names(table.name, table.names, tables[0].name, tables[0].names)
+    columns = _columns_of(tables[0], others, options, categorical_features)
+    return TableReader(tables, columns, folder, options)
 
 
 def table_file(source: Source, options: TableOptions, form: str | None = None) -> Table:
@@ -264,14 +354,6 @@ def table_file(source: Source, options: TableOptions, form: str | None = None) -
         if n > 1:
             raise ValueError(f"{table.name}: more than one column is named {name!r}")
     return table
-
-
-def _categories(features: list[str], options: TableOptions, categorical: Any) -> list[str]:
-    """Return the columns whose whole numbers are categories."""
-    selected = selected_columns(categorical, tuple(features), len(features))
-    chosen = [] if selected is None else [features[j] for j in np.flatnonzero(selected)]
-    named = dict.fromkeys([*chosen, *options.category])
-    return [name for name in named if name not in options.drop]
 
 
 def piece_rows(row_bytes: float) -> int:
