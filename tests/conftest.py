@@ -14,7 +14,7 @@ from support.family import FAMILY, FLAT
 from support.settings import PLAIN
 
 import treecrf
-import treecrf.encoding.plan
+import treecrf.encoding.column_layout
 from treecrf import TreeCRF, flatten
 
 # They have no examples, and their names are equal.
@@ -59,7 +59,7 @@ def few_codes(monkeypatch):
 
     Symbols are stored in lists if there are more than four.
     """
-    monkeypatch.setattr(treecrf.encoding.plan, "MAX_CODES", 5)
+    monkeypatch.setattr(treecrf.encoding.column_layout, "MAX_CODES", 5)
 
 
 @pytest.fixture

@@ -393,7 +393,7 @@ def test_cached_scores_are_those_of_the_forest(kind, missing, order):
     trained, _ = grown(kind, missing, order, n_iter=12)
     encoded, n = trained.encoded, trained.encoded.n_positions
     forest, rng = Forest(3, order), np.random.default_rng(order)
-    remembered = ScoreCache(forest, trained.encoder, trained.encoder.plan, encoded, 2)
+    remembered = ScoreCache(forest, trained.encoder, trained.encoder.layout, encoded, 2)
     rows = encoded.rows_from_first
     position_of = np.full(remembered.n_rows, -1)
     position_of[rows] = np.arange(n)

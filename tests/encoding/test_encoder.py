@@ -13,9 +13,9 @@ from support.tree_oracle import meaning_of_tests
 import treecrf.encoding.columns
 import treecrf.inputs.sequences
 from treecrf import TreeCRF
+from treecrf.encoding.column_layout import BITS, CODES, LISTS, NOWHERE, bundle
 from treecrf.encoding.columns import MIN_BINS
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE, bundle
 from treecrf.inputs.dataset import as_sequences
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.threads import Threads
@@ -137,20 +137,20 @@ def test_quantiles_come_from_a_sample_of_many_positions(monkeypatch):
 @pytest.mark.parametrize("kind", STORAGES)
 def test_each_kind_of_input_reaches_its_storages(kind):
     encoder = fitted(random_sequences(kind, np.random.default_rng(0), [600]))
-    assert set(encoder.plan.storage) - {NOWHERE} == STORAGES[kind]
+    assert set(encoder.layout.storage) - {NOWHERE} == STORAGES[kind]
 
 
 def test_rare_and_common_columns_of_one_test():
     shares = np.array([0.5, 0.1])
     table = np.arange(100)[:, np.newaxis] < shares * 100
     for sequences in ([table], [table * 2.5], [sparse.csr_array(table)]):
-        assert fitted(sequences).plan.storage.tolist() == [BITS, LISTS]
+        assert fitted(sequences).layout.storage.tolist() == [BITS, LISTS]
 
 
 def test_constant_columns_have_no_test():
     table = np.full((20, 3), 4.0)
     encoder = fitted([table], (1, 1))
-    assert (encoder.plan.storage == NOWHERE).all()
+    assert (encoder.layout.storage == NOWHERE).all()
     tests = number_tests(encoder)
     assert sorted(tests.offsets[tests.columns == -1]) == [-1, 1]  # boundary tests remain
     assert (tests.columns < 0).all()
@@ -162,8 +162,8 @@ def test_symbols_fit_a_byte(n_values):
     """Codes of symbols are followed by those of missing and of unseen ones."""
     symbols = [f"s{i}" for i in range(n_values)]
     encoder = fitted([symbols], (1, 0))
-    assert encoder.plan.storage.tolist() == [CODES]
-    assert encoder.plan.n_codes.tolist() == [n_values + 3]
+    assert encoder.layout.storage.tolist() == [CODES]
+    assert encoder.layout.n_codes.tolist() == [n_values + 3]
     for new in ([*sorted(symbols), "unseen"], [*sorted(symbols), "unseen", None]):
         encoded = encoder.encode(as_sequences([new]))
         expected = [*range(n_values + 1), n_values + 2, n_values + 1]
@@ -174,7 +174,7 @@ def test_symbols_fit_a_byte(n_values):
 def test_more_symbols_are_listed():
     symbols = list(range(254))
     encoder = fitted([symbols], (1, 1))
-    assert encoder.plan.storage.tolist() == [LISTS]
+    assert encoder.layout.storage.tolist() == [LISTS]
     encoded = encoder.encode(as_sequences([[*symbols, -1, 254, None]]))
     assert encoded.codes.ravel().tolist() == [0] + [1] * 257 + [0]
     assert encoded.list_ids.tolist() == [*symbols, 254]
@@ -185,7 +185,7 @@ def test_categories_of_tables_fit_a_byte(n_values, storage):
     """Unseen categories are stored like absent ones, for which a table has a code anyway."""
     table = [[f"s{i}"] for i in range(n_values)]
     encoder = fitted([table], (1, 0))
-    assert encoder.plan.storage.tolist() == [storage]
+    assert encoder.layout.storage.tolist() == [storage]
     encoded = encoder.encode(as_sequences([[["s0"], ["unseen"], [None]]], encoder.schema))
     assert encoded.has_missing.all()
     if storage == CODES:
@@ -245,14 +245,14 @@ def test_exclusive_columns_share_a_code():
     table = sum(np.arange(24) == group[:, np.newaxis] for group in (first, second + 12)) * 2.5
     encoder = fitted([sparse.csr_array(table)], (1, 0))
     encoded = encoder.encode(as_sequences([sparse.csr_array(table)]))
-    plan, stored = bundle(encoder.plan, encoded)
-    assert (encoder.plan.storage == LISTS).all()
-    assert (plan.storage == CODES).all()
-    slots = plan.slots
+    layout, stored = bundle(encoder.layout, encoded)
+    assert (encoder.layout.storage == LISTS).all()
+    assert (layout.storage == CODES).all()
+    slots = layout.slots
     assert [len(set(part)) for part in (slots[:12], slots[12:24], slots)] == [1, 1, 2]
-    assert plan.n_ids == len(stored.list_ids) == 0
-    codes = stored.codes[np.ix_(stored.row_of_position, plan.slots)]
-    np.testing.assert_array_equal(codes == plan.first_codes, table > 0)
+    assert layout.n_ids == len(stored.list_ids) == 0
+    codes = stored.codes[np.ix_(stored.row_of_position, layout.slots)]
+    np.testing.assert_array_equal(codes == layout.first_codes, table > 0)
     assert not stored.codes[0].any()  # before the sequence
 
 
@@ -261,8 +261,8 @@ def test_columns_that_meet_stay_in_lists():
     table[0] = True
     encoder = fitted([sparse.csr_array(table)])
     encoded = encoder.encode(as_sequences([sparse.csr_array(table)]))
-    plan, stored = bundle(encoder.plan, encoded)
-    assert plan is encoder.plan
+    layout, stored = bundle(encoder.layout, encoded)
+    assert layout is encoder.layout
     assert stored is encoded
 
 
@@ -304,11 +304,11 @@ NAN = np.nan
 
 def missing_in(encoder, sequences, j):
     """Mark where an encoded column is missing, by its code or its id."""
-    encoded, plan = encoder.encode(as_sequences(sequences)), encoder.plan
-    if plan.storage[j] == CODES:
-        return encoded.codes[encoded.row_of_position, plan.slots[j]] == plan.missing_codes[j]
+    encoded, layout = encoder.encode(as_sequences(sequences)), encoder.layout
+    if layout.storage[j] == CODES:
+        return encoded.codes[encoded.row_of_position, layout.slots[j]] == layout.missing_codes[j]
     lists = np.split(encoded.list_ids, encoded.list_starts[1:-1])
-    return np.array([plan.missing_ids[j] in lists[row] for row in encoded.row_of_position])
+    return np.array([layout.missing_ids[j] in lists[row] for row in encoded.row_of_position])
 
 
 def with_missing(table, rate, rng):
@@ -326,7 +326,7 @@ def test_missing_values_are_marked_in_every_storage(form, rate):
     table = np.stack(columns, axis=1).astype(float)
     training, other = with_missing(table, rate, rng), with_missing(table, 0.4, rng)
     encoder = fitted([form(training)], (1, 2))
-    assert encoder.plan.has_missing.tolist() == [rate > 0] * 3
+    assert encoder.layout.has_missing.tolist() == [rate > 0] * 3
     assert encoder.encode(as_sequences([form(other)])).has_missing.all()
     for j in range(3):
         for values in (training, other):
@@ -348,7 +348,7 @@ def test_columns_without_values_have_no_test():
     for form in (np.asarray, sparse.csr_array):
         encoder = fitted([form(table)])
         assert encoder.columns.n_tests.tolist() == [0, 1, 0]
-        assert encoder.plan.has_missing.tolist() == [False, False, True]
+        assert encoder.layout.has_missing.tolist() == [False, False, True]
         assert fitted([form(table[:, :1])]).columns.n_tests.tolist() == [0]
 
 
@@ -356,10 +356,10 @@ def test_ids_of_missing_training_values_come_first():
     rng = np.random.default_rng(0)
     rare = (rng.random((400, 6)) < 0.05).astype(float)
     rare[5, [1, 4]] = NAN
-    plan = fitted([sparse.csr_array(rare)]).plan
-    assert (plan.n_ids, plan.n_missing_ids, plan.n_all_ids) == (6, 2, 12)
-    assert sorted(plan.missing_ids[[1, 4]]) == [6, 7]
-    assert sorted(plan.missing_ids) == list(range(6, 12))
+    layout = fitted([sparse.csr_array(rare)]).layout
+    assert (layout.n_ids, layout.n_missing_ids, layout.n_all_ids) == (6, 2, 12)
+    assert sorted(layout.missing_ids[[1, 4]]) == [6, 7]
+    assert sorted(layout.missing_ids) == list(range(6, 12))
 
 
 def test_columns_with_missing_values_are_not_bundled():
@@ -368,10 +368,10 @@ def test_columns_with_missing_values_are_not_bundled():
     indicators[7, 2] = NAN
     sequences = as_sequences([sparse.csr_array(indicators)])
     encoder = Encoder((0, 0)).fit(sequences)
-    assert (encoder.plan.storage == LISTS).all()
-    plan, encoded = bundle(encoder.plan, encoder.encode(sequences))
-    assert np.flatnonzero(plan.storage != CODES).tolist() == [2]
-    assert (plan.n_ids, plan.missing_ids[2], plan.n_all_ids, encoded.n_ids) == (1, 1, 2, 2)
+    assert (encoder.layout.storage == LISTS).all()
+    layout, encoded = bundle(encoder.layout, encoder.encode(sequences))
+    assert np.flatnonzero(layout.storage != CODES).tolist() == [2]
+    assert (layout.n_ids, layout.missing_ids[2], layout.n_all_ids, encoded.n_ids) == (1, 1, 2, 2)
     assert np.bincount(encoded.list_ids).tolist() == [np.nansum(indicators[:, 2]), 1]
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from treecrf import TreeMEMM
+from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.names import (
     conjunction,
     feature_names,
@@ -14,7 +15,6 @@ from treecrf.encoding.names import (
     name_of_labels,
     name_of_test,
 )
-from treecrf.encoding.plan import BOUNDARY
 
 
 def encoder_of(X, y, **parameters):

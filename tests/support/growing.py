@@ -17,8 +17,8 @@ from support.tree_oracle import (
 )
 
 from treecrf import _tree
+from treecrf.encoding.column_layout import bundle
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import bundle
 from treecrf.trees.growing.settings import TreeConstraints, TreeSettings
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.trees.scoring.packed_trees import LABEL
@@ -79,8 +79,8 @@ class Positions:
         self.setting = setting
         packed = pack(sequences)
         self.encoder = Encoder(setting.window, missing=setting.missing).fit(packed)
-        plan, self.encoded = bundle(self.encoder.plan, self.encoder.encode(packed))
-        self.table = table = number_tests(self.encoder, plan)
+        layout, self.encoded = bundle(self.encoder.layout, self.encoder.encode(packed))
+        self.table = table = number_tests(self.encoder, layout)
         self.bins = np.flatnonzero(table.columns >= -1)  # bins that judge a test
         tests = table.columns[self.bins], table.offsets[self.bins], table.values[self.bins]
         meanings = meaning_of_tests(self.encoder, *tests)

@@ -8,7 +8,7 @@ from math import factorial
 import numpy as np
 from support.forests import Walker
 
-from treecrf.encoding.plan import BOUNDARY
+from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.trees.forest import LABEL
 
 

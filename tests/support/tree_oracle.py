@@ -98,7 +98,7 @@ def meaning_of_tests(encoder, columns, offsets, values) -> list[tuple[str, int, 
         kind, operand = learned.kind, None
         if kind != "boolean":
             operand = learned.values[value].item()
-            if kind == "number" and encoder.plan.storage[column] == 2 and operand < 0:
+            if kind == "number" and encoder.layout.storage[column] == 2 and operand < 0:
                 kind = "at most"
         meanings.append((kind, int(column), int(offset), operand))
     return meanings

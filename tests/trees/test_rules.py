@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from treecrf import TreeCRF
+from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.names import conjunction
-from treecrf.encoding.plan import BOUNDARY
 from treecrf.trees.explain.conjunctions import Literals, leaf_values, window_literals
 
 

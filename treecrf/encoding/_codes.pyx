@@ -1,4 +1,4 @@
-"""Codes, bits and lists of the values of tables, see `treecrf.encoding.plan`; copies of rows."""
+"""Codes, bits and lists of tables, see `treecrf.encoding.column_layout`; copies of rows."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from treecrf.inputs.sequences import CATEGORY, NUMBER
 cdef enum:
     # Rows that are searched at the same time, which hides the latency of comparisons.
     N_TOGETHER = 8
-    # As in `treecrf.encoding.plan`.
+    # As in `treecrf.encoding.column_layout`.
     IN_CODES = 0
     IN_BITS = 1
     IN_LISTS = 2
@@ -35,15 +35,16 @@ cdef struct Column:
     uint8_t code_of_zero
 
 
-def look_up(columns, plan, const int32_t[::1] tested, const int32_t[::1] values):
-    """Return kinds, slots, lows and highs of tests; see `treecrf.encoding.plan.Plan.lookups`."""
-    cdef const int8_t[::1] storage = plan.storage
-    cdef const int32_t[::1] slots = plan.slots, first_codes = plan.first_codes, zeros = plan.zeros
-    cdef const uint8_t[::1] has_one_id = plan.has_one_id.view(np.uint8)
+def look_up(columns, layout, const int32_t[::1] tested, const int32_t[::1] values):
+    """Return kinds, slots, lows and highs of tests; see `ColumnLayout.lookups`."""
+    cdef const int8_t[::1] storage = layout.storage
+    cdef const int32_t[::1] slots = layout.slots
+    cdef const int32_t[::1] first_codes = layout.first_codes, zeros = layout.zeros
+    cdef const uint8_t[::1] has_one_id = layout.has_one_id.view(np.uint8)
     cdef const uint8_t[::1] is_number = columns.is_number.view(np.uint8)
     cdef const uint8_t[::1] is_category = columns.is_category.view(np.uint8)
     cdef const int64_t[::1] n_tests = columns.n_tests
-    cdef const int32_t[::1] missing_codes = plan.missing_codes, missing_ids = plan.missing_ids
+    cdef const int32_t[::1] missing_codes = layout.missing_codes, missing_ids = layout.missing_ids
     cdef int32_t[:, ::1] found = np.zeros((4, tested.shape[0]), dtype=np.int32)
     cdef Py_ssize_t i
     cdef int32_t c, id_, low, high
@@ -89,16 +90,16 @@ cdef class ColumnCodes:
     def __cinit__(self):
         self.columns = NULL
 
-    def __init__(self, columns, plan, int no_category):
+    def __init__(self, columns, layout, int no_category):
         cdef Py_ssize_t j
         cdef Column *column
         cdef const uint8_t[::1] kinds = columns.kinds
         cdef const int64_t[::1] starts = columns.starts
         cdef const double[::1] only = columns.only_thresholds
-        cdef const uint8_t[::1] has_one_id = plan.has_one_id.view(np.uint8)
-        cdef const int8_t[::1] storage = plan.storage
-        cdef const int32_t[::1] slots = plan.slots
-        cdef const int32_t[::1] codes = plan.missing_codes, ids = plan.missing_ids
+        cdef const uint8_t[::1] has_one_id = layout.has_one_id.view(np.uint8)
+        cdef const int8_t[::1] storage = layout.storage
+        cdef const int32_t[::1] slots = layout.slots
+        cdef const int32_t[::1] codes = layout.missing_codes, ids = layout.missing_ids
         cdef uint8_t category = CATEGORY, number = NUMBER
         self.n_columns, self.no_category = kinds.shape[0], <uint8_t> no_category
         self.columns = <Column *> calloc(max(self.n_columns, 1), sizeof(Column))
@@ -106,9 +107,9 @@ cdef class ColumnCodes:
             raise MemoryError(f"no memory for {self.n_columns} columns")
         # An empty array has no first item.
         self.thresholds = np.append(columns.thresholds, 0.0)
-        self.coded, self.in_bits, self.in_lists = [
-            np.flatnonzero(np.equal(plan.storage, where)) for where in (IN_CODES, IN_BITS, IN_LISTS)
-        ]
+        self.coded = np.flatnonzero(np.equal(layout.storage, IN_CODES))
+        self.in_bits = np.flatnonzero(np.equal(layout.storage, IN_BITS))
+        self.in_lists = np.flatnonzero(np.equal(layout.storage, IN_LISTS))
         self.ids_of_true, self.lists_zeros = np.full(self.n_columns, -1, dtype=np.int32), False
         for j in range(self.n_columns):
             column = &self.columns[j]

@@ -4,8 +4,8 @@ A column is a boolean, a category or a number. Its tests are ``x``, ``x is categ
 ``x > threshold``, at each offset of the window. In boundary rows every test is false except the
 boundary tests, one per offset, which are true there.
 
-`treecrf.encoding.plan` defines how columns are stored, and `treecrf.encoding.encoded` assigns
-positions to rows, which are written piece by piece.
+`treecrf.encoding.column_layout` defines how columns are stored, and `treecrf.encoding.encoded`
+assigns positions to rows, which are written piece by piece.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
+from treecrf.encoding.column_layout import CODES, ColumnLayout, make_layout
 from treecrf.encoding.columns import Columns, learn_columns, margins_in
 from treecrf.encoding.encoded import (
     EncodedSequences,
@@ -27,7 +28,6 @@ from treecrf.encoding.encoded import (
     window_within,
 )
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
-from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.inputs.sequences import Description, InputSchema, Sequences, as_category
 from treecrf.utils.model_file import Section, as_section, require
 from treecrf.utils.partitions import InMemory, Partitions
@@ -48,7 +48,7 @@ class Encoder:
 
     window: tuple[int, int]  # `max_window`, cut to the length of the training sequences
     columns: Columns
-    plan: Plan
+    layout: ColumnLayout
     form: str  # "symbols" or "table"
     names: tuple[str, ...] | None
     imputation: Imputation | None  # None if the trees handle missing values
@@ -82,14 +82,14 @@ class Encoder:
             partitions = partitions.view(imputed, imputation, schema)
             described = imputation.described(described)
         learned = learn_columns(partitions, described, self.max_bins, seed)
-        plan = make_plan(
+        layout = make_layout(
             *learned,
             is_sparse=described.form == "sparse",
             of_symbols=schema.form == "symbols" and imputation is None,
             has_window=any(window),
             tests_missing=self.tests_missing,
         )
-        parts = learned[0], plan, imputation
+        parts = learned[0], layout, imputation
         return self.restore(
             window, schema.form, schema.names, *parts, absent_is_missing=schema.absent_is_missing
         )
@@ -117,20 +117,20 @@ class Encoder:
         form: str,
         names: tuple[str, ...] | None,
         columns: Columns,
-        plan: Plan,
+        layout: ColumnLayout,
         imputation: Imputation | None,
         absent_is_missing: bool,
     ) -> Encoder:
         """Set the attributes that training data determine."""
         self.window = window
-        self.form, self.names, self.columns, self.plan = form, names, columns, plan
+        self.form, self.names, self.columns, self.layout = form, names, columns, layout
         self.imputation = imputation
         n = len(columns) - self.n_derived if imputation is None else len(imputation.values)
         categories = {j: values for j, values in columns.categories.items() if j < n}
         self.n_features = n
         self.schema = InputSchema(form, n, names, columns.kinds[:n], categories, absent_is_missing)
         is_symbol = form == "symbols" and imputation is None
-        self.has_symbol_codes = is_symbol and bool(plan.storage[0] == CODES)
+        self.has_symbol_codes = is_symbol and bool(layout.storage[0] == CODES)
         return self
 
     @property
@@ -174,21 +174,21 @@ class Encoder:
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
-        sequences, threads, plan = self.prepared(sequences), threads or Threads(1), self.plan
-        layout = RowLayout(sequences.offsets, self.window)
-        rows = layout.rows
+        sequences, threads, layout = self.prepared(sequences), threads or Threads(1), self.layout
+        row_layout = RowLayout(sequences.offsets, self.window)
+        rows = row_layout.rows
         if len(rows) and rows[-1] > MAX_ROW - max(self.window):
             raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
         rows = rows.astype(np.int32)  # the type that kernels read
-        codes = np.zeros((layout.n_rows, len(plan.n_codes)), dtype=np.uint8)
-        bits = np.zeros((layout.n_rows, -(-plan.n_bits // 8)), dtype=np.uint8)
+        codes = np.zeros((row_layout.n_rows, len(layout.n_codes)), dtype=np.uint8)
+        bits = np.zeros((row_layout.n_rows, -(-layout.n_bits // 8)), dtype=np.uint8)
         has_missing = np.zeros(len(self.columns), dtype=bool)
         # Codes of symbols mark the boundary rows, too.
         if any(self.window) and not self.has_symbol_codes:
             codes[rows, 0] = 1
         # Code of no category, or of an unseen symbol.
-        no_category = plan.unseen_symbol if self.has_symbol_codes else 0
-        table = ColumnCodes(self.columns, plan, no_category)
+        no_category = layout.unseen_symbol if self.has_symbol_codes else 0
+        table = ColumnCodes(self.columns, layout, no_category)
         # The first position of each piece, how many ids each row lists, and the ids.
         lists: list[tuple[int, np.ndarray, np.ndarray]] = []
         target = codes, bits, has_missing.view(np.uint8)
@@ -210,7 +210,7 @@ class Encoder:
             bits=bits,
             list_starts=starts,
             list_ids=ids,
-            n_ids=plan.n_all_ids,
+            n_ids=layout.n_all_ids,
             has_missing=has_missing,
         )
 
@@ -252,8 +252,8 @@ class Encoder:
         values["names"] = None if self.names is None else list(self.names)
         if self.schema.absent_is_missing:
             values["absent_is_missing"] = True
-        of_plan, plan = self.plan.state()
-        arrays = as_section(self.columns.state(), "columns") | as_section(plan, "plan")
+        of_plan, layout = self.layout.state()
+        arrays = as_section(self.columns.state(), "columns") | as_section(layout, "plan")
         if self.imputation is not None:
             arrays |= as_section(self.imputation.state(), "imputation")
         return values | of_plan, arrays
@@ -262,7 +262,7 @@ class Encoder:
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
         """Restore an object from its `state`."""
         columns = Columns.from_state(Section(arrays, "columns"))
-        plan = Plan.from_state(columns, values, Section(arrays, "plan"))
+        layout = ColumnLayout.from_state(columns, values, Section(arrays, "plan"))
         names = None if values["names"] is None else tuple(values["names"])
         imputation = None
         if of_imputation := Section(arrays, "imputation"):
@@ -273,7 +273,7 @@ class Encoder:
         max_window = tuple(values.get("max_window", window))
         encoder = cls(max_window, values["max_bins"], values["missing"])
         absent_is_missing = values.get("absent_is_missing", False)
-        parts = columns, plan, imputation, absent_is_missing
+        parts = columns, layout, imputation, absent_is_missing
         encoder.restore(window, values["form"], names, *parts)
         encoder._check()
         return encoder
@@ -287,8 +287,8 @@ class Encoder:
         self.schema.check()
         check_windows(self.window, self.max_window)
         if any(self.window) and not self.has_symbol_codes:
-            is_free = not (self.plan.slots[self.plan.storage == CODES] == 0).any()
-            require(len(self.plan.n_codes) > 0 and is_free, "plan")
+            is_free = not (self.layout.slots[self.layout.storage == CODES] == 0).any()
+            require(len(self.layout.n_codes) > 0 and is_free, "plan")
 
 
 def _margins_in(sequences: Sequences, encoder: Encoder) -> np.ndarray:

@@ -9,9 +9,9 @@ from itertools import chain
 
 import numpy as np
 
+from treecrf.encoding.column_layout import BOUNDARY, LISTS, MISSING
 from treecrf.encoding.columns import Column
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
-from treecrf.encoding.plan import BOUNDARY, LISTS, MISSING
 from treecrf.inputs.sequences import InputSchema
 
 Test = tuple[int, int, int]
@@ -143,9 +143,9 @@ def bracketed(offset: int) -> str:
 
 def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Mark the tests on numbers that hold below their thresholds: in lists, values below 0."""
-    real, plan = np.maximum(columns, 0), encoder.plan
-    in_lists = (plan.storage[real] == LISTS) & encoder.columns.is_number[real]
-    is_below = (np.asarray(values) != MISSING) & (values < plan.zeros[real])
+    real, layout = np.maximum(columns, 0), encoder.layout
+    in_lists = (layout.storage[real] == LISTS) & encoder.columns.is_number[real]
+    is_below = (np.asarray(values) != MISSING) & (values < layout.zeros[real])
     return (np.asarray(columns) != BOUNDARY) & in_lists & is_below
 
 

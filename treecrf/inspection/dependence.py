@@ -13,10 +13,10 @@ from sklearn.utils import Bunch
 
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import runs_of_tables
+from treecrf.encoding.column_layout import MISSING
 from treecrf.encoding.encoded import chained
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names
-from treecrf.encoding.plan import MISSING
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, Sequences
 from treecrf.inputs.values import as_list

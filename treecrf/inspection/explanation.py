@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.contexts import check_label_codes, context_contributions, previous_labels
+from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.names import bracketed, feature_in_test, label_or_none, value_text
-from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column
 from treecrf.inputs.offsets import split_sequences

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
-from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (

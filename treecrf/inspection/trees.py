@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.contexts import check_label_codes, previous_labels
-from treecrf.encoding.plan import MISSING
+from treecrf.encoding.column_layout import MISSING
 from treecrf.inspection.fitted import (
     CheckedData,
     FittedTrees,
@@ -269,7 +269,7 @@ def _of_missing(grown: FittedTrees, tree: dict, i: int, decimals: int) -> tuple[
     """Describe how missing values of a test are routed, for both children."""
     column, encoder = int(tree["column"][i]), grown.encoder
     never = column < 0 or int(tree["value"][i]) == MISSING
-    if never or not encoder.plan.has_missing[column]:
+    if never or not encoder.layout.has_missing[column]:
         return "", ""
     share = float(tree["share"][i])
     if encoder.missing != "surrogate":

@@ -7,9 +7,9 @@ from threading import Lock
 
 import numpy as np
 
+from treecrf.encoding.column_layout import BOUNDARY, MISSING, NOWHERE
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BOUNDARY, MISSING, NOWHERE
 from treecrf.trees.evaluators import ForestEvaluator
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import LABEL, PackedTrees
@@ -309,9 +309,9 @@ def _check_window_tests(
     require(((column >= BOUNDARY) & (column < len(encoder.columns))).all(), "tests")
     left, right = encoder.window
     require(((offset >= -left) & (offset <= right)).all(), "tests")
-    n_tests = np.where(encoder.plan.storage == NOWHERE, 0, encoder.columns.n_tests)
+    n_tests = np.where(encoder.layout.storage == NOWHERE, 0, encoder.columns.n_tests)
     real = np.maximum(column, 0)
     n_values = np.where(column >= 0, n_tests[real], 1)
-    least = np.where((column >= 0) & encoder.plan.has_missing[real], MISSING, 0)
+    least = np.where((column >= 0) & encoder.layout.has_missing[real], MISSING, 0)
     require(((value >= least) & (value < n_values)).all(), "tests")
     require((offset[column == BOUNDARY] != 0).all(), "tests")

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import treecrf
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.encoding.plan import MISSING
+from treecrf.encoding.column_layout import MISSING
 from treecrf.inspection import contributions, export_text, partial_dependence
 
 MODELS = [SlidingWindowClassifier, RecurrentSlidingWindowClassifier, TreeMEMM, TreeCRF]

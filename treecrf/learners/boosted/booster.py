@@ -11,9 +11,9 @@ import numpy as np
 
 from treecrf._tree import TreeGrower
 from treecrf.chains.likelihood import ExampleTable, Objective
+from treecrf.encoding.column_layout import ColumnLayout, bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import Plan, bundle
 from treecrf.learners.base.iterations import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -62,14 +62,14 @@ class Booster:
         self.forest = forest
         self.encoder = encoder
         self.whole = encoded
-        plan, self.encoded = bundle(encoder.plan, encoded)
+        layout, self.encoded = bundle(encoder.layout, encoded)
         self.objective = objective
         self.tree_settings = tree_settings
         self.weighted = bool((position_weights != 1).any())
         # An array of ones may take no memory.
         self.position_weights = rounded(position_weights) if self.weighted else position_weights
         self.threads = threads
-        self.table = number_tests(encoder, plan)
+        self.table = number_tests(encoder, layout)
         self.surrogates = encoder.missing == "surrogate"
         # Whether fractions of a row can belong to several nodes.
         self._in_parts = self.table.has_missing and not self.surrogates
@@ -78,12 +78,12 @@ class Booster:
         self.n_planes = int(objective.given is not None)
         self.keys = keys
         # Scores that trees change, and what the objective reads them from.
-        self.scores, self.source = self._start(plan, start)
+        self.scores, self.source = self._start(layout, start)
         if self.weighted:
             self._round_weights(self.position_weights)
         self._growers = self._make_growers()
 
-    def _start(self, plan: Plan, start: np.ndarray | None) -> tuple[np.ndarray, Any]:
+    def _start(self, layout: ColumnLayout, start: np.ndarray | None) -> tuple[np.ndarray, Any]:
         """Add the trees to start from to the starting scores, under the constraints."""
         scores = self.forest.scores(
             self.encoder, self.whole, self.threads, start=start, given=self.objective.given

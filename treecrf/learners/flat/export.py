@@ -17,10 +17,10 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.contexts import extended_contexts
+from treecrf.encoding.column_layout import BOUNDARY, MISSING
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
-from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.trees.explain.conjunctions import WeightedConjunctions, bits_of, conjunctions_of
 from treecrf.trees.forest import Forest

@@ -17,9 +17,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from treecrf._tree import TreeGrower
+from treecrf.encoding.column_layout import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import bundle
 from treecrf.learners.boosted.booster import Booster
 from treecrf.learners.future.features import (
     MAX_SCORE,
@@ -202,8 +202,8 @@ class InstanceGrower:
         max_leaf_nodes: int,
         l2_regularization: float,
     ):
-        plan, encoded = bundle(encoder.plan, encoded)
-        table = number_tests(encoder, plan)
+        layout, encoded = bundle(encoder.layout, encoded)
+        table = number_tests(encoder, layout)
         self.n_positions = encoded.n_positions
         self._grower = TreeGrower(
             encoded,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from treecrf.encoding.column_layout import CODES, MAX_CODES, ColumnLayout
 from treecrf.encoding.columns import NUMBER, Columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction
-from treecrf.encoding.plan import CODES, MAX_CODES, Plan
 from treecrf.inputs.sequences import Sequences
 from treecrf.trees.explain.conjunctions import leaf_values
 from treecrf.trees.forest import Forest, check_forest
@@ -134,9 +134,9 @@ class FutureEncoder(Encoder):
     def __init__(self, base: Encoder, features: tuple[BagFeature, ...], n_bins: int):
         super().__init__(base.max_window, base.max_bins, base.missing)
         columns = _with_columns(base.columns, len(features), n_bins)
-        plan = _with_codes(base.plan, len(features), n_bins)
+        layout = _with_codes(base.layout, len(features), n_bins)
         self.n_derived = len(features)
-        parts = columns, plan, base.imputation, base.schema.absent_is_missing
+        parts = columns, layout, base.imputation, base.schema.absent_is_missing
         self.restore(base.window, base.form, base.names, *parts)
         self.base = base
         self.features = features
@@ -174,7 +174,7 @@ class FutureEncoder(Encoder):
 
     def without_features(self, encoded: EncodedSequences) -> EncodedSequences:
         """Return encoded positions without the columns of the features."""
-        codes = np.ascontiguousarray(encoded.codes[:, : len(self.base.plan.n_codes)])
+        codes = np.ascontiguousarray(encoded.codes[:, : len(self.base.layout.n_codes)])
         has_missing = encoded.has_missing[: len(self.base.columns)]
         return replace(encoded, codes=codes, has_missing=has_missing)
 
@@ -243,24 +243,24 @@ def _with_columns(columns: Columns, n_derived: int, n_bins: int) -> Columns:
     )
 
 
-def _with_codes(plan: Plan, n_derived: int, n_bins: int) -> Plan:
-    """Return the plan of the input, followed by derived columns, each in its own code column."""
+def _with_codes(layout: ColumnLayout, n_derived: int, n_bins: int) -> ColumnLayout:
+    """Return the layout of the input, followed by derived columns, each in its own code column."""
 
     def longer(array: np.ndarray, values: np.ndarray | int) -> np.ndarray:
         return np.append(array, np.full(n_derived, values)).astype(array.dtype)
 
     return replace(
-        plan,
-        storage=longer(plan.storage, CODES),
-        slots=longer(plan.slots, len(plan.n_codes) + np.arange(n_derived)),
-        first_codes=longer(plan.first_codes, 0),
-        zeros=longer(plan.zeros, 0),
-        has_missing=longer(plan.has_missing, 0),
+        layout,
+        storage=longer(layout.storage, CODES),
+        slots=longer(layout.slots, len(layout.n_codes) + np.arange(n_derived)),
+        first_codes=longer(layout.first_codes, 0),
+        zeros=longer(layout.zeros, 0),
+        has_missing=longer(layout.has_missing, 0),
         # No value is missing; this is the code after the last.
-        missing_codes=longer(plan.missing_codes, n_bins),
-        missing_ids=longer(plan.missing_ids, -1),
-        has_one_id=longer(plan.has_one_id, n_bins == 2),
-        n_codes=longer(plan.n_codes, n_bins),
+        missing_codes=longer(layout.missing_codes, n_bins),
+        missing_ids=longer(layout.missing_ids, -1),
+        has_one_id=longer(layout.has_one_id, n_bins == 2),
+        n_codes=longer(layout.n_codes, n_bins),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.contexts import context_contributions
-from treecrf.encoding.plan import BOUNDARY
+from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier

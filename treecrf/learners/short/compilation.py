@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.encoding.column_layout import BOUNDARY, CODES, LISTS
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BOUNDARY, CODES, LISTS
 from treecrf.inputs.data_warnings import may_go_back
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import offsets_of
@@ -86,12 +86,12 @@ def _supports_trees(forest: Forest, encoder: Encoder) -> bool:
         return False
     if forest.transitions is not None:
         return False
-    plan = encoder.plan
+    layout = encoder.layout
     # Models of earlier versions treat symbols that they do not know as missing.
     return not (
         encoder.form == "symbols"
-        and plan.storage[0] == CODES
-        and plan.unseen_symbol == plan.missing_codes[0]
+        and layout.storage[0] == CODES
+        and layout.unseen_symbol == layout.missing_codes[0]
     )
 
 
@@ -197,11 +197,11 @@ def tests_of_trees(packed: PackedTrees, encoder: Encoder) -> TreeTests:
     columns = by_test("column")
     values = by_test("value")
     learned = encoder.columns
-    plan = encoder.plan
+    layout = encoder.layout
     # Lists have entries for the values other than 0. Tests for a threshold below 0 are stored as
-    # tests for the listed values up to it, see `Plan.lookups`.
-    is_listed = learned.is_number & (plan.storage == LISTS) & ~plan.has_one_id
-    are_reversed = is_listed[columns] & (values < plan.zeros[columns])
+    # tests for the listed values up to it, see `ColumnLayout.lookups`.
+    is_listed = learned.is_number & (layout.storage == LISTS) & ~layout.has_one_id
+    are_reversed = is_listed[columns] & (values < layout.zeros[columns])
     is_number = (columns >= 0) & learned.is_number[columns]
     thresholds = np.zeros(n)
     thresholds[is_number] = learned.thresholds[(learned.starts[columns] + values)[is_number]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from treecrf.encoding.column_layout import ColumnLayout
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import Plan
 from treecrf.trees.contexts._tree_scores import CachedScores, TreeScores
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.window_tests import missing_values
 
-# A node as the kernel reads it. Kinds of window tests are those of `treecrf.encoding.plan`.
+# A node as the kernel reads it. Kinds of window tests are those of `encoding.column_layout`.
 NODE = np.dtype(
     [
         ("kind", "i2"),
@@ -41,9 +41,9 @@ class Nodes:
     A surrogate is also stored as a node. Its children are 1 for passing its node's test, and 0.
     """
 
-    def __init__(self, encoder: Encoder, plan: Plan | None = None):
+    def __init__(self, encoder: Encoder, layout: ColumnLayout | None = None):
         self.encoder = encoder
-        self.plan = plan or encoder.plan
+        self.layout = layout or encoder.layout
         self.nodes, self.surrogates = _Growing(), _Growing()
         self.roots = np.zeros(0, dtype=np.int32)
         self.max_nodes = 0
@@ -89,10 +89,10 @@ class Nodes:
     ) -> None:
         """Set how some window tests are evaluated."""
         columns, values = columns[chosen].astype(np.int64), values[chosen].astype(np.int64)
-        where = self.plan.lookups(self.encoder.columns, columns, values)
+        where = self.layout.lookups(self.encoder.columns, columns, values)
         for name, array in zip(("kind", "slot", "low", "high"), where, strict=True):
             nodes[name][chosen] = array
-        nodes["missing"][chosen] = missing_values(self.plan, columns, values)
+        nodes["missing"][chosen] = missing_values(self.layout, columns, values)
 
 
 def tree_scores(forest: Forest, encoder: Encoder, encoded: EncodedSequences) -> TreeScores:
@@ -127,7 +127,7 @@ class ScoreCache:
         self,
         forest: Forest,
         encoder: Encoder,
-        plan: Plan,  # of ``encoded``
+        layout: ColumnLayout,  # of ``encoded``
         encoded: EncodedSequences,
         width: int,  # most contexts that are requested at once
     ):
@@ -135,7 +135,7 @@ class ScoreCache:
         self.n_planes = min(CACHED * width, forest.n_labels**forest.order)
         self.rows = encoded.rows_from_first
         self.n_rows = encoded.n_padded_rows
-        self.nodes = Nodes(encoder, plan)
+        self.nodes = Nodes(encoder, layout)
         self.scores = CachedScores(
             encoded, forest.n_labels, forest.order, self.n_planes, self.n_rows
         )

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from treecrf.encoding.column_layout import BOUNDARY, MISSING
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import Test, points_down
-from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.trees.forest import LABEL, TEST, Forest
 
 # Maximum number of leaves whose paths are in memory at the same time.

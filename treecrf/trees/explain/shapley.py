@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from treecrf.encoding.column_layout import BOUNDARY, MISSING
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import DERIVED, Encoder
-from treecrf.encoding.plan import BOUNDARY, MISSING
 from treecrf.inputs.offsets import runs
 from treecrf.trees.explain._shapley import Explainer, link_tests
 from treecrf.trees.forest import LABEL, Forest

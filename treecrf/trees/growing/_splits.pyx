@@ -22,7 +22,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from treecrf.encoding.plan import MISSING
+from treecrf.encoding.column_layout import MISSING
 
 from treecrf.chains._memory cimport resize_doubles
 from treecrf.trees.growing._features cimport Bins

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 # How a node is evaluated at a row. The window tests are numbered as in
-# `treecrf.encoding.plan`, the other nodes as in `treecrf.trees.contexts.context_scores`.
+# `treecrf.encoding.column_layout`, the other nodes as in `treecrf.trees.contexts.context_scores`.
 cdef enum NodeKind:
     CODE_EQUAL = 0
     CODE_ABOVE = 1

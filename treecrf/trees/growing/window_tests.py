@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.encoding.column_layout import BITS, BOUNDARY, CODES, LISTS, MISSING, ColumnLayout
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BITS, BOUNDARY, CODES, LISTS, MISSING, Plan
 
 # How the tests of a run of bins follow from the bins; `_tests.pxd` has the same numbers.
 EACH, SUFFIX, PREFIX = 0, 1, 2
@@ -128,11 +128,13 @@ class Units:
     pairs: np.ndarray  # int32; pair of each unit of codes, -1 for a single code
 
 
-def missing_values(plan: Plan, columns: np.ndarray, values: np.ndarray | int) -> np.ndarray:
+def missing_values(
+    layout: ColumnLayout, columns: np.ndarray, values: np.ndarray | int
+) -> np.ndarray:
     """Return the code of a value that is missing to each test, or its listed id; -1 for none."""
     real, never = np.maximum(columns, 0), (columns == BOUNDARY) | (values == MISSING)
-    in_codes = plan.storage[real] == CODES
-    found = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
+    in_codes = layout.storage[real] == CODES
+    found = np.where(in_codes, layout.missing_codes[real], layout.missing_ids[real])
     return np.where(never, -1, found).astype(np.int32)
 
 
@@ -152,20 +154,20 @@ def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np
     return joint
 
 
-def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
-    """Number all tests at all offsets of the encoder's window, with columns stored by the plan."""
-    plan = plan or encoder.plan
+def number_tests(encoder: Encoder, layout: ColumnLayout | None = None) -> TestTable:
+    """Number all tests at all offsets of the encoder's window, for columns stored by a layout."""
+    layout = layout or encoder.layout
     left, right = encoder.window
     offsets = range(-left, right + 1)
-    n_bytes, n_ids = -(-plan.n_bits // 8), plan.n_ids + plan.n_missing_ids
+    n_bytes, n_ids = -(-layout.n_bits // 8), layout.n_ids + layout.n_missing_ids
     # The codes or ids that stand for the missing values of training data.
-    found = missing_values(plan, np.arange(len(plan.storage)), 0)
-    missing_of = np.where(plan.has_missing, found, -1)
-    tests_of = partial(_tests_of, encoder, plan, missing_of)
+    found = missing_values(layout, np.arange(len(layout.storage)), 0)
+    missing_of = np.where(layout.has_missing, found, -1)
+    tests_of = partial(_tests_of, encoder, layout, missing_of)
     stored = []  # the columns of each storage, by slot
     for storage in (CODES, BITS, LISTS):
-        columns = np.flatnonzero(plan.storage == storage)
-        stored.append(columns[np.lexsort((plan.first_codes[columns], plan.slots[columns]))])
+        columns = np.flatnonzero(layout.storage == storage)
+        stored.append(columns[np.lexsort((layout.first_codes[columns], layout.slots[columns]))])
     # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values, first
     # bin of the feature or -1).
     parts: list[tuple[int, np.ndarray, np.ndarray]] = []
@@ -174,17 +176,17 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     n_bins = 0
 
     for offset in offsets:
-        columns, n_codes = stored[0], plan.n_codes
+        columns, n_codes = stored[0], layout.n_codes
         if offset != 0 and encoder.n_derived:
             is_derived = columns >= encoder.n_own_columns
             n_codes = n_codes.copy()
-            n_codes[plan.slots[columns[is_derived]]] = 0
+            n_codes[layout.slots[columns[is_derived]]] = 0
             columns = columns[~is_derived]
         starts = n_bins + np.cumsum(n_codes) - n_codes
         if offset != 0:
             test, run = [starts[0], BOUNDARY, 0], [starts[0], starts[0] + 1, EACH, -1, -1]
             parts.append((offset, np.array([test]).T, np.array([run]).T))
-        slots, first_codes = plan.slots[columns], plan.first_codes[columns]
+        slots, first_codes = layout.slots[columns], layout.first_codes[columns]
         firsts = starts[slots] + first_codes
         parts.append(
             (offset, *tests_of(columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots]))
@@ -205,10 +207,10 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
             features.append(np.stack([firsts, stored[1]]))
         bit_bins.append(n_bins + 8 * np.arange(n_bytes))
         n_bins += 8 * n_bytes
-    is_each = (plan.has_one_id | encoder.columns.is_category)[stored[2]]
+    is_each = (layout.has_one_id | encoder.columns.is_category)[stored[2]]
     for offset in offsets:
         if len(stored[2]):
-            firsts = n_bins + plan.slots[stored[2]].astype(np.int64)
+            firsts = n_bins + layout.slots[stored[2]].astype(np.int64)
             parts.append(
                 (offset, *tests_of(stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins))
             )
@@ -237,13 +239,13 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
         run_features=np.searchsorted(firsts, begins, side="right") - 1,
         feature_starts=np.append(firsts, n_bins),
         feature_columns=feature_columns,
-        **_by_bin(encoder, plan, missing_of, tests, n_bins),
+        **_by_bin(encoder, layout, missing_of, tests, n_bins),
     )
 
 
 def _tests_of(
     encoder: Encoder,
-    plan: Plan,
+    layout: ColumnLayout,
     missing_of: np.ndarray,  # code or id of the missing values of each column, -1 if it has none
     columns: np.ndarray,
     firsts: np.ndarray,
@@ -259,7 +261,7 @@ def _tests_of(
     values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
     tests = np.stack([np.repeat(firsts, n_tests) + values, np.repeat(columns, n_tests), values])
     # The tests of a number in a list point away from 0.
-    zeros = firsts + plan.zeros[columns]
+    zeros = firsts + layout.zeros[columns]
     missing = np.where(missing_of[columns] >= 0, start + missing_of[columns], -1)
     kinds = np.broadcast_to(kinds, firsts.shape)
     begins = np.where(kinds == EACH, -1, firsts)
@@ -277,11 +279,11 @@ def _tests_of(
 
 
 def _by_bin(
-    encoder: Encoder, plan: Plan, missing_of: np.ndarray, tests: np.ndarray, n_bins: int
+    encoder: Encoder, layout: ColumnLayout, missing_of: np.ndarray, tests: np.ndarray, n_bins: int
 ) -> dict[str, np.ndarray]:
     """Describe the test of each bin, in arrays that are fields of `TestTable`."""
     bins, columns, offsets, values = tests.astype(np.int32)
-    kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
+    kinds, slots, lows, highs = layout.lookups(encoder.columns, columns, values)
     by_bin = {
         "columns": columns,
         "offsets": offsets,

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from treecrf.encoding.column_layout import LISTED, MISSING
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import LISTED, MISSING
 from treecrf.trees.growing.window_tests import missing_values
 from treecrf.trees.scoring._answers import find_distinct
 from treecrf.utils.exact import LEAF_UNIT
@@ -29,7 +29,7 @@ class DistinctTests:
     """
 
     offsets: np.ndarray  # int32, like the next four
-    kinds: np.ndarray  # see `treecrf.encoding.plan.Plan.lookups`
+    kinds: np.ndarray  # see `treecrf.encoding.column_layout.ColumnLayout.lookups`
     slots: np.ndarray
     lows: np.ndarray
     highs: np.ndarray
@@ -64,16 +64,16 @@ def find_distinct_tests(
     ``nodes`` and ``surrogates`` hold columns, offsets and values of window tests, (3, n).
     """
     columns, offsets, values = np.hstack([nodes, surrogates]).astype(np.int32)
-    plan = encoder.plan
+    layout = encoder.layout
     n_nodes = nodes.shape[1]
-    kinds, slots, lows, highs = plan.lookups(encoder.columns, columns, values)
+    kinds, slots, lows, highs = layout.lookups(encoder.columns, columns, values)
     keys = np.stack([offsets, kinds, slots, lows, highs, columns])
     order = np.lexsort(keys[::-1])
-    missing = missing_values(plan, columns, values)
+    missing = missing_values(layout, columns, values)
     distinct, indices, n_plain = find_distinct(keys, order, missing, n_nodes)
     if (values == MISSING).any():
         _share_ids(distinct)
-    tests = DistinctTests(*distinct, n_plain=n_plain, window=encoder.window, n_ids=plan.n_all_ids)
+    tests = DistinctTests(*distinct, n_plain=n_plain, window=encoder.window, n_ids=layout.n_all_ids)
     return tests, indices[:n_nodes], indices[n_nodes:]
 
 

@@ -16,9 +16,9 @@ from treecrf.chains.beam import _beam, _beam_gradients
 from treecrf.chains.beam._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.likelihood import ChainLabels, ExampleTable, WeightedMean
+from treecrf.encoding.column_layout import ColumnLayout
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import Plan
 from treecrf.learners.boosted.booster import Booster, Scored
 from treecrf.trees.contexts._tree_scores import TreeScores
 from treecrf.trees.contexts.context_scores import ScoreCache, tree_scores
@@ -81,10 +81,10 @@ class BeamObjective:
         self._curvature: np.ndarray | None = None
 
     def cache_of(
-        self, forest: Forest, encoder: Encoder, plan: Plan, encoded: EncodedSequences
+        self, forest: Forest, encoder: Encoder, layout: ColumnLayout, encoded: EncodedSequences
     ) -> ScoreCache:
         """Return the scores of the sequences under the constraints."""
-        cache = ScoreCache(forest, encoder, plan, encoded, self.width)
+        cache = ScoreCache(forest, encoder, layout, encoded, self.width)
         cache.scores.constrain(self.constraints.allowed, self.constraints.follows)
         return cache
 
@@ -135,8 +135,8 @@ class BeamBooster(Booster):
 
     source: ScoreCache
 
-    def _start(self, plan: Plan, start: None) -> tuple[np.ndarray, ScoreCache]:
-        cache = self.objective.cache_of(self.forest, self.encoder, plan, self.encoded)
+    def _start(self, layout: ColumnLayout, start: None) -> tuple[np.ndarray, ScoreCache]:
+        cache = self.objective.cache_of(self.forest, self.encoder, layout, self.encoded)
         self.n_planes = cache.n_planes
         return cache.scores.values, cache
 
@@ -170,7 +170,7 @@ class BeamScores(Scored):
         """Compute the mean log-probability of a label; only new trees are evaluated."""
         if self.cache is None:
             self.cache = self.objective.cache_of(
-                forest, self.encoder, self.encoder.plan, self.encoded
+                forest, self.encoder, self.encoder.layout, self.encoded
             )
         return self.objective.label_value(self.cache)
 

@@ -57,7 +57,7 @@ ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
 
 
 @dataclass(frozen=True)
-class Plan:
+class ColumnLayout:
     """Storage of each column."""
 
     storage: np.ndarray  # int8; `CODES`, `BITS`, `LISTS` or `NOWHERE`
@@ -82,8 +82,8 @@ class Plan:
         return int(self.n_codes[self.slots[0]]) - 1
 
     @classmethod
-    def of(cls, columns: Columns, *, storage: np.ndarray, **parts: Any) -> Plan:
-        """Complete a plan that lacks only the codes and ids of missing values."""
+    def of(cls, columns: Columns, *, storage: np.ndarray, **parts: Any) -> ColumnLayout:
+        """Complete a layout that lacks only the codes and ids of missing values."""
         # A category has spare codes after its values; a number gets one if it needs it.
         codes = np.where(storage == CODES, columns.n_tests + 1, -1).astype(np.int32)
         # Columns with missing values come first.
@@ -125,12 +125,14 @@ class Plan:
         return {"n_bits": self.n_bits, "n_ids": self.n_ids}, arrays
 
     @classmethod
-    def from_state(cls, columns: Columns, values: dict, arrays: dict[str, np.ndarray]) -> Plan:
+    def from_state(
+        cls, columns: Columns, values: dict, arrays: dict[str, np.ndarray]
+    ) -> ColumnLayout:
         """Restore an object from its `state`."""
         parts = {name: arrays[name] for name in ARRAYS}
-        plan = cls.of(columns, **parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
-        plan._check(columns)
-        return plan
+        layout = cls.of(columns, **parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
+        layout._check(columns)
+        return layout
 
     def _check(self, columns: Columns) -> None:
         shape = (len(columns),)
@@ -156,7 +158,7 @@ class Plan:
         require(self.n_ids == n_ids[listed].sum(), "plan")
 
 
-def make_plan(
+def make_layout(
     columns: Columns,
     fractions: np.ndarray,  # see `treecrf.encoding.columns.learn_columns`
     missing: np.ndarray,  # likewise
@@ -165,7 +167,7 @@ def make_plan(
     of_symbols: bool,
     has_window: bool,
     tests_missing: bool,
-) -> Plan:
+) -> ColumnLayout:
     """Choose the storage of columns."""
     has_missing = missing > 0
     used = ((columns.n_tests > 0) | (has_missing & tests_missing)) & (missing < 1)
@@ -191,7 +193,7 @@ def make_plan(
     slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
     slots[in_bits] = np.arange(in_bits.sum())
     slots[in_lists] = np.cumsum(n_ids[in_lists]) - n_ids[in_lists]
-    return Plan.of(
+    return ColumnLayout.of(
         columns,
         storage=storage.astype(np.int8),
         slots=slots,
@@ -207,22 +209,24 @@ def make_plan(
 # Bundles
 
 
-def bundle(plan: Plan, encoded: EncodedSequences) -> tuple[Plan, EncodedSequences]:
+def bundle(
+    layout: ColumnLayout, encoded: EncodedSequences
+) -> tuple[ColumnLayout, EncodedSequences]:
     """Move exclusive columns without missing values from the lists to codes."""
-    columns = np.flatnonzero((plan.storage == LISTS) & plan.has_one_id & ~plan.has_missing)
+    columns = np.flatnonzero((layout.storage == LISTS) & layout.has_one_id & ~layout.has_missing)
     if not len(columns):
-        return plan, encoded
+        return layout, encoded
     starts, postings = encoded.postings()
-    counts = np.diff(starts)[plan.slots[columns]]
+    counts = np.diff(starts)[layout.slots[columns]]
     fullest = np.argsort(-counts, kind="stable")[:MAX_TRIED]
     columns = columns[fullest[counts[fullest] > 0]]
-    rows = [postings[starts[i] : starts[i + 1]] for i in plan.slots[columns]]
+    rows = [postings[starts[i] : starts[i + 1]] for i in layout.slots[columns]]
     codes, members = _pack(columns, rows, len(encoded.codes))
     filled = (codes != 0).sum(axis=0) >= MIN_FILL * encoded.n_positions
     kept = [k for k in np.flatnonzero(filled) if len(members[k]) > 1]
     if not kept:
-        return plan, encoded
-    return _move(plan, encoded, codes[:, kept], [members[k] for k in kept])
+        return layout, encoded
+    return _move(layout, encoded, codes[:, kept], [members[k] for k in kept])
 
 
 def _pack(
@@ -243,17 +247,21 @@ def _pack(
 
 
 def _move(
-    plan: Plan, encoded: EncodedSequences, codes: np.ndarray, members: list[list[int]]
-) -> tuple[Plan, EncodedSequences]:
+    layout: ColumnLayout, encoded: EncodedSequences, codes: np.ndarray, members: list[list[int]]
+) -> tuple[ColumnLayout, EncodedSequences]:
     """Store the members of bundles as codes, and remove them from the lists."""
-    storage, slots, first_codes = plan.storage.copy(), plan.slots.copy(), plan.first_codes.copy()
-    missing_ids = plan.missing_ids.copy()
-    listed = np.ones(plan.n_all_ids, dtype=bool)
+    storage, slots, first_codes = (
+        layout.storage.copy(),
+        layout.slots.copy(),
+        layout.first_codes.copy(),
+    )
+    missing_ids = layout.missing_ids.copy()
+    listed = np.ones(layout.n_all_ids, dtype=bool)
     for k, bundled in enumerate(members):
         listed[slots[bundled]] = listed[missing_ids[bundled]] = False
         missing_ids[bundled] = -1
         storage[bundled] = CODES
-        slots[bundled] = len(plan.n_codes) + k
+        slots[bundled] = len(layout.n_codes) + k
         first_codes[bundled] = 1 + np.arange(len(bundled))
     new_ids = np.cumsum(listed) - listed
     in_lists = storage == LISTS
@@ -263,13 +271,13 @@ def _move(
     kept = listed[encoded.list_ids]
     n_kept = np.append(0, np.cumsum(kept))
     moved = replace(
-        plan,
+        layout,
         storage=storage,
         slots=slots,
         first_codes=first_codes,
-        n_codes=np.append(plan.n_codes, [len(bundled) + 1 for bundled in members]),
+        n_codes=np.append(layout.n_codes, [len(bundled) + 1 for bundled in members]),
         missing_ids=missing_ids,
-        n_ids=int(listed[: plan.n_ids].sum()),
+        n_ids=int(listed[: layout.n_ids].sum()),
     )
     return moved, replace(
         encoded,
