@@ -66,6 +66,7 @@ def test_hyphenation(data_folder):
     assert crf.score(X_test, y_test) > 0.918
 
 
+@SLOW
 @pytest.mark.filterwarnings("ignore:LinearCRF did not converge")
 def test_few_iterations_with_an_l1_penalty_come_close_on_text(data_folder, monkeypatch):
     """Far from the optimum, all weights follow the steepest descent."""

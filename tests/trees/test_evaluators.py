@@ -267,11 +267,21 @@ def test_costs_depend_on_the_positions(kind):
     assert times == sorted(times)
 
 
+def trained_with_missing(kind, missing):
+    return Trained(kind, 2, rate=0.1, missing=missing, n_labels=3, order=2)
+
+
+@functools.cache
+def walked_with_missing(kind, missing):
+    """Sequences and their scores, which are the same for all evaluators."""
+    trained, rng = trained_with_missing(kind, missing), np.random.default_rng(3)
+    new = [random_with_missing(kind, rng, [50, 1, 9], rate, new=True) for rate in (0.0, 0.01, 0.2)]
+    return [(sequences, trained.walked(sequences)) for sequences in new]
+
+
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 def test_positions_with_missing_values_are_scored_separately(evaluator, kind, missing):
-    trained = Trained(kind, 2, rate=0.1, missing=missing, n_labels=3, order=2)
-    rng = np.random.default_rng(3)
-    for rate in (0.0, 0.01, 0.2):
-        new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)
-        np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+    trained = trained_with_missing(kind, missing)
+    for sequences, expected in walked_with_missing(kind, missing):
+        np.testing.assert_array_equal(trained.scores(sequences), expected)
