@@ -75,6 +75,7 @@ def test_death_in_an_iteration(workers, tmp_path, place, n):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.exhaustive  # of deaths, the fast tests have those of a whole fit
 def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_path):
     crash = toys.make_files(tmp_path / "crash", 0), "encode"
 
