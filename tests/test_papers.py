@@ -10,6 +10,7 @@ import pytest
 import treecrf
 from treecrf import FutureFeatureMEMM, SequenceBoostingClassifier, TreeCRF, papers
 from treecrf.datasets import make_future_bags
+from treecrf.learners.boosted.engines import sampling_threshold
 
 # Each method with settings of some dataset or none, apart from the number of iterations.
 BOOSTED = [
@@ -42,7 +43,7 @@ def test_large_data_are_not_sampled(name, settings, sequences):
     everything = getattr(treecrf, name)(**fixed | {"sampling": None}).fit(X, y)
     np.testing.assert_array_equal(model.train_score_, everything.train_score_)
     spec = model._spec()
-    assert spec.kind.threshold(spec.sampling, 5, 10**9) is None
+    assert sampling_threshold(spec, 5, 10**9) is None
 
 
 def test_the_default_samples_large_data(sequences):

@@ -27,7 +27,7 @@ from treecrf.chains import _decode
 from treecrf.chains.beam import _beam, _beam_gradients
 from treecrf.chains.beam._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.learners.boosted.beams.training import Beam
+from treecrf.learners.boosted.beams.beam import Beam
 from treecrf.trees.contexts.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
 

@@ -11,7 +11,8 @@ from support.settings import FIXED
 from treecrf.chains.beam import _beam
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import chains_of
-from treecrf.learners.boosted.beams.training import Beam, BeamLattice
+from treecrf.learners.boosted.beams.beam import Beam
+from treecrf.learners.boosted.beams.prediction import BeamLattice
 from treecrf.trees.contexts._tree_scores import CachedScores
 from treecrf.trees.contexts.context_scores import NODE
 from treecrf.utils.threads import Threads

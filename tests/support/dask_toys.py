@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from treecrf.dask.partitions import DaskShards
-from treecrf.learners.boosted.sampled.shard import Stale
+from treecrf.learners.boosted.sampled.exchange import Stale
 
 SETUP = SimpleNamespace(
     spec=SimpleNamespace(n_jobs=None), tree_settings=SimpleNamespace(subsample=1.0)

@@ -17,7 +17,8 @@ from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.base.iterations import as_callbacks
 from treecrf.learners.base.learner import FitArguments
-from treecrf.learners.boosted import engine, training
+from treecrf.learners.boosted import training
+from treecrf.learners.boosted.sampled import engine
 from treecrf.learners.boosted.sampled.booster import LocalShards
 
 FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",

@@ -173,6 +173,10 @@ class Objective(ABC):
         """
         return value
 
+    def forget_tables(self) -> None:
+        """Free the memory of residuals that `value` computes as well; most have none."""
+        return
+
 
 class ChainObjective(Objective):
     """Objective over label sequences, as a function of the scores of all contexts.

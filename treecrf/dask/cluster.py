@@ -29,7 +29,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.dataset import RawData
 from treecrf.learners.base.training_data import LabeledSequences
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.sampled.shard import IterationResult, ShardAnswer
+from treecrf.learners.boosted.sampled.exchange import IterationResult, ShardAnswer
 from treecrf.utils.messages import warn
 from treecrf.utils.partitions import PerPartition
 

@@ -42,8 +42,9 @@ from treecrf.learners.base.iterations import as_callbacks
 from treecrf.learners.base.predictor import accuracy_of
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
+from treecrf.learners.boosted.engines import trains_on_partitions
 from treecrf.learners.boosted.labeled import read_partitions
-from treecrf.learners.boosted.training import train, trains_on_partitions
+from treecrf.learners.boosted.training import train
 from treecrf.learners.local.windows import SlidingWindowClassifier, TreeMEMM
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 

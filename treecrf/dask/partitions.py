@@ -18,9 +18,11 @@ from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, 
 from treecrf.encoding.encoded import window_within
 from treecrf.inputs.large.local_partitions import PartitionsView
 from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.sampled.exchange import IterationRequest, IterationResult, Stale
 from treecrf.learners.boosted.sampled.growth import SampledGrowth
-from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationResult, Shard, Stale
-from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, ExactKind
+from treecrf.learners.boosted.sampled.setup import SampledSetup
+from treecrf.learners.boosted.sampled.shard import Shard
+from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.utils.partitions import Partitions, PerPartition, identity
 from treecrf.utils.threads import Threads, keeping_freed_memory, size_text
 
@@ -99,7 +101,7 @@ class DaskPartitions(Partitions):
             origins=[self, other],
         )
 
-    def make_shards(self, make: Callable[..., Any], setup: BoostingSetup) -> DaskShards:
+    def make_shards(self, make: Callable[..., Any], setup: SampledSetup) -> DaskShards:
         """Return shards of these parts on the workers; ``make`` is for partitions elsewhere."""
         return DaskShards(self, setup)
 
@@ -156,7 +158,7 @@ class DaskShards:
     # Makes a shard of the settings, parts by number, and a number of threads.
     make: Callable[..., Any] = Shard
 
-    def __init__(self, partitions: DaskPartitions, setup: BoostingSetup):
+    def __init__(self, partitions: DaskPartitions, setup: SampledSetup):
         """Take encoded parts, which the shards own from now on."""
         self.cluster = partitions.cluster
         self.setup = setup
@@ -381,7 +383,7 @@ def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: Traini
     # also as numbers.
     n_features = schema.n_features if described[0].form == "dense" else 0
     # A table of the scores, or the residuals, of all labels in all contexts.
-    table = (4 if isinstance(spec.kind, ExactKind) else 8) * spec.kind.n_scores(n_labels)
+    table = (4 if spec.kind.is_factored else 8) * spec.kind.n_scores(n_labels)
     of_position = FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
     width = sum(window_within(spec.window, data.training.described.longest)) + 1
     exchanged = (spec.max_examples or 0) * (EXAMPLE_BYTES + width * n_features)

@@ -14,8 +14,10 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.sampled.sampling import ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
-from treecrf.learners.boosted.sampled.growth import grow_transitions
-from treecrf.learners.boosted.sampled.shard import ContextWeights
+from treecrf.learners.boosted.sampled.constant_transitions import (
+    ContextWeights,
+    grow_transitions,
+)
 from treecrf.trees.forest import LABEL, Forest, check_forest
 from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.exact import LEAF_UNIT

@@ -283,13 +283,13 @@ def test_the_best_start_is_that_of_separate_runs(make):
 
 def numbered_engines(monkeypatch):
     """A list that receives the start of each engine that trains on all sequences."""
-    starts, make = [], training.make_engine
+    starts, make = [], training.make_run
 
-    def make_engine(spec, data, start, *arguments):
+    def make_run(spec, data, start, *arguments):
         starts.append(start)
         return make(spec, data, start, *arguments)
 
-    monkeypatch.setattr(training, "make_engine", make_engine)
+    monkeypatch.setattr(training, "make_run", make_run)
     return starts
 
 

@@ -15,7 +15,8 @@ from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
 from treecrf.inputs.large.scratch import Scratch
 from treecrf.learners.boosted.sampled.booster import LocalShards
-from treecrf.learners.boosted.sampled.shard import Shard, Stale
+from treecrf.learners.boosted.sampled.exchange import Stale
+from treecrf.learners.boosted.sampled.shard import Shard
 from treecrf.metrics import get_scorer
 
 
@@ -28,7 +29,7 @@ def model(kind=TreeCRF, **settings):
 @pytest.fixture(autouse=True)
 def joining(monkeypatch):
     """Join some parts of a shard."""
-    monkeypatch.setattr("treecrf.learners.boosted.sampled.shard.LARGE_PART", 100)
+    monkeypatch.setattr("treecrf.learners.boosted.sampled.shard.LARGE_PARTITION", 100)
 
 
 def test_validation_sequences_need_known_labels():

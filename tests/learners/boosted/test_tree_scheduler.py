@@ -18,7 +18,7 @@ from test_sampled import assert_same_fit, labeled, model
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted.sampled import growth
-from treecrf.learners.boosted.sampled.growth import TreeScheduler
+from treecrf.learners.boosted.sampled.scheduler import TreeScheduler
 from treecrf.trees.lists._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 

@@ -19,7 +19,7 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.local.objective import LocalObjective
 from treecrf.inputs.offsets import offsets_of
-from treecrf.learners.boosted import chains
+from treecrf.learners.local import chains
 from treecrf.learners.local.rows import beam_search
 from treecrf.utils.threads import Threads
 

@@ -6,8 +6,7 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,10 +26,11 @@ from treecrf.learners.base.iterations import (
 )
 from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
 from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.labeled import in_one_part, read_partitions
-from treecrf.learners.boosted.spec import BoostingSpec, ChainKind, Trained
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
-from treecrf.learners.boosted.training_scores import Scores
+from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, TreeSettings
@@ -143,7 +143,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "tree_settings": tree_settings,
             "scoring": scoring,
             "stopping": Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None,
-            "predict": None if is_objective else partial(predicted_by, self._fitted_copy({})),
+            "decoder": None if is_objective else EstimatorDecoder(self._fitted_copy({})),
         }
         return BoostingSpec(
             **settings, **{name: getattr(self, name) for name in names - settings.keys()}
@@ -374,28 +374,30 @@ class BoostedSequenceClassifier(SequenceLearner):
         return self
 
 
-def predicted_by(
-    estimator: BoostedSequenceClassifier,  # parameters, not fitted
-    trained: Trained,
-    scores: Scores,
-    data: EncodedPart,
-    n_jobs: int | None,
-) -> np.ndarray:
-    """Return codes of labels by the decoding of an estimator, or all probabilities.
+@dataclass(frozen=True)
+class EstimatorDecoder:
+    """Predicts validation sequences by the decoding of an estimator."""
 
-    ``"neg_log_loss"`` needs the latter.
-    """
-    model = estimator._fitted_copy(estimator._model_attributes(trained))
-    model.n_jobs = n_jobs
-    predictor, lattice = model._predictor(), scores.lattice(model.order)
-    if scoring_of(model.scoring) == NEG_LOG_LOSS:
+    estimator: BoostedSequenceClassifier  # parameters, not fitted
+
+    def predict(
+        self, trained: Trained, scores: TrainingScores, data: EncodedPart, n_jobs: int | None
+    ) -> np.ndarray:
+        """Return codes of labels, or all probabilities, which ``"neg_log_loss"`` needs."""
+        model = self.estimator._fitted_copy(self.estimator._model_attributes(trained))
+        model.n_jobs = n_jobs
+        predictor = model._predictor()
+        lattice = scores.lattice(model.order)
+        sequences = data.source.sequences
+        allowed = data.source.allowed
+        if scoring_of(model.scoring) == NEG_LOG_LOSS:
+            if lattice is not None:
+                return lattice.marginals()
+            probabilities = predictor.in_runs(sequences, allowed, predictor.proba_in)
+            return np.concatenate(predictor.as_read(probabilities))
         if lattice is not None:
-            return lattice.marginals()
-        found = predictor.in_runs(data.source.sequences, data.source.allowed, predictor.proba_in)
-        return np.concatenate(predictor.as_read(found))
-    if lattice is not None:
-        return predictor.best_codes(lattice)
-    return predictor.codes(data.source.sequences, data.source.allowed)
+            return predictor.best_codes(lattice)
+        return predictor.codes(sequences, allowed)
 
 
 def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:

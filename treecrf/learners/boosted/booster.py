@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Protocol
 
@@ -32,7 +32,7 @@ from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.threads import Threads
 
 
-class Scored(Protocol):
+class Validation(Protocol):
     """Sequences that are scored after each iteration."""
 
     def value(self, forest: Forest) -> float:
@@ -44,8 +44,19 @@ class Scored(Protocol):
         return [self.value(forest) for forest in grown]
 
 
+@dataclass(frozen=True)
+class ScoreStorage:
+    """Where the scores of training are, and which examples they belong to."""
+
+    # float64 (n_labels, n_positions, n_contexts), or of another shape that growers can add to.
+    scores: np.ndarray
+    source: Any  # what the objective computes residuals from: the scores, or an object with them
+    # Number of planes of examples, see `TreeGrower`; 0 if all contexts are examples.
+    n_planes: int
+
+
 class Booster:
-    """Trees and scores of one training run."""
+    """Trees and scores of one training run, in which trees are fitted to all examples."""
 
     def __init__(
         self,
@@ -69,64 +80,74 @@ class Booster:
         # An array of ones may take no memory.
         self.position_weights = rounded(position_weights) if self.weighted else position_weights
         self.threads = threads
+        self.keys = keys
         self.table = number_tests(encoder, layout)
         self.surrogates = encoder.missing == "surrogate"
-        # Whether fractions of a row can belong to several nodes.
-        self._in_parts = self.table.has_missing and not self.surrogates
+        # Whether a row can belong to several nodes, with a fraction of its weight in each.
+        self._divides_rows = self.table.has_missing and not self.surrogates
         # Logarithm of the number of units in exact sums over examples.
-        self._sum_bits = FRACTION_SUM_BITS if self._in_parts else MAX_UNITS_LOG2
-        self.n_planes = int(objective.given is not None)
-        self.keys = keys
-        # Scores that trees change, and what the objective reads them from.
-        self.scores, self.source = self._start(layout, start)
+        self._sum_bits = FRACTION_SUM_BITS if self._divides_rows else MAX_UNITS_LOG2
+        storage = self._store_scores(layout, start)
+        self.scores = storage.scores
+        self.source = storage.source
         if self.weighted:
             self._round_weights(self.position_weights)
-        self._growers = self._make_growers()
+        self._growers = self._make_growers(storage.n_planes)
 
-    def _start(self, layout: ColumnLayout, start: np.ndarray | None) -> tuple[np.ndarray, Any]:
+    def _store_scores(self, layout: ColumnLayout, start: np.ndarray | None) -> ScoreStorage:
         """Add the trees to start from to the starting scores, under the constraints."""
+        given = self.objective.given
         scores = self.forest.scores(
-            self.encoder, self.whole, self.threads, start=start, given=self.objective.given
+            self.encoder, self.whole, self.threads, start=start, given=given
         )
         self.objective.constrain(scores)
-        return scores, scores
+        # With given labels, a position has one example: all of them are one plane.
+        n_planes = 0 if given is None else 1
+        return ScoreStorage(scores, scores, n_planes)
 
-    def _make_growers(self) -> list[TreeGrower]:
+    def _make_growers(self, n_planes: int) -> list[TreeGrower]:
         """Make one grower, with its own working memory, for each tree that grows concurrently."""
-        forest, tree_settings = self.forest, self.tree_settings
-        # Sums of weights are numbers of examples unless the weights contain something else.
-        counts, curved = self.objective.counts, np.isfinite(tree_settings.max_leaf_value)
-        weighted = curved or self.weighted or tree_settings.subsample < 1 or counts is not None
+        n_labels = self.forest.n_labels
         n_examples = max(2, self.scores[0].size)
-        tree_settings = replace(
-            tree_settings, max_leaf_nodes=min(tree_settings.max_leaf_nodes, n_examples)
-        )
+        max_leaf_nodes = min(self.tree_settings.max_leaf_nodes, n_examples)
+        tree_settings = replace(self.tree_settings, max_leaf_nodes=max_leaf_nodes)
         features = Features(self.encoded, self.table)
         growers = [
             TreeGrower(
                 self.encoded,
                 self.table,
                 tree_settings,
-                forest.n_labels,
-                forest.order,
-                weighted=weighted,
+                n_labels,
+                self.forest.order,
+                weighted=self._weighs_examples(),
                 surrogates=self.surrogates,
-                n_planes=self.n_planes,
+                n_planes=n_planes,
                 features=features,
             )
-            for _ in range(min(self.threads.n_threads, forest.n_labels))
+            for _ in range(min(self.threads.n_threads, n_labels))
         ]
-        given, rows = self.objective.given, self.encoded.rows_from_first
-        if given is not None:
-            # They have one example per position, in the position's row.
-            n_rows = growers[0].n_rows
-            labels = np.zeros((len(given), n_rows), dtype=np.uint8)
-            labels[:, rows] = given
-            exists = np.zeros(n_rows, dtype=bool)
-            exists[rows] = True
-            for grower in growers:
-                grower.set_examples(labels, exists)
+        if self.objective.given is not None:
+            self._set_given_examples(growers)
         return growers
+
+    def _weighs_examples(self) -> bool:
+        """Return whether weights sum to something else than the number of examples."""
+        has_curvature = np.isfinite(self.tree_settings.max_leaf_value)
+        is_subsample = self.tree_settings.subsample < 1
+        has_counts = self.objective.counts is not None
+        return has_curvature or self.weighted or is_subsample or has_counts
+
+    def _set_given_examples(self, growers: list[TreeGrower]) -> None:
+        """Make the given context of each position an example, in the position's row."""
+        given = self.objective.given
+        rows = self.encoded.rows_from_first
+        n_rows = growers[0].n_rows
+        labels = np.zeros((len(given), n_rows), dtype=np.uint8)
+        labels[:, rows] = given
+        exists = np.zeros(n_rows, dtype=bool)
+        exists[rows] = True
+        for grower in growers:
+            grower.set_examples(labels, exists)
 
     @property
     def learning_rate(self) -> float:
@@ -139,36 +160,67 @@ class Booster:
         for grower in self._growers:
             grower.set_learning_rate(rate)
 
+    # An iteration
+
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
         iteration = self.forest.n_iter
         examples, value = self._weighted_examples(iteration)
         idle = list(self._growers)  # as many as trees that grow concurrently
 
-        def grow(k: int) -> dict:
-            """Grow the tree of one label and add its values to the scores."""
-            curvature = None if examples.curvature is None else examples.curvature[k]
-            tables, scores = (examples.residuals[k], curvature, examples.counts), self.scores[k]
-            seed, chosen = choices_of_tree(self.tree_settings, iteration, k, self.table.n_features)
+        def grow(label: int) -> dict:
+            """Grow the tree of one label, and add its values to the scores."""
             grower = idle.pop()
             try:
-                if self.objective.given is None:
-                    return grower.grow(*tables, seed, scores, chosen, k)
-                # It has one example per position, in the position's row (see `_make_growers`).
-                tables = [None if table is None else self._in_rows(table) for table in tables]
-                added = np.zeros((grower.n_rows, 1))
-                tree = grower.grow(*tables, seed, added, chosen, k)
+                return self._grow_tree(grower, examples, iteration, label)
             finally:
                 idle.append(grower)
-            scores += added[self.encoded.rows_from_first]
-            return tree
 
         self.forest.trees += self.threads.map(grow, range(self.forest.n_labels))
         return value
 
+    def value(self) -> float:
+        """Compute the value of the objective at the current scores."""
+        return self.objective.value(self.source)
+
+    def _grow_tree(
+        self, grower: TreeGrower, examples: ExampleTable, iteration: int, label: int
+    ) -> dict:
+        """Grow a tree on the examples of a label, and add its values to the scores."""
+        residuals = examples.residuals[label]
+        curvature = None if examples.curvature is None else examples.curvature[label]
+        counts = examples.counts
+        scores = self.scores[label]
+        seed, features = choices_of_tree(
+            self.tree_settings, iteration, label, self.table.n_features
+        )
+        if self.objective.given is None:
+            return grower.grow(residuals, curvature, counts, seed, scores, features, label)
+        # The grower reads and writes the rows of the positions, see `_set_given_examples`.
+        added = np.zeros((grower.n_rows, 1))
+        tree = grower.grow(
+            self._in_rows(residuals),
+            self._in_rows(curvature),
+            self._in_rows(counts),
+            seed,
+            added,
+            features,
+            label,
+        )
+        scores += added[self.encoded.rows_from_first]
+        return tree
+
+    def _in_rows(self, values: np.ndarray | None) -> np.ndarray | None:
+        """Return values of positions, if there are any, in the rows of the positions."""
+        if values is None:
+            return None
+        in_rows = np.zeros((self._growers[0].n_rows, *values.shape[1:]))
+        in_rows[self.encoded.rows_from_first] = values
+        return in_rows
+
     def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
         """Return the examples of an iteration, and the value of the objective before it."""
-        weights = self._weights_of(iteration)
+        weights = self._iteration_weights(iteration)
         residuals, curvature, value = self.objective.examples(self.source, iteration, weights)
         counts = self.objective.counts
         examples = ExampleTable(residuals, curvature, counts).weighted(weights)
@@ -176,7 +228,8 @@ class Booster:
         # pseudo-likelihood, where a label chooses among the contexts of the next labels too, to at
         # most order + 1.
         bound = self.encoded.n_positions * (self.forest.order + 1)
-        if self._in_parts or weights is not None or counts is not None or unit_of(bound) != UNIT:
+        is_weighted = weights is not None or counts is not None
+        if self._divides_rows or is_weighted or unit_of(bound) != UNIT:
             self._round(examples.residuals)
         if curvature is not None:
             self._round(examples.curvature)
@@ -185,33 +238,30 @@ class Booster:
             self._round_weights(examples.counts)
         return examples, value
 
+    def _iteration_weights(self, iteration: int) -> np.ndarray | None:
+        """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
+        weights = self.position_weights if self.weighted else None
+        return weights_in(iteration, weights, self.encoded.offsets, self.keys, self.tree_settings)
+
+    # Rounding, so that sums are exact
+
     def _round(self, values: np.ndarray) -> None:
-        """Round the values of examples in place, so that sums of them or their parts are exact."""
+        """Round the values of examples in place, so that sums of them or fractions are exact."""
         bound = 2.0 * values[0].size * max(values.max(), -values.min())
-        for of_class in values if unit_of(bound, self._sum_bits) > UNIT else []:
-            unit = unit_for(of_class, bits=self._sum_bits)
+        if unit_of(bound, self._sum_bits) == UNIT:
+            return
+        for label_values in values:
+            unit = unit_for(label_values, bits=self._sum_bits)
             if unit > UNIT:  # they are multiples of it
-                round_to(of_class, unit)
+                round_to(label_values, unit)
 
     def _round_weights(self, weights: np.ndarray) -> None:
         """Round the weights of positions up, in place, for exact sums over all contexts."""
         n_contexts = self.scores[0].size // self.encoded.n_positions
         round_to(weights, unit_for(weights, n_contexts + 1, self._sum_bits), np.ceil)
 
-    def value(self) -> float:
-        """Compute the value of the objective at the current scores."""
-        return self.objective.value(self.source)
 
-    def _in_rows(self, values: np.ndarray) -> np.ndarray:
-        """Return values of positions in the rows of the positions."""
-        out = np.zeros((self._growers[0].n_rows, *values.shape[1:]))
-        out[self.encoded.rows_from_first] = values
-        return out
-
-    def _weights_of(self, iteration: int) -> np.ndarray | None:
-        """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
-        weights = self.position_weights if self.weighted else None
-        return weights_in(iteration, weights, self.encoded.offsets, self.keys, self.tree_settings)
+# Random choices
 
 
 def weights_in(
@@ -224,17 +274,17 @@ def weights_in(
 ) -> np.ndarray | None:
     """Return the weights of positions, 0 in sequences outside the subsample; None if all are 1.
 
-    If these sequences are a part of the data, ``last_chosen`` is the largest hash of a sequence in
-    the subsample, see `subsample_hashes`.
+    If these sequences are a partition of the data, ``last_chosen`` is the largest hash of a
+    sequence in the subsample, see `subsample_hashes`.
     """
     if tree_settings.subsample >= 1:
         return positions
     hashes = subsample_hashes(keys, tree_settings, iteration)
     if last_chosen is None:
-        chosen = smallest(hashes, subsample_size(len(keys), tree_settings))
+        is_chosen = smallest(hashes, subsample_size(len(keys), tree_settings))
     else:
-        chosen = hashes <= np.uint64(last_chosen)
-    weights = np.repeat(chosen, np.diff(offsets)).astype(np.float64)
+        is_chosen = hashes <= np.uint64(last_chosen)
+    weights = np.repeat(is_chosen, np.diff(offsets)).astype(np.float64)
     return weights if positions is None else weights * positions
 
 
@@ -249,7 +299,7 @@ def subsample_hashes(keys: np.ndarray, tree_settings: TreeSettings, iteration: i
 
 
 def choices_of_tree(
-    tree_settings: TreeSettings, iteration: int, k: int, n_features: int
+    tree_settings: TreeSettings, iteration: int, label: int, n_features: int
 ) -> tuple[int, np.ndarray | None]:
     """Return the seed of a tree, 0 if nothing is drawn, and the features that it may test.
 
@@ -257,17 +307,20 @@ def choices_of_tree(
     """
     if tree_settings.max_features >= 1 and tree_settings.max_features_per_tree >= 1:
         return 0, None
-    seed = int(mix(tree_settings.seed, iteration, k))
+    seed = int(mix(tree_settings.seed, iteration, label))
     if tree_settings.max_features_per_tree >= 1:
         return seed, None
     n_chosen = max(1, ceil(tree_settings.max_features_per_tree * n_features))
     return seed, smallest(mix(seed, np.arange(n_features)), n_chosen).astype(np.uint8)
 
 
+# The loop
+
+
 def boost(
-    booster: Booster,
+    booster: Any,  # `Booster`, or another one that adds an iteration in `step`
     is_wanted: Callable[[int], bool],  # whether iterations follow this number of them
-    validation: Scored | None,
+    validation: Validation | None,
     stopping: Stopping | None,
     report: Callable[[int, History], Any],
     history: History | None = None,  # earlier values, without the latest training value
@@ -283,11 +336,11 @@ def boost(
         history = History()
         if validation is not None:
             history.validation.append(validation.value(forest))
-    stops = history.is_over(stopping)
-    while not stops and is_wanted(forest.n_iter):
+    is_over = history.is_over(stopping)
+    while not is_over and is_wanted(forest.n_iter):
         history.train.append(booster.step())
         if validation is not None:
             history.validation.append(validation.value(forest))
-        stops = report(forest.n_iter, history) is True or history.is_over(stopping)
+        is_over = report(forest.n_iter, history) is True or history.is_over(stopping)
     history.train.append(booster.value())
     return history

@@ -15,10 +15,11 @@ from treecrf.learners.base.iterations import refuse_lost_objective, scoring_of
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.training_data import Labeling
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.beams.training import Beam
-from treecrf.learners.boosted.chains import BeamChain, FactoredChain, ForestChain
+from treecrf.learners.boosted.chains import ForestChain
+from treecrf.learners.boosted.engines import crf_chain, crf_kind
+from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
-from treecrf.learners.boosted.spec import BeamKind, BoostingSpec, ExactKind, Trained
+from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
@@ -346,25 +347,21 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Settings
 
-    def _kind(self) -> ExactKind | BeamKind:
+    def _kind(self) -> ChainKind:
         is_newton = self.objective == "log" and bool(self.second_order)
-        shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
-        settings = {
-            "order": self.order,
-            "transitions": self.transitions,
-            "has_curvature": is_newton,
-            "bound_share": shares[self.curvature] if is_newton else None,
-        }
-        if self.beam_width is not None:
-            return BeamKind(**settings, beam=self._beam())
-        is_log = scoring_of(self.scoring) == "log_likelihood"
-        return ExactKind(
-            **settings,
-            objective_name=self.objective,
-            validation_name="log" if is_log else self.objective,
-            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
+        bound_shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
+        return crf_kind(
+            objective=self.objective,
+            reports_likelihood=scoring_of(self.scoring) == "log_likelihood",
             constant_transitions=self.constant_transitions,
+            beam_width=self.beam_width,
+            forward_only=self.beam == "forward-only",
             alternative=self._alternative,
+            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
+            order=self.order,
+            transitions=self.transitions,
+            has_curvature=is_newton,
+            bound_share=bound_shares[self.curvature] if is_newton else None,
         )
 
     def _spec(self) -> BoostingSpec:
@@ -408,14 +405,12 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Predictions
 
-    def _beam(self) -> Beam:
-        return Beam(self.beam_width, self.beam == "forward-only")
-
     def _chain(self) -> ForestChain:
-        if self.beam_width is not None:
-            return BeamChain(**self._forest_settings(), beam=self._beam())
-        kind = ForestChain if self._forest.transitions is None else FactoredChain
-        return kind(**self._forest_settings())
+        return crf_chain(
+            beam_width=self.beam_width,
+            forward_only=self.beam == "forward-only",
+            **self._forest_settings(),
+        )
 
     # Fitted attributes and files
 

@@ -1,15 +1,17 @@
-"""Engines of boosting: encoded data, a booster that adds trees, and validation data.
+"""From data that have been read to a run of boosting: encoded data, booster, and validation data.
 
-There are two kinds of boosters. `Booster` fits trees to all examples, which are in this process.
-`SampledBooster` fits them to samples of the examples, which shards draw from their partitions.
+An engine is a way to fit trees. The one here fits them to all examples, which are in this process.
+The other one, behind `engines`, fits them to samples of the examples.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,147 +24,175 @@ from treecrf.learners.base.training_data import (
     label_weights,
     multiplied_weights,
 )
-from treecrf.learners.boosted.booster import Booster, Scored
+from treecrf.learners.boosted.booster import Booster, Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.sampled.booster import LocalShards, SampledBooster, scored_on_shards
-from treecrf.learners.boosted.sampled.shard import predictions_for, total, totals_of
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
-from treecrf.learners.boosted.training_scores import starting_parts, table_of_parts
+from treecrf.learners.boosted.training_scores import (
+    TrainingScores,
+    starting_scores,
+    starting_table,
+)
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.settings import read_constraints
-from treecrf.utils.allocation import Allocate
+from treecrf.trees.growing.settings import TreeSettings, read_constraints
+from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import Partitions, PerPartition, identity
 from treecrf.utils.threads import Threads
 
 
-@dataclass
-class LabelScore(Scored):
-    """Validation sequences that are scored by predictions: labels or their probabilities."""
-
-    objective: Scored  # value of the objective on the same sequences
-    metric: Callable[[np.ndarray], float]  # of codes, or of probabilities
-    predict: Callable[[Forest], np.ndarray]  # after an update of ``objective``
-    latest: float = np.nan  # latest value of the objective
-
-    def value(self, forest: Forest) -> float:
-        """Compute the metric under the forest."""
-        self.latest = self.objective.value(forest)
-        return self.metric(self.predict(forest))
-
-
 @dataclass(frozen=True)
-class Engine:
+class TrainingRun:
     """Everything that the iterations of boosting need."""
 
     trained: Trained  # before the iterations; the booster appends trees to its forest
-    booster: Booster | SampledBooster
-    validation: Scored | None
-    sets: list[Scored | None]  # further sets that are scored; None stands for the validation data
+    booster: Any  # `Booster`, or another one with its methods
+    validation: Validation | None  # data that are scored after each iteration
+    sets: list[Validation | None]  # further sets that are scored; None: the validation data
 
 
-def make_engine(
-    spec: BoostingSpec,
-    data: TrainingInput,
-    start: LinearCRF | None,  # that was chosen; it is not used if training continues
-    threads: Threads,
-) -> Engine:
-    """Return the engine that trains from a start on the data, which it may release."""
-    training, earlier = data.training, data.earlier
-    sequences = training.partitions.view(attrgetter("sequences"))
-    if earlier:
-        encoder = earlier["_encoder"].widened(training.described.longest).measured(sequences)
-        forest, start = earlier["_forest"].copy(), earlier.get("init_")
-    else:
-        encoder = Encoder(spec.window, spec.max_bins, spec.missing)
-        encoder.fit_parts(sequences, training.described, data.seed)
-        forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
-    return engine_of(spec, data, encoder, forest, start, threads)
+class Engine(ABC):
+    """A way to fit trees to the examples of training sequences."""
 
+    # Whether data in partitions can stay there.
+    takes_partitions: ClassVar[bool]
 
-def engine_of(
-    spec: BoostingSpec,
-    data: TrainingInput,
-    encoder: Encoder,
-    forest: Forest,  # trees to start from; new trees are appended
-    start: LinearCRF | None,
-    threads: Threads,
-) -> Engine:
-    """Encode the data, and return the engine that trains on them."""
-    kind, classes, training = spec.kind, data.classes, data.training
-    constraints = None
-    if spec.monotonic_cst is not None or spec.interaction_cst is not None:
-        constraints = read_constraints(spec.monotonic_cst, spec.interaction_cst, encoder, classes)
-    tree_settings = replace(spec.tree_settings, seed=data.seed, constraints=constraints)
-    threshold = kind.threshold(spec.sampling, len(classes), training.described.n_positions)
-    setup = BoostingSetup(spec, classes, encoder, tree_settings, threshold)
-    weights = np.ones(len(classes))
-    if spec.class_weight is not None:
-        counts = training.partitions.map(count_labels, len(classes))
-        sums = [total(of_label) for of_label in zip(*counts, strict=True)]
-        weights = label_weights(spec.class_weight, classes, sums)
-    settings = setup, start, weights, threads if data.in_memory else None
-    keys = None
-    if threshold is not None or tree_settings.subsample < 1:
-        keys = PerPartition(training.keys())
-    encoded = training.partitions.derive(encode_part, *settings, True, keys).kept()
-    held_out = None
-    if data.held_out is not None:
-        held_out = data.held_out.partitions.derive(encode_part, *settings).kept()
-    validation, sets = None, []
-    if data.in_memory:
-        parts = [part and encode_part(part, *settings) for part in data.evaluated]
-        parts = [held_out and held_out.map(identity)[0], *parts]
-        validation, *sets = [part and _scored(setup, part, threads) for part in parts]
-    elif held_out is not None:
-        encoded = encoded.chain(held_out)
-    if threshold is None:
-        part = encoded.map(identity)[0]
-        objective = kind.objective(part, threads)
-        table = table_of_parts(
-            part.start_state, part.start_transitions, part.encoded.offsets, kind.order
-        )
-        arguments = part.position_weights, threads, table, part.keys
-        booster = kind.booster_class(
-            forest, encoder, part.encoded, objective, tree_settings, *arguments
-        )
-    else:
-        booster = _sampled_booster(forest, encoded, setup, data)
+    @abstractmethod
+    def needs_keys(self, tree_settings: TreeSettings) -> bool:
+        """Return whether random choices need the keys of the sequences."""
+
+    @abstractmethod
+    def scores(
+        self, setup: BoostingSetup, data: EncodedPart, threads: Threads, is_validation: bool = False
+    ) -> TrainingScores:
+        """Return the scores that trees are added to, with their objective."""
+
+    @abstractmethod
+    def booster(
+        self,
+        forest: Forest,  # trees to start from; new trees are appended
+        encoded: Partitions,  # of `EncodedPart`
+        setup: BoostingSetup,
+        data: TrainingInput,  # before it was encoded; may be released
+        threads: Threads,
+    ) -> Any:
+        """Return what adds trees."""
+
+    def validation(self, booster: Any) -> Validation:
+        """Return validation data in partitions that the booster has."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        spec: BoostingSpec,
+        data: TrainingInput,
+        start: LinearCRF | None,  # that was chosen; it is not used if training continues
+        threads: Threads,
+    ) -> TrainingRun:
+        """Return the run that trains from a start on the data, which it may release."""
+        training, earlier = data.training, data.earlier
+        sequences = training.partitions.view(attrgetter("sequences"))
+        if earlier:
+            encoder = earlier["_encoder"].widened(training.described.longest).measured(sequences)
+            forest, start = earlier["_forest"].copy(), earlier.get("init_")
+        else:
+            encoder = Encoder(spec.window, spec.max_bins, spec.missing)
+            encoder.fit_parts(sequences, training.described, data.seed)
+            forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
+        return self.run_from(spec, data, encoder, forest, start, threads)
+
+    def run_from(
+        self,
+        spec: BoostingSpec,
+        data: TrainingInput,
+        encoder: Encoder,
+        forest: Forest,  # trees to start from; new trees are appended
+        start: LinearCRF | None,
+        threads: Threads,
+    ) -> TrainingRun:
+        """Encode the data, and return the run that trains on them."""
+        classes, training = data.classes, data.training
+        constraints = None
+        if spec.monotonic_cst is not None or spec.interaction_cst is not None:
+            constraints = read_constraints(
+                spec.monotonic_cst, spec.interaction_cst, encoder, classes
+            )
+        tree_settings = replace(spec.tree_settings, seed=data.seed, constraints=constraints)
+        setup = BoostingSetup(spec, classes, encoder, tree_settings)
+        weights = np.ones(len(classes))
+        if spec.class_weight is not None:
+            counts = training.partitions.map(count_labels, len(classes))
+            sums = [sum(label_counts, ExactSum()) for label_counts in zip(*counts, strict=True)]
+            weights = label_weights(spec.class_weight, classes, sums)
+        settings = setup, start, weights, threads if data.in_memory else None
+        keys = PerPartition(training.keys()) if self.needs_keys(tree_settings) else None
+        encoded = training.partitions.derive(encode_part, *settings, True, keys).kept()
+        held_out = None
+        if data.held_out is not None:
+            held_out = data.held_out.partitions.derive(encode_part, *settings).kept()
+        validation, sets = None, []
+        if data.in_memory:
+            parts = [part and encode_part(part, *settings) for part in data.evaluated]
+            parts = [held_out and held_out.map(identity)[0], *parts]
+            validation, *sets = [
+                part and self._validation_data(setup, part, threads) for part in parts
+            ]
+        elif held_out is not None:
+            encoded = encoded.chain(held_out)
+        booster = self.booster(forest, encoded, setup, data, threads)
         if held_out is not None and not data.in_memory:
-            validation = scored_on_shards(booster)
-    trained = Trained(classes, data.seed, encoder, forest, start, History())
-    return Engine(trained, booster, validation, sets)
+            validation = self.validation(booster)
+        trained = Trained(classes, data.seed, encoder, forest, start, History())
+        return TrainingRun(trained, booster, validation, sets)
+
+    def _validation_data(
+        self, setup: BoostingSetup, data: EncodedPart, threads: Threads
+    ) -> Validation:
+        """Return validation data that are scored by ``scoring``."""
+        spec = setup.spec
+        scores = self.scores(setup, data, threads, is_validation=True)
+        if spec.scoring in OBJECTIVES:
+            return scores
+        metric = metric_of(spec.scoring, data.labels, setup.classes, spec.kind.is_backward)
+        return DecodedValidation(scores, metric, partial(decoded, setup, scores, data))
 
 
-def _sampled_booster(
-    forest: Forest, encoded: Partitions, setup: BoostingSetup, data: TrainingInput
-) -> SampledBooster:
-    """Return a booster on shards of encoded data; the data before encoding are released."""
-    totals = encoded.map(totals_of)
-    largest = [
-        max((w for weight, w in totals if w and (weight is None) == is_held_out), default=None)
-        for is_held_out in (False, True)
-    ]
-    setup = replace(
-        setup,
-        empty=forest.copy(0),
-        n_sequences=data.training.described.n_sequences,
-        weight=float(total(weight for weight, _ in totals)),
-        largest_weights=tuple(largest),
-    )
-    for parts in (data.training, data.held_out):
-        if parts is not None:
-            parts.partitions.release()
-    shards = encoded.make_shards(local_shards, setup)
-    return SampledBooster(forest, shards, setup)
+class AllExamples(Engine):
+    """Trees are fitted to all examples, which are in this process."""
 
+    takes_partitions = False
 
-def local_shards(
-    partitions: Partitions, setup: BoostingSetup, allocate: Allocate | None
-) -> LocalShards:
-    """Return shards of encoded partitions in this process, in memory from ``allocate`` if any."""
-    n_threads = Threads(setup.spec.n_jobs).n_threads
-    return LocalShards(partitions, setup, n_threads=n_threads, allocate=allocate)
+    def needs_keys(self, tree_settings: TreeSettings) -> bool:
+        """Return whether random choices need the keys of the sequences: subsamples do."""
+        return tree_settings.subsample < 1
+
+    def scores(
+        self, setup: BoostingSetup, data: EncodedPart, threads: Threads, is_validation: bool = False
+    ) -> TrainingScores:
+        """Return the scores that trees are added to, with their objective."""
+        return setup.spec.kind.scores(setup.encoder, data, threads, is_validation)
+
+    def booster(
+        self,
+        forest: Forest,
+        encoded: Partitions,
+        setup: BoostingSetup,
+        data: TrainingInput,
+        threads: Threads,
+    ) -> Booster:
+        """Return what adds trees."""
+        kind = setup.spec.kind
+        part = encoded.map(identity)[0]
+        return kind.booster_class(
+            forest,
+            setup.encoder,
+            part.encoded,
+            kind.objective(part, threads),
+            setup.tree_settings,
+            part.position_weights,
+            threads,
+            starting_table(part, kind.order),
+            part.keys,
+        )
 
 
 # Encoding, where the partitions are
@@ -188,17 +218,36 @@ def encode_part(
         setup.encoder.encode(data.sequences, threads),
         spec.kind.labels(data, setup.classes),
         weights,
-        *starting_parts(start, data.sequences, threads),
+        *starting_scores(start, data.sequences, threads),
         source=None if is_training or spec.scoring in OBJECTIVES else data,
         keys=keys,
     )
 
 
-def _scored(setup: BoostingSetup, data: EncodedPart, threads: Threads) -> Scored:
-    """Return validation data that are scored by ``scoring``."""
-    spec = setup.spec
-    scores = spec.kind.scores(setup, data, threads, is_validation=True)
-    if spec.scoring in OBJECTIVES:
-        return scores
-    metric = metric_of(spec.scoring, data.labels, setup.classes, spec.kind.is_backward)
-    return LabelScore(scores, metric, partial(predictions_for, setup, scores, data))
+# Validation data
+
+
+@dataclass
+class DecodedValidation(Validation):
+    """Validation sequences that are scored by predictions: labels or their probabilities."""
+
+    objective: Validation  # value of the objective on the same sequences
+    metric: Callable[[np.ndarray], float]  # of codes, or of probabilities
+    predict: Callable[[Forest], np.ndarray]  # after an update of ``objective``
+    latest: float = np.nan  # latest value of the objective
+
+    def value(self, forest: Forest) -> float:
+        """Compute the metric under the forest."""
+        self.latest = self.objective.value(forest)
+        return self.metric(self.predict(forest))
+
+
+def decoded(
+    setup: BoostingSetup, scores: TrainingScores, data: EncodedPart, forest: Forest
+) -> np.ndarray:
+    """Return the predictions for validation sequences that ``scoring`` needs."""
+    start = None  # lattices include it, and other models have none
+    trained = Trained(
+        setup.classes, setup.tree_settings.seed, setup.encoder, forest, start, History()
+    )
+    return setup.spec.decoder.predict(trained, scores, data, setup.spec.n_jobs)

@@ -12,7 +12,7 @@ from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.base.iterations import Stopping
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
-from treecrf.learners.boosted.engine import make_engine
+from treecrf.learners.boosted.engines import make_run
 from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear
@@ -156,8 +156,8 @@ class FoldRun:
         self, spec: BoostingSpec, fold: TrainingInput, start: LinearCRF | None, threads: Threads
     ):
         self.n_held_out = len(fold.held_out.codes)
-        engine = make_engine(spec, in_one_part(fold), start, threads)
-        self._booster, self._held_out = engine.booster, engine.validation
+        run = make_run(spec, in_one_part(fold), start, threads)
+        self._booster, self._held_out = run.booster, run.validation
         self._scores = [self._held_out.value(self._booster.forest)]
 
     def scores(self, n_iter: int) -> list[float]:

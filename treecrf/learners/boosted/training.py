@@ -1,7 +1,7 @@
 """The training of boosted trees, from data that have been read to the model.
 
 Data in memory, in files and on Dask take the same way: start and number of iterations are chosen,
-the data are encoded where they are, and an engine adds trees. The model is equal, array for array,
+the data are encoded where they are, and a booster adds trees. The model is equal, array for array,
 however the data are cut into partitions.
 """
 
@@ -30,8 +30,9 @@ from treecrf.learners.base.iterations import (
     warn_without_new_iterations,
 )
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
-from treecrf.learners.boosted.booster import Scored, boost
-from treecrf.learners.boosted.engine import Engine, make_engine
+from treecrf.learners.boosted.booster import Validation, boost
+from treecrf.learners.boosted.engine import TrainingRun
+from treecrf.learners.boosted.engines import make_run, trains_on_partitions
 from treecrf.learners.boosted.labeled import in_one_part, joined
 from treecrf.learners.boosted.selection import (
     LatestChoice,
@@ -91,15 +92,15 @@ def _trained(
             if latest.choice.is_guess:
                 # Another start is another share of the same model.
                 linear = fit_linear(spec, data, init)
-                # The engine may release its partitions.
+                # The run may release its partitions.
                 training, held_out = (
                     parts and replace(parts, partitions=copy(parts.partitions))
                     for parts in (data.training, data.held_out)
                 )
                 read = replace(data, training=training, held_out=held_out)
             start = None if data.earlier else start_of(spec, data, init, linear)
-            engine = make_engine(spec, read, start, threads)
-            found = _boosted(spec, engine, data, latest, callbacks, model)
+            run = make_run(spec, read, start, threads)
+            found = _boosted(spec, run, data, latest, callbacks, model)
             while latest.choice.is_guess:  # early stopping may end training before that is over
                 latest.is_beyond(latest.choice.n_iter)
             trained = found if latest.choice.init is init else None
@@ -110,29 +111,22 @@ def _trained(
     return trained
 
 
-def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
-    """Return whether partitions need not be joined; errors if samples are not supported."""
-    size = len(data.classes), data.training.described.n_positions
-    threshold = spec.kind.threshold(spec.sampling, *size)
-    return threshold is not None and spec.kind.samples_partitions
-
-
 # Iterations
 
 
 def _boosted(
     spec: BoostingSpec,
-    engine: Engine,
+    run: TrainingRun,
     data: TrainingInput,
     latest: LatestChoice,
     callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
-    """Run the iterations of an engine; with early stopping, return the best one."""
-    trained, booster, validation = engine.trained, engine.booster, engine.validation
+    """Run the iterations of boosting; with early stopping, return the best one."""
+    trained, booster, validation = run.trained, run.booster, run.validation
     forest, init, n_iter = trained.forest, latest.choice.init, latest.choice.n_iter
     shown = Progress(1, forest.n_iter, n_iter, spec.name) if spec.verbose else nullcontext()
-    evaluations = Evaluations(engine.sets, validation, spec.scoring) if engine.sets else None
+    evaluations = Evaluations(run.sets, validation, spec.scoring) if run.sets else None
     with shown as progress:
         value = None if validation is None else validation.value(forest)
         history = History([], [] if value is None else [value])
@@ -179,7 +173,7 @@ class Evaluations:
     ``scoring`` is a result of `scoring_of`.
     """
 
-    def __init__(self, sets: list[Scored | None], validation: Scored | None, scoring: Any):
+    def __init__(self, sets: list[Validation | None], validation: Validation | None, scoring: Any):
         self.sets = {f"valid_{i}": scored for i, scored in enumerate(sets)}
         self.validation = validation
         self.objective = "log_likelihood" if scoring == "log_likelihood" else "objective"

@@ -10,8 +10,8 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.iterations import History
 from treecrf.learners.base.training_data import TrainingInput
-from treecrf.learners.boosted.booster import Booster, Scored, boost
-from treecrf.learners.boosted.engine import engine_of
+from treecrf.learners.boosted.booster import Booster, Validation, boost
+from treecrf.learners.boosted.engines import run_from
 from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
@@ -96,10 +96,10 @@ class AlternatingTraining:
         features = FutureEncoder(encoder, (), self.settings.n_bins)
         return State(features, forest, History([0.0], [0.0]), ((),))
 
-    def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Scored | None]:
+    def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Validation | None]:
         """Prepare a phase of boosting: the booster and the validation data."""
-        engine = engine_of(self.spec, in_one_part(self.data), encoder, forest, None, self.threads)
-        return engine.booster, engine.validation
+        run = run_from(self.spec, in_one_part(self.data), encoder, forest, None, self.threads)
+        return run.booster, run.validation
 
     def _criterion(self, state: State) -> float:
         """Return the latest likelihood of the validation data or, without them, training data."""
@@ -161,7 +161,9 @@ class AlternatingTraining:
             scores.append(of_all[:, :, 0])
         return scores
 
-    def _best_size(self, state: State, booster: Booster, validation: Scored | None) -> int | None:
+    def _best_size(
+        self, state: State, booster: Booster, validation: Validation | None
+    ) -> int | None:
         """Find the size of bags whose first feature gives the highest likelihood."""
         n_trees = min(N_TRIAL_TREES, self.settings.instance_max_iter)
         trial = replace(self.settings, instance_max_iter=n_trees)

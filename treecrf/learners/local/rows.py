@@ -18,7 +18,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences, as_category
 from treecrf.learners.base.training_data import LabeledSequences
-from treecrf.learners.boosted.chains import LocalChain, Scorer, require_table
+from treecrf.learners.boosted.chains import require_table
+from treecrf.learners.local.chains import LocalChain, Scorer
 from treecrf.utils.threads import Threads
 
 # A probability of 0 from an estimator is replaced by this one.

@@ -15,11 +15,12 @@ from treecrf.inputs.dataset import named
 from treecrf.learners.base.learner import FitArguments, names_in
 from treecrf.learners.base.training_data import Labeling, TrainingInput
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.chains import LocalChain, LocalForestChain
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.labeled import in_one_part
-from treecrf.learners.boosted.spec import LocalKind, Trained
+from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.training import train
+from treecrf.learners.local.chains import LocalChain, LocalForestChain
+from treecrf.learners.local.kind import LocalKind
 from treecrf.learners.local.rows import RowChain, fit_rows
 from treecrf.utils.typing import (
     CategoricalFeatures,

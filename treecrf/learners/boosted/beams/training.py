@@ -1,4 +1,4 @@
-"""Beam search: training and prediction with only the best contexts at each position.
+"""Training with a beam: only the best contexts at each position have scores.
 
 With many labels or a high order, a position has too many contexts to keep a score for each. A beam
 keeps the best few contexts (see ``_beam``), and the trees are evaluated for these alone.
@@ -6,52 +6,28 @@ keeps the best few contexts (see ``_beam``), and the trees are evaluated for the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from treecrf.chains.beam import _beam, _beam_gradients
 from treecrf.chains.beam._beam import BeamChains
-from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import check_label_codes, check_lags
 from treecrf.chains.likelihood import ChainLabels, ExampleTable, WeightedMean
 from treecrf.encoding.column_layout import ColumnLayout
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.booster import Booster, Scored
-from treecrf.trees.contexts._tree_scores import TreeScores
-from treecrf.trees.contexts.context_scores import ScoreCache, tree_scores
+from treecrf.learners.boosted.beams.beam import Beam
+from treecrf.learners.boosted.booster import Booster, ScoreStorage
+from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.kinds import ChainKind
+from treecrf.learners.boosted.training_scores import TrainingScores
+from treecrf.trees.contexts.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
 # Assumed probability of a validation label outside the beam.
 MIN_PROBABILITY = 1e-4
-
-# Indices of contexts must fit into 64 bits.
-MAX_CONTEXTS = 2**62
-
-
-@dataclass(frozen=True)
-class Beam:
-    """Settings of a beam."""
-
-    width: int  # maximum number of contexts at each position
-    # Training omits the backward pass, and uses probabilities given the positions so far.
-    forward_only: bool = False
-
-    def width_for(self, n_labels: int, order: int) -> int:
-        """Return the number of contexts at each position; ValueError for order 0 or too many."""
-        if order < 1:
-            raise ValueError(
-                "order=0 has only one context per position; use a beam with order 1 or higher"
-            )
-        if n_labels**order > MAX_CONTEXTS:
-            raise ValueError(
-                f"order={order} with {n_labels} labels gives {n_labels}**{order} contexts; a beam "
-                "supports at most 2**62"
-            )
-        return min(self.width, n_labels**order)
 
 
 class BeamObjective:
@@ -135,16 +111,10 @@ class BeamBooster(Booster):
 
     source: ScoreCache
 
-    def _start(self, layout: ColumnLayout, start: None) -> tuple[np.ndarray, ScoreCache]:
+    def _store_scores(self, layout: ColumnLayout, start: None) -> ScoreStorage:
+        """Cache scores of the contexts in the beam, which are the examples of a position."""
         cache = self.objective.cache_of(self.forest, self.encoder, layout, self.encoded)
-        self.n_planes = cache.n_planes
-        return cache.scores.values, cache
-
-    def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
-        found, scores = super()._weighted_examples(iteration), self.source.scores
-        for grower in self._growers:
-            grower.set_examples(scores.labels, scores.seen())
-        return found
+        return ScoreStorage(cache.scores.values, cache, cache.n_planes)
 
     def step(self) -> float:
         """Add one iteration of trees; return the mean log-likelihood before it."""
@@ -152,13 +122,20 @@ class BeamBooster(Booster):
         self.source.scores.note_iteration()
         return value
 
-    def _weights_of(self, iteration: int) -> np.ndarray | None:
-        weights = super()._weights_of(iteration)
+    def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
+        examples, value = super()._weighted_examples(iteration)
+        scores = self.source.scores
+        for grower in self._growers:
+            grower.set_examples(scores.labels, scores.seen())
+        return examples, value
+
+    def _iteration_weights(self, iteration: int) -> np.ndarray | None:
+        weights = super()._iteration_weights(iteration)
         return None if weights is None else self.source.spread(weights)
 
 
 @dataclass
-class BeamScores(Scored):
+class BeamScores(TrainingScores):
     """Cached scores of sequences in the beam."""
 
     encoder: Encoder
@@ -178,92 +155,33 @@ class BeamScores(Scored):
         """Return None: the cache has no scores of all contexts."""
 
 
-@dataclass(frozen=True)
-class BeamLattice:
-    """Predictions from the contexts in the beam, with the methods of `Lattice`."""
+@dataclass(frozen=True, kw_only=True)
+class BeamKind(ChainKind):
+    """Inference with only the best contexts at each position."""
 
-    forest: Forest
-    encoder: Encoder
-    encoded: EncodedSequences
     beam: Beam
-    threads: Threads
-    constraints: Constraints
+    bound_share: float | None  # minimum fraction of the bound in the curvature
 
-    @property
-    def offsets(self) -> np.ndarray:
-        """Starts of the sequences."""
-        return self.encoded.offsets
+    booster_class = BeamBooster
 
-    @cached_property
-    def scores(self) -> TreeScores:
-        """Scores of contexts, summed on demand."""
-        scores = tree_scores(self.forest, self.encoder, self.encoded)
-        scores.constrain(self.constraints.allowed, self.constraints.follows)
-        return scores
+    def objective(
+        self, data: EncodedPart, threads: Threads, is_validation: bool = False
+    ) -> BeamObjective:
+        """Return the objective that training maximizes, and that is reported."""
+        return BeamObjective(data.labels, self.beam, threads, self.bound_share)
 
-    @property
-    def width(self) -> int:
-        """Number of contexts kept at each position."""
-        return self.beam.width_for(self.forest.n_labels, self.forest.order)
+    def scores(
+        self, encoder: Encoder, data: EncodedPart, threads: Threads, is_validation: bool = False
+    ) -> BeamScores:
+        """Return the scores that trees are added to, with their objective."""
+        return BeamScores(encoder, data.encoded, self.objective(data, threads))
 
-    def marginals(self) -> np.ndarray:
-        """Return P(label) at every position, (n_positions, n_labels)."""
-        return self._table(_beam.marginals, self.forest.n_labels)
+    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
+        """Raise ValueError if labels, lags or contexts do not fit in the kernels' integers."""
+        check_label_codes(n_labels, "a beam")
+        check_lags(self.order)
+        self.beam.width_for(n_labels, self.order)
 
-    def pairwise(self) -> np.ndarray:
-        """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
-        return self._table(_beam.pair_marginals, self.forest.n_labels, self.forest.n_labels)
-
-    def _table(self, probabilities: Callable[..., None], *shape: int) -> np.ndarray:
-        """Compute probabilities at every position."""
-        out = np.zeros((self.encoded.n_positions, *shape))
-        log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: probabilities(*part, out, log_z))
-        self._check(log_z)
-        return out
-
-    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
-        """Compute log P of one label sequence per sequence, whose contexts stay in the beam."""
-        values = np.zeros(len(self.offsets) - 1)
-        self._map(
-            lambda chains, first, last: _beam.log_likelihood(chains, codes, first, last, values)
-        )
-        return values
-
-    def best_codes(self) -> np.ndarray:
-        """Find the codes of the best label sequences in the beam."""
-        return self.best()[0]
-
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Find the codes and log-probabilities of the best label sequences in the beam."""
-        codes, values = self._best_paths(1)
-        return codes[0], values[:, 0]
-
-    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """Find the n best label sequences in the beam, and their log-probabilities."""
-        codes, values = self._best_paths(n)
-        found = []
-        for i, (start, stop) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
-            m = int(np.isfinite(values[i]).sum())
-            found.append((list(codes[:m, start:stop]), values[i, :m]))
-        return found
-
-    def _best_paths(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        codes = np.zeros((n, self.encoded.n_positions), dtype=np.int32)
-        best = np.zeros((len(self.offsets) - 1, n))
-        log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam.best_paths(*part, codes, best, log_z))
-        self._check(log_z)
-        return codes, best - log_z[:, None]
-
-    def _map(self, function: Callable[[BeamChains, int, int], None]) -> None:
-        chains = BeamChains(self.scores, self.offsets, self.width)
-        self.threads.map(lambda part: function(chains, *part), self.threads.parts(self.offsets))
-
-    def _check(self, log_z: np.ndarray) -> None:
-        dead = np.flatnonzero(log_z == -np.inf)
-        if len(dead):
-            raise ValueError(
-                f"sequence {dead[0]}: no label sequence in the beam is allowed; a beam wider than "
-                f"{self.width} contexts may contain some"
-            )
+    def why_no_samples(self, n_labels: int) -> str:
+        """Return why ``sampling`` must be None."""
+        return "needs all contexts; a beam requires None"

@@ -18,11 +18,16 @@ from treecrf.chains.sampled.sampling import (
     probable_decrease,
 )
 from treecrf.learners.base.iterations import MEANS, OBJECTIVES, metric_of, no_known_labels
-from treecrf.learners.boosted.booster import Scored, subsample_hashes, subsample_size
+from treecrf.learners.boosted.booster import Validation, subsample_hashes, subsample_size
+from treecrf.learners.boosted.sampled.exchange import (
+    IterationRequest,
+    IterationResult,
+    SampleRequest,
+    Stale,
+)
 from treecrf.learners.boosted.sampled.growth import SampledGrowth
-from treecrf.learners.boosted.sampled.shard import IterationRequest, IterationResult, Shard, Stale
-from treecrf.learners.boosted.spec import BoostingSetup
-from treecrf.learners.boosted.training_scores import SampleRequest
+from treecrf.learners.boosted.sampled.setup import SampledSetup
+from treecrf.learners.boosted.sampled.shard import Shard
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.allocation import Allocate
@@ -30,7 +35,7 @@ from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import Partitions, identity
 
 MAX_HASH = (1 << 64) - 1
-# Number of iterations whose subsamples are chosen at a time.
+# Number of iterations whose subsamples are chosen at a time: each choice takes an exchange.
 ITERATIONS_AT_A_TIME = 64
 
 
@@ -40,14 +45,14 @@ class LocalShards:
     def __init__(
         self,
         partitions: Partitions,
-        setup: BoostingSetup,
+        setup: SampledSetup,
         n_shards: int = 1,
         n_threads: int = 1,  # threads of each shard, and of the growth of trees
         allocate: Allocate | None = None,
     ):
-        parts = list(enumerate(partitions.map(identity)))
+        numbered = list(enumerate(partitions.map(identity)))
         self.shards = [
-            Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
+            Shard(setup, dict(numbered[i::n_shards]), n_threads, allocate) for i in range(n_shards)
         ]
         if n_shards == 1 and len(self.shards[0].training) == 1:
             # Files would be read into memory.
@@ -62,11 +67,13 @@ class LocalShards:
 
         If a shard answers `Stale`, ``again(stale.n_iter)`` is the step with the trees it lacks.
         """
-        drawn = []
+        answers = []
         for shard in self.shards:
             answer = shard.run(step)
-            drawn.append(shard.run(again(answer.n_iter)) if isinstance(answer, Stale) else answer)
-        return self.growing.grow(drawn, step, self.n_threads)
+            if isinstance(answer, Stale):
+                answer = shard.run(again(answer.n_iter))
+            answers.append(answer)
+        return self.growing.grow(answers, step, self.n_threads)
 
 
 class SampledBooster:
@@ -76,15 +83,17 @@ class SampledBooster:
         self,
         forest: Forest,  # trees to start from; new trees are appended
         shards: Any,  # LocalShards or DaskShards
-        setup: BoostingSetup,
+        setup: SampledSetup,
     ):
         self.forest = forest
         self.shards = shards
         self.setup = setup
-        # Of each iteration with a subsample: the largest hash of a sequence in it, and its weight.
+        # For each iteration with a subsample: the largest hash of a sequence in it, and its weight.
         self._last_chosen: dict[int, int] = {}
         self._chosen_weights: dict[int, float] = {}
         self._learning_rate = setup.tree_settings.learning_rate
+        # Sum of the absolute residuals at the latest scores, and a probable lower bound on its
+        # ratio to the one before; see `guess_for`.
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
         # Trees of the next iteration, which grow in the same exchange that computes the value of
@@ -100,14 +109,18 @@ class SampledBooster:
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
         if rate != self._learning_rate and self._next is not None:
-            self._next, self._looks_ahead = None, False
+            self._next = None
+            self._looks_ahead = False
         self._learning_rate = rate
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
-        grown, self._next = self._next or self._run(self._request()), None
-        self.forest.extend(grown.trees)
-        return grown.value
+        result = self._next
+        self._next = None
+        if result is None:
+            result = self._run(self._request())
+        self.forest.extend(result.trees)
+        return result.value
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
@@ -115,14 +128,11 @@ class SampledBooster:
 
     def validate(self) -> IterationResult:
         """Return a result that has the value of the validation data."""
-        request = None
         is_last = self.forest.n_iter >= self.setup.spec.max_iter
-        if self._looks_ahead and not is_last and self._next is None:
-            request = self._request()
-        grown = self._run(request, wants_validation=True)
-        if request is not None:
-            self._next = grown
-        return grown
+        if is_last or not self._looks_ahead or self._next is not None:
+            return self._run(wants_validation=True)
+        self._next = self._run(self._request(), wants_validation=True)
+        return self._next
 
     def query_shards(self, query: Callable[[Shard], Any]) -> list:
         """Return the answers of all shards to a query, in any order."""
@@ -130,22 +140,26 @@ class SampledBooster:
 
     def _request(self) -> SampleRequest:
         """Return the request of the examples of the next iteration."""
-        setup, iteration, last_chosen = self.setup, self.forest.n_iter, None
+        setup = self.setup
+        iteration = self.forest.n_iter
+        last_chosen = None
         if setup.tree_settings.subsample < 1:
             if iteration not in self._last_chosen:
                 self._choose_subsamples(iteration)
             last_chosen = self._last_chosen[iteration]
-        mu, floor = setup.threshold, self._floor()
-        if setup.spec.max_examples is not None:
-            if self._size is None:
-                mu, floor = KEEP_NONE, 0.0  # which only computes the size
-            else:
-                mu = guess_for(mu, self._size, setup.spec.max_examples, self._decrease)
-        return SampleRequest(mu, floor, last_chosen)
+        max_examples = setup.spec.max_examples
+        if max_examples is None:
+            return SampleRequest(setup.threshold, self._floor(), last_chosen)
+        if self._size is None:
+            # The first request only computes the size.
+            return SampleRequest(KEEP_NONE, 0.0, last_chosen)
+        mu = guess_for(setup.threshold, self._size, max_examples, self._decrease)
+        return SampleRequest(mu, self._floor(), last_chosen)
 
     def _floor(self) -> float:
         """Return the probability that an example of weight 1 without a residual is kept."""
-        setup, kind = self.setup, self.setup.spec.kind
+        setup = self.setup
+        kind = setup.spec.kind
         if kind.has_curvature:
             return 0.0
         weight = setup.weight
@@ -156,14 +170,15 @@ class SampledBooster:
 
     def _choose_subsamples(self, first: int) -> None:
         """Choose the subsamples of some iterations, which depend on all sequences."""
-        tree_settings, n = self.setup.tree_settings, self.setup.n_sequences
+        tree_settings = self.setup.tree_settings
+        n_sequences = self.setup.n_sequences
         iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
-        n_chosen = subsample_size(n, tree_settings)
-        window = _quantile_window(n_chosen, n)
+        n_chosen = subsample_size(n_sequences, tree_settings)
+        window = _quantile_window(n_chosen, n_sequences)
         answers = self.query_shards(partial(_hashes_near, tree_settings, iterations, *window))
         for i, iteration in enumerate(iterations):
-            rank = n_chosen - 1 - sum(counts[i] for counts, _ in answers)
-            hashes = np.concatenate([hashes[i] for _, hashes in answers])
+            rank = n_chosen - 1 - sum(n_below[i] for n_below, _ in answers)
+            hashes = np.concatenate([near[i] for _, near in answers])
             if not 0 <= rank < len(hashes):  # hardly ever
                 every = partial(_hashes_near, tree_settings, [iteration], 0, MAX_HASH)
                 hashes = np.concatenate([hashes[0] for _, hashes in self.query_shards(every)])
@@ -177,29 +192,29 @@ class SampledBooster:
 
     def _run(self, request: SampleRequest | None = None, **wanted: Any) -> IterationResult:
         """Carry out a step, and another one if the threshold of the request is too large."""
-        grown = self._exchange(request, **wanted)
+        result = self._exchange(request, **wanted)
         if request is None:
-            return grown
+            return result
         if self._size is not None:
-            self._decrease = probable_decrease(self._size, grown.size)
-        self._size = grown.size
-        if grown.trees is not None:
-            return grown
-        again = self._exchange(replace(request, mu=grown.mu, floor=self._floor()))
-        return replace(grown, trees=again.trees)
+            self._decrease = probable_decrease(self._size, result.size)
+        self._size = result.size
+        if result.trees is not None:
+            return result
+        repeated = self._exchange(replace(request, mu=result.mu, floor=self._floor()))
+        return replace(result, trees=repeated.trees)
 
     def _exchange(self, request: SampleRequest | None, **wanted: Any) -> IterationResult:
-        n_iter, rate = self.forest.n_iter, self._learning_rate
+        n_iter = self.forest.n_iter
 
-        def step(first: int) -> IterationRequest:
+        def step_from(first: int) -> IterationRequest:
             trees = self.forest.iterations(first, n_iter)
-            return IterationRequest(first, n_iter, trees, request, rate, **wanted)
+            return IterationRequest(first, n_iter, trees, request, self._learning_rate, **wanted)
 
-        return self.shards.iterate(step(max(n_iter - 1, 0)), step)
+        return self.shards.iterate(step_from(max(n_iter - 1, 0)), step_from)
 
 
-class ShardsValidation(Scored):
-    """Validation data of all parts, scored in the exchanges of a booster."""
+class ShardsValidation(Validation):
+    """Validation data of all partitions, scored in the exchanges of a booster."""
 
     def __init__(self, booster: SampledBooster, metric: Callable[[IterationResult], float] | None):
         self.booster = booster
@@ -213,23 +228,28 @@ class ShardsValidation(Scored):
         return self.latest if self.metric is None else self.metric(result)
 
 
-def scored_on_shards(booster: SampledBooster) -> ShardsValidation:
+def validation_on_shards(booster: SampledBooster) -> ShardsValidation:
     """Return validation data that are scored by the parameter ``scoring``."""
-    setup, scoring = booster.setup, booster.setup.spec.scoring
+    setup = booster.setup
+    scoring = setup.spec.scoring
     if scoring in OBJECTIVES:
         return ShardsValidation(booster, None)
     if scoring in MEANS:
         return ShardsValidation(booster, _mean_score)
     true = ChainLabels.joined(_in_order(booster.query_shards(_true_labels)))
     metric = metric_of(scoring, true, setup.classes, setup.spec.kind.is_backward)
-    return ShardsValidation(
-        booster, lambda result: metric(np.concatenate(_in_order([result.predictions])))
-    )
+
+    def score(result: IterationResult) -> float:
+        return metric(np.concatenate(_in_order([result.predictions])))
+
+    return ShardsValidation(booster, score)
 
 
-def _in_order(of_shards: list[dict[int, Any]]) -> list:
-    """Return what shards have for each part, in the order of the parts."""
-    by_number = {number: part for of_shard in of_shards for number, part in of_shard.items()}
+def _in_order(answers: list[dict[int, Any]]) -> list:
+    """Return what shards have for each partition, in the order of the partitions."""
+    by_number: dict[int, Any] = {}
+    for answer in answers:
+        by_number |= answer
     return [by_number[number] for number in sorted(by_number)]
 
 
@@ -249,7 +269,8 @@ def _mean_score(result: IterationResult) -> float:
 def _quantile_window(k: int, n: int) -> tuple[int, int]:
     """Return bounds between which the k-th smallest of n hashes almost certainly is."""
     margin = 8 * (k * max(n - k, 1) / n) ** 0.5 + 8
-    low, high = max(0.0, (k - margin) / n), min(1.0, (k + margin) / n)
+    low = max(0.0, (k - margin) / n)
+    high = min(1.0, (k + margin) / n)
     return int(low * 2.0**64), min(int(high * 2.0**64), MAX_HASH)
 
 
@@ -257,14 +278,16 @@ def _hashes_near(
     tree_settings: TreeSettings, iterations: list[int], low: int, high: int, shard: Shard
 ) -> tuple[list[int], list[np.ndarray]]:
     """Return the number of sequences with hashes below a window, and the hashes in it."""
-    keys = [np.zeros(0, dtype=np.uint64), *(data.keys for data in shard.training)]
-    keys, counts, near = np.concatenate(keys), [], []
+    none = np.zeros(0, dtype=np.uint64)  # a shard may have no training sequences
+    keys = np.concatenate([none, *(data.keys for data in shard.training)])
+    n_below = []
+    near = []
     for iteration in iterations:
         hashes = subsample_hashes(keys, tree_settings, iteration)
         is_below = hashes < np.uint64(low)
-        counts.append(int(is_below.sum()))
+        n_below.append(int(is_below.sum()))
         near.append(hashes[~is_below & (hashes <= np.uint64(high))])
-    return counts, near
+    return n_below, near
 
 
 def _chosen_weights(
@@ -273,10 +296,10 @@ def _chosen_weights(
     """Return the weight of the positions in the subsample of each iteration."""
     sums = []
     for iteration, last in last_chosen.items():
-        total_here = ExactSum()
+        weight = ExactSum()
         for data in shard.training:
-            chosen = subsample_hashes(data.keys, tree_settings, iteration) <= np.uint64(last)
-            positions = np.repeat(chosen, np.diff(data.encoded.offsets))
-            total_here += ExactSum.of(data.position_weights[positions])
-        sums.append(total_here)
+            is_chosen = subsample_hashes(data.keys, tree_settings, iteration) <= np.uint64(last)
+            positions = np.repeat(is_chosen, np.diff(data.encoded.offsets))
+            weight += ExactSum.of(data.position_weights[positions])
+        sums.append(weight)
     return sums

@@ -1,0 +1,142 @@
+"""The variants of boosting, by the parameters that ask for them.
+
+All other modules know exact chains that are trained on all examples. Beams, constant transitions,
+other objectives and samples are folders and modules that nothing imports but this one, when they
+are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.chains import ForestChain
+from treecrf.learners.boosted.engine import AllExamples, Engine, TrainingRun
+from treecrf.learners.boosted.kinds import ChainKind, ExactKind
+from treecrf.learners.boosted.spec import BoostingSpec
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.trees.forest import Forest
+from treecrf.utils.threads import Threads
+
+# ``sampling="auto"`` samples from this many examples on, in total or per position. An example is a
+# position, its previous labels, and a label.
+MANY_EXAMPLES = 1 << 20
+MANY_AT_A_POSITION = 80
+# Threshold of ``sampling="auto"``.
+THRESHOLD = 0.1
+
+
+# Chains of conditional random fields
+
+
+def crf_kind(
+    *,
+    objective: Any,  # parameter
+    reports_likelihood: bool,  # whether ``scoring`` is the log-likelihood, whatever the objective
+    constant_transitions: bool,
+    beam_width: int | None,
+    forward_only: bool,  # parameter ``beam``
+    alternative: str,
+    n_pseudo: int,  # first iterations that maximize the pseudo-likelihood
+    **settings: Any,  # of all kinds
+) -> ChainKind:
+    """Return what training a `TreeCRF` does with the sequences."""
+    if beam_width is not None:
+        from treecrf.learners.boosted.beams.beam import Beam
+        from treecrf.learners.boosted.beams.training import BeamKind
+
+        return BeamKind(**settings, beam=Beam(beam_width, forward_only))
+    settings["alternative"] = alternative
+    if objective != "log" or n_pseudo:
+        from treecrf.learners.boosted.losses import LossKind
+
+        return LossKind(
+            **settings, loss=objective, reports_likelihood=reports_likelihood, n_pseudo=n_pseudo
+        )
+    if constant_transitions:
+        from treecrf.learners.boosted.sampled.constant_transitions import ConstantKind
+
+        return ConstantKind(**settings)
+    return ExactKind(**settings)
+
+
+def crf_chain(
+    *, beam_width: int | None, forward_only: bool, forest: Forest, **settings: Any
+) -> ForestChain:
+    """Return the scores of a fitted `TreeCRF`."""
+    if beam_width is not None:
+        from treecrf.learners.boosted.beams.beam import Beam
+        from treecrf.learners.boosted.beams.prediction import BeamChain
+
+        return BeamChain(forest=forest, **settings, beam=Beam(beam_width, forward_only))
+    if forest.transitions is not None:
+        from treecrf.learners.boosted.sampled.constant_transitions import FactoredChain
+
+        return FactoredChain(forest=forest, **settings)
+    return ForestChain(forest=forest, **settings)
+
+
+# Engines
+
+
+def engine_for(spec: BoostingSpec, n_labels: int, n_positions: int) -> Engine:
+    """Return what fits trees: to all examples, or to samples of them.
+
+    There are two ways to grow trees. `TreeGrower` uses all examples, as products of sets of
+    positions and sets of contexts. It is faster if labels are few and residuals large. `ListGrower`
+    uses a list of examples. It is faster if nearly all examples have small residuals and are not in
+    the sample, as with many labels, and its cost does not grow with the number of positions.
+    """
+    threshold = sampling_threshold(spec, n_labels, n_positions)
+    if threshold is None:
+        return AllExamples()
+    from treecrf.learners.boosted.sampled.engine import SampledEngine
+
+    return SampledEngine(threshold)
+
+
+def sampling_threshold(spec: BoostingSpec, n_labels: int, n_positions: int) -> float | None:
+    """Return the residual from which on examples are always sampled; None for all examples.
+
+    ValueError if ``sampling`` requires samples, and the chains have none.
+    """
+    kind = spec.kind
+    reason = kind.why_no_samples(n_labels)
+    if reason is not None:
+        if spec.sampling not in (None, "auto"):
+            raise ValueError(f"sampling={spec.sampling!r} {reason}")
+        return None
+    if spec.sampling != "auto":
+        return spec.sampling
+    n_scores = kind.n_scores(n_labels)
+    is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
+    return None if is_few and not kind.constant_transitions else THRESHOLD
+
+
+def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
+    """Return whether partitions need not be joined; errors if samples are not supported."""
+    return _engine(spec, data).takes_partitions and not spec.kind.needs_all_sequences
+
+
+def make_run(
+    spec: BoostingSpec, data: TrainingInput, start: LinearCRF | None, threads: Threads
+) -> TrainingRun:
+    """Return the run that trains from a start on the data, see `Engine.run`."""
+    return _engine(spec, data).run(spec, data, start, threads)
+
+
+def run_from(
+    spec: BoostingSpec,
+    data: TrainingInput,
+    encoder: Encoder,
+    forest: Forest,
+    start: LinearCRF | None,
+    threads: Threads,
+) -> TrainingRun:
+    """Return the run that adds trees to a forest, see `Engine.run_from`."""
+    return _engine(spec, data).run_from(spec, data, encoder, forest, start, threads)
+
+
+def _engine(spec: BoostingSpec, data: TrainingInput) -> Engine:
+    return engine_for(spec, len(data.classes), data.training.described.n_positions)
