@@ -255,8 +255,8 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
                 f"{name} have their own separator"
             )
         data = READERS[name](source, reading, model)
-    of_symbols = model is not None and model.schema.form == "symbols"
-    return data.as_symbols() if of_symbols else data
+    are_symbols = model is not None and model.schema.form == "symbols"
+    return data.as_symbols() if are_symbols else data
 
 
 def format_of(source: Source) -> str:

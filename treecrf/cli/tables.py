@@ -109,7 +109,7 @@ class FileData:
                 f"the file has {sequences.n_features} features; expected symbols: a single column "
                 "of words, or of whole numbers if --category names it"
             )
-        return replace(self, sequences=replace(sequences, names=None, of_symbols=True))
+        return replace(self, sequences=replace(sequences, names=None, are_symbols=True))
 
 
 # Tables

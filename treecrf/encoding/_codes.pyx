@@ -342,7 +342,7 @@ cdef void list_ids(ColumnCodes table, const Value[:, :] values, Py_ssize_t i, Li
 
 cdef void list_true(ColumnCodes table, const uint8_t *values, Lists lists) noexcept nogil:
     """List the ids of a row of booleans: words of zeros are skipped, and others have no branch."""
-    cdef const int32_t *of_true = &table.ids_of_true[0]
+    cdef const int32_t *true_ids = &table.ids_of_true[0]
     cdef int32_t *ids = lists.ids
     cdef Py_ssize_t j = 0, k, n = lists.n, n_columns = table.n_columns
     cdef uint64_t word
@@ -353,8 +353,8 @@ cdef void list_true(ColumnCodes table, const uint8_t *values, Lists lists) noexc
                 j += N_TOGETHER
                 continue
         for k in range(j, min(j + N_TOGETHER, n_columns)):
-            ids[n] = of_true[k]
-            n += (values[k] != 0) & (of_true[k] >= 0)
+            ids[n] = true_ids[k]
+            n += (values[k] != 0) & (true_ids[k] >= 0)
         j += N_TOGETHER
     lists.n = n
 

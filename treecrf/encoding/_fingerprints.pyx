@@ -106,19 +106,19 @@ def hash_sparse(const double[::1] values, const int64_t[::1] columns, const int6
                 hash_value(values[e], starts[j], n_categories[j], cells, out[i])
 
 
-def hash_positions(const uint64_t[::1] of_sequences, const int64_t[::1] offsets,
+def hash_positions(const uint64_t[::1] sequence_hashes, const int64_t[::1] offsets,
                    uint64_t[::1] out):
     """Hash each position: the hash of its sequence, and its index there."""
     cdef Py_ssize_t i, t
     cdef uint64_t hash
     with nogil:
         for i in range(offsets.shape[0] - 1):
-            hash = scrambled(of_sequences[i])
+            hash = scrambled(sequence_hashes[i])
             for t in range(offsets[i], offsets[i + 1]):
                 out[t] = mixed_with(hash, t - offsets[i])
 
 
-def hash_sequences(const uint64_t[::1] of_positions, const int64_t[::1] offsets,
+def hash_sequences(const uint64_t[::1] position_hashes, const int64_t[::1] offsets,
                    uint64_t[::1] out):
     """Combine the hashes of the positions of each sequence."""
     cdef Py_ssize_t i, t
@@ -126,7 +126,7 @@ def hash_sequences(const uint64_t[::1] of_positions, const int64_t[::1] offsets,
         for i in range(offsets.shape[0] - 1):
             out[i] = 0
             for t in range(offsets[i], offsets[i + 1]):
-                out[i] += mixed_with(scrambled(of_positions[t]), t - offsets[i])
+                out[i] += mixed_with(scrambled(position_hashes[t]), t - offsets[i])
 
 
 def add_by_index(const int64_t[::1] indices, const uint64_t[::1] hashes, uint64_t[::1] sums):

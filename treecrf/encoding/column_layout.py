@@ -34,11 +34,17 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.utils.model_file import check_counts, require
 
 # Storage of a column.
-CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
+CODES = 0
+BITS = 1
+LISTS = 2
+NOWHERE = 3
 # How a test is evaluated on a row: the code in a slot is the low or above it, bit ``low`` of the
 # byte in a slot is set, or an id from the low up to the high, exclusive, is listed. The kernels use
 # the same numbers.
-CODE_EQUAL, CODE_ABOVE, BIT, LISTED = 0, 1, 2, 3
+CODE_EQUAL = 0
+CODE_ABOVE = 1
+BIT = 2
+LISTED = 3
 # The column of boundary tests.
 BOUNDARY = -1
 # The value of tests of whether a value is missing.
@@ -58,22 +64,22 @@ ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Storage of each column."""
+    """Where each column is stored in a row; arrays have an item for each column."""
 
     storage: np.ndarray  # int8; `CODES`, `BITS`, `LISTS` or `NOWHERE`
     slots: np.ndarray  # int32; code column, bit, or first id in the lists
     first_codes: np.ndarray  # int32; code of a column's first value
     zeros: np.ndarray  # int32; for a number in lists the bin of 0: lower ids are negative values
-    has_missing: np.ndarray  # whether a value is missing in the training data
-    missing_codes: np.ndarray  # int32; -1 in columns without codes
-    # int32; -1 in columns that need none. These ids follow the ids of values; the columns in
-    # ``has_missing`` come first.
+    has_missing: np.ndarray  # bool; whether a value is missing in the training data
+    missing_codes: np.ndarray  # int32; code of a missing value, -1 in columns without codes
+    # int32; the id of a missing value in lists, -1 in columns that need none. These ids follow the
+    # ids of values; the columns in ``has_missing`` come first.
     missing_ids: np.ndarray
-    # Mask of the columns with one id in lists: those whose only test is false at 0.
+    # bool; whether the column has one id in lists: its only test is false at 0.
     has_one_id: np.ndarray
     n_codes: np.ndarray  # number of codes of each code column
-    n_bits: int
-    n_ids: int  # of values
+    n_bits: int  # number of bits of a row
+    n_ids: int  # number of ids of values
 
     @property
     def unseen_symbol(self) -> int:
@@ -114,7 +120,8 @@ class ColumnLayout:
         ``tested`` holds the column of each test, or `BOUNDARY`; ``values`` the index of its
         category or threshold in this column, or `MISSING`.
         """
-        tested, values = (np.ascontiguousarray(a, dtype=np.int32) for a in (tested, values))
+        tested = np.ascontiguousarray(tested, dtype=np.int32)
+        values = np.ascontiguousarray(values, dtype=np.int32)
         return tuple(look_up(columns, self, tested, values))
 
     # Saved models
@@ -143,7 +150,12 @@ class ColumnLayout:
         require(self.n_codes.ndim == 1 and self.n_codes.dtype.kind == "i", "plan")
         require(((self.n_codes >= 0) & (self.n_codes <= 256)).all(), "plan")
         check_counts(self.n_bits, self.n_ids)
-        n_tests, is_category = columns.n_tests, columns.is_category
+        self._check_storage(columns)
+
+    def _check_storage(self, columns: Columns) -> None:
+        """Check that each column has a place where its kind of storage has room for it."""
+        n_tests = columns.n_tests
+        is_category = columns.is_category
         require(np.isin(self.storage, (CODES, BITS, LISTS, NOWHERE)).all(), "plan")
         require((self.slots >= 0).all() and (self.zeros >= 0).all(), "plan")
         coded = self.storage == CODES
@@ -151,7 +163,8 @@ class ColumnLayout:
         require((n_tests[coded] + 2 <= 256).all(), "plan")
         require((self.first_codes == (coded & is_category)).all(), "plan")
         # No more than needed, because encoded sequences and tables of ids have this size.
-        bits, listed = self.storage == BITS, self.storage == LISTS
+        bits = self.storage == BITS
+        listed = self.storage == LISTS
         require((self.slots[bits] < self.n_bits).all() and self.n_bits == bits.sum(), "plan")
         n_ids = n_tests + (~is_category & ~self.has_one_id)
         require((self.slots[listed] + n_ids[listed] <= self.n_ids).all(), "plan")
@@ -164,7 +177,7 @@ def make_layout(
     missing: np.ndarray,  # likewise
     *,
     is_sparse: bool,
-    of_symbols: bool,
+    are_symbols: bool,
     has_window: bool,
     tests_missing: bool,
 ) -> ColumnLayout:
@@ -172,7 +185,7 @@ def make_layout(
     has_missing = missing > 0
     used = ((columns.n_tests > 0) | (has_missing & tests_missing)) & (missing < 1)
     # One more code is for unseen symbols.
-    fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - of_symbols)
+    fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - are_symbols)
     in_codes = used & fits_codes
     if not is_sparse:
         # The columns that are not categories and do not fit into one bit.
@@ -186,8 +199,8 @@ def make_layout(
     # Categories first: code 0 of the first code column is the boundary test.
     coded = np.flatnonzero(in_codes)
     coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
-    n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded] + of_symbols
-    if has_window and not (of_symbols and in_codes[0]):
+    n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded] + are_symbols
+    if has_window and not (are_symbols and in_codes[0]):
         n_codes = np.append(2, n_codes)
     slots = np.zeros(len(columns), dtype=np.int32)
     slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
@@ -222,11 +235,11 @@ def bundle(
     columns = columns[fullest[counts[fullest] > 0]]
     rows = [postings[starts[i] : starts[i + 1]] for i in layout.slots[columns]]
     codes, members = _pack(columns, rows, len(encoded.codes))
-    filled = (codes != 0).sum(axis=0) >= MIN_FILL * encoded.n_positions
-    kept = [k for k in np.flatnonzero(filled) if len(members[k]) > 1]
-    if not kept:
+    are_full = (codes != 0).sum(axis=0) >= MIN_FILL * encoded.n_positions
+    useful = [k for k in np.flatnonzero(are_full) if len(members[k]) > 1]
+    if not useful:
         return layout, encoded
-    return _move(layout, encoded, codes[:, kept], [members[k] for k in kept])
+    return _move(layout, encoded, codes[:, useful], [members[k] for k in useful])
 
 
 def _pack(
@@ -236,12 +249,12 @@ def _pack(
     codes = np.zeros((n_rows, MAX_BUNDLES), dtype=np.uint8)
     members: list[list[int]] = [[] for _ in range(MAX_BUNDLES)]
     room = np.ones(MAX_BUNDLES, dtype=bool)
-    for j, here in zip(columns.tolist(), rows, strict=True):
-        free = np.flatnonzero(room & ~codes[here].any(axis=0))
+    for j, column_rows in zip(columns.tolist(), rows, strict=True):
+        free = np.flatnonzero(room & ~codes[column_rows].any(axis=0))
         if len(free):
             k = int(free[0])
             members[k].append(j)
-            codes[here, k] = len(members[k])
+            codes[column_rows, k] = len(members[k])
             room[k] = len(members[k]) < MAX_CODES
     return codes, members
 
@@ -250,11 +263,9 @@ def _move(
     layout: ColumnLayout, encoded: EncodedSequences, codes: np.ndarray, members: list[list[int]]
 ) -> tuple[ColumnLayout, EncodedSequences]:
     """Store the members of bundles as codes, and remove them from the lists."""
-    storage, slots, first_codes = (
-        layout.storage.copy(),
-        layout.slots.copy(),
-        layout.first_codes.copy(),
-    )
+    storage = layout.storage.copy()
+    slots = layout.slots.copy()
+    first_codes = layout.first_codes.copy()
     missing_ids = layout.missing_ids.copy()
     listed = np.ones(layout.n_all_ids, dtype=bool)
     for k, bundled in enumerate(members):
@@ -268,8 +279,8 @@ def _move(
     slots[in_lists] = new_ids[slots[in_lists]]
     in_need = missing_ids >= 0
     missing_ids[in_need] = new_ids[missing_ids[in_need]]
-    kept = listed[encoded.list_ids]
-    n_kept = np.append(0, np.cumsum(kept))
+    stay = listed[encoded.list_ids]
+    n_staying = np.append(0, np.cumsum(stay))
     moved = replace(
         layout,
         storage=storage,
@@ -282,7 +293,7 @@ def _move(
     return moved, replace(
         encoded,
         codes=np.ascontiguousarray(np.hstack([encoded.codes, codes])),
-        list_starts=n_kept[encoded.list_starts],
-        list_ids=new_ids[encoded.list_ids[kept]].astype(np.int32),
+        list_starts=n_staying[encoded.list_starts],
+        list_ids=new_ids[encoded.list_ids[stay]].astype(np.int32),
         n_ids=moved.n_all_ids,
     )

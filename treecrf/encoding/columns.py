@@ -42,15 +42,17 @@ RUN_VALUES = 1 << 18
 class Column:
     """A column with the categories or thresholds that its tests compare with."""
 
-    kind: str
-    values: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    kind: str  # one of `KINDS`
+    values: np.ndarray = field(default_factory=lambda: np.zeros(0))  # categories or thresholds
     # For each threshold a bound: no training value is closer to it.
     margins: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def n_tests(self) -> int:
         """Number of tests at one offset."""
-        return 1 if self.kind == "boolean" else len(self.values)
+        if self.kind == "boolean":
+            return 1
+        return len(self.values)
 
 
 class Columns(Sequence):
@@ -70,11 +72,15 @@ class Columns(Sequence):
         self.sizes = sizes
         self.thresholds = thresholds
         self.categories = categories
-        self.margins = np.zeros(len(thresholds), np.float32) if margins is None else margins
-        # Masks of the columns of two kinds, and of those with a single test that are no categories.
-        self.is_number, self.is_category = kinds == NUMBER, kinds == CATEGORY
+        self.margins = margins
+        if margins is None:
+            self.margins = np.zeros(len(thresholds), np.float32)
+        self.is_number = kinds == NUMBER
+        self.is_category = kinds == CATEGORY
         self.n_tests = np.where(kinds == BOOLEAN, 1, sizes)  # of each column at one offset
+        # Columns with a single test that are not categories.
         self.is_single = (self.n_tests == 1) & ~self.is_category
+        # First threshold of each column, and the number of all.
         self.starts = np.append(0, np.cumsum(np.where(self.is_number, sizes, 0)))
 
     def __len__(self) -> int:
@@ -84,8 +90,8 @@ class Columns(Sequence):
         kind = KINDS[self.kinds[j]]
         if kind == "category":
             return Column(kind, self.categories[j])
-        of_column = slice(self.starts[j], self.starts[j + 1])
-        return Column(kind, self.thresholds[of_column], self.margins[of_column])
+        own = slice(self.starts[j], self.starts[j + 1])
+        return Column(kind, self.thresholds[own], self.margins[own])
 
     @cached_property
     def only_thresholds(self) -> np.ndarray:
@@ -106,15 +112,18 @@ class Columns(Sequence):
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Columns:
         """Restore an object from its `state`."""
         kinds = arrays["kinds"]
-        of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
-        categories = {j: arrays[f"categories.{j}"] for j in of_categories}
+        categories = {
+            j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY).tolist()
+        }
         margins = arrays.get("margins")
         columns = cls(*(arrays[name] for name in ARRAYS), categories, margins)
         columns._check()
         return columns
 
     def _check(self) -> None:
-        kinds, sizes, thresholds = self.kinds, self.sizes, self.thresholds
+        kinds = self.kinds
+        sizes = self.sizes
+        thresholds = self.thresholds
         require(kinds.ndim == 1 and kinds.dtype == np.uint8, "columns")
         require((kinds < len(KINDS)).all(), "columns")
         require(sizes.shape == kinds.shape and sizes.dtype == np.int64, "columns")
@@ -125,17 +134,17 @@ class Columns(Sequence):
             require(len(values) == sizes[j], "categories")
         require(thresholds.ndim == 1 and thresholds.dtype == np.float64, "thresholds")
         require(np.isfinite(thresholds).all(), "thresholds")
-        of_column = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        columns = np.repeat(np.arange(len(self)), np.diff(self.starts))
         falls = thresholds[1:] <= thresholds[:-1]
-        require(not (falls & (of_column[1:] == of_column[:-1])).any(), "thresholds")
+        require(not (falls & (columns[1:] == columns[:-1])).any(), "thresholds")
         require(self.margins.shape == thresholds.shape, "thresholds")
         require(self.margins.dtype == np.float32 and (self.margins >= 0).all(), "thresholds")
 
     # Margins
 
-    def with_margins(self, found: list[np.ndarray]) -> Columns:
+    def with_margins(self, margins_of_parts: Sequence[np.ndarray]) -> Columns:
         """Return the columns with the smallest of the margins in several parts of the data."""
-        margins = np.minimum(np.min(found, axis=0), np.finfo(np.float32).max)
+        margins = np.minimum(np.min(margins_of_parts, axis=0), np.finfo(np.float32).max)
         margins = margins.astype(np.float32)
         return Columns(self.kinds, self.sizes, self.thresholds, self.categories, margins)
 
@@ -143,13 +152,14 @@ class Columns(Sequence):
 
     def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Count the thresholds of its column that each value exceeds, by binary search."""
-        first, end = self.starts[columns], self.starts[columns + 1]
-        found = first
+        first = self.starts[columns]
+        end = self.starts[columns + 1]
+        above = first  # the thresholds before it are below the value
         step = 1 << int(np.diff(self.starts).max()).bit_length()
         while step := step >> 1:
-            probe = np.minimum(found + step, end)
-            found = np.where(values > self.thresholds[probe - 1], probe, found)
-        return found - first
+            probe = np.minimum(above + step, end)
+            above = np.where(values > self.thresholds[probe - 1], probe, above)
+        return above - first
 
 
 def learn_columns(
@@ -161,8 +171,8 @@ def learn_columns(
     is only meaningful for columns with a single test; the last one is the fraction of the positions
     at which the value is missing.
     """
-    schema = described.schema
-    kinds, categories = schema.kinds, schema.categories
+    kinds = described.schema.kinds
+    categories = described.schema.categories
     none_missing = np.zeros(len(kinds))
     sizes = np.zeros(len(kinds), dtype=np.int64)
     if described.form == "symbols":
@@ -225,8 +235,8 @@ def margins_in(sequences: Sequences, columns: Columns) -> np.ndarray:
             n_entries = np.bincount(entries.col, minlength=len(columns))
             with_zero = np.flatnonzero(n_entries < piece.shape[0])
             values = np.append(entries.data.astype(np.float64), np.zeros(len(with_zero)))
-            of_values = np.append(entries.col.astype(np.int64), with_zero)
-            narrow_sparse(columns.thresholds, columns.starts, of_values, values, margins)
+            owners = np.append(entries.col.astype(np.int64), with_zero)
+            narrow_sparse(columns.thresholds, columns.starts, owners, values, margins)
         else:
             values = piece.astype(np.float64, copy=False)
             narrow_dense(columns.thresholds, columns.starts, values, margins)
@@ -270,7 +280,8 @@ def _learn_thresholds(
     chosen = None
     if described.n_positions > MAX_SAMPLES:
         chosen = PerPartition(_choose(partitions, described.n_positions, seed))
-    n_columns, n_rows = described.schema.n_features, min(described.n_positions, MAX_SAMPLES)
+    n_columns = described.schema.n_features
+    n_rows = min(described.n_positions, MAX_SAMPLES)
     n_blocks = -(-8 * n_rows * len(columns) // MAX_BYTES)
     if n_blocks > 1 and (described.form != "dense" or partitions.n_parts == 1):
         n_blocks = 1
@@ -287,14 +298,16 @@ def _choose(partitions: Partitions, n_positions: int, seed: int) -> list[np.ndar
     """Choose enough positions for quantiles in each part: those with the smallest hashes."""
     keys = PerPartition(keys_in(partitions.view(Content)))
     for bound in (likely_bound(MAX_SAMPLES, n_positions), None):
-        found = partitions.map(_find_smallest, keys, seed, bound)
-        hashes = np.concatenate([of_part for _, of_part in found])
-        if len(hashes) >= MAX_SAMPLES:
+        positions, hashes = zip(*partitions.map(_find_smallest, keys, seed, bound), strict=True)
+        joined = np.concatenate(hashes)
+        if len(joined) >= MAX_SAMPLES:
             break
-    is_chosen = np.split(
-        smallest(hashes, MAX_SAMPLES), np.cumsum([len(of_part) for _, of_part in found])
-    )
-    return [positions[kept] for (positions, _), kept in zip(found, is_chosen, strict=False)]
+    ends = np.cumsum([len(part_hashes) for part_hashes in hashes])
+    are_chosen = np.split(smallest(joined, MAX_SAMPLES), ends)
+    return [
+        part_positions[chosen]
+        for part_positions, chosen in zip(positions, are_chosen, strict=False)
+    ]
 
 
 def _learn(samples: list, n_bins: int, max_bins: int) -> tuple[np.ndarray, np.ndarray]:
@@ -316,23 +329,25 @@ def _find_smallest(
     sequences: Sequences, keys: np.ndarray, seed: int, bound: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions with a hash up to a bound, and their hashes."""
-    of_positions = np.repeat(keys, np.diff(sequences.offsets))
-    hashes = mix(seed, of_positions, positions_in_sequences(sequences.offsets))
+    position_keys = np.repeat(keys, np.diff(sequences.offsets))
+    hashes = mix(seed, position_keys, positions_in_sequences(sequences.offsets))
     if bound is None:
         return np.arange(len(hashes)), hashes
-    found = np.flatnonzero(hashes <= np.uint64(bound))
-    return found, hashes[found]
+    positions = np.flatnonzero(hashes <= np.uint64(bound))
+    return positions, hashes[positions]
 
 
 def _sample(sequences: Sequences, columns: np.ndarray | None, chosen: np.ndarray | None) -> Any:
     """Return the rows of the chosen positions, and their values in some columns, or all of them."""
-    parts = []
+    tables = []
     for start, stop, piece in sequences.pieces():
         if chosen is not None:
             first, last = np.searchsorted(chosen, [start, stop])
             piece = piece[chosen[first:last] - start]
-        parts.append(piece if columns is None else piece[:, columns])
-    return _stacked(parts)
+        if columns is not None:
+            piece = piece[:, columns]
+        tables.append(piece)
+    return _stacked(tables)
 
 
 def _stacked(tables: list) -> Any:
@@ -355,7 +370,9 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
         columns = np.repeat(np.arange(last - first), len(values))
         values = np.sort(values.astype(np.float64), axis=0).ravel(order="F")
         present = ~np.isnan(values)
-        return (columns, values) if present.all() else (columns[present], values[present])
+        if present.all():
+            return columns, values
+        return columns[present], values[present]
     sizes = np.diff(values.indptr)
     with_zero = np.flatnonzero(sizes < values.shape[0])
     # Complex numbers sort by their real parts, then by their imaginary parts.
@@ -380,7 +397,9 @@ def _thresholds(
         return np.zeros(n_columns, dtype=np.int64), np.zeros(0)
     is_new = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     ranks = np.append(0, np.cumsum(is_new))
-    distinct, owners = (array[np.append(True, is_new)] for array in (values, columns))
+    is_first = np.append(True, is_new)
+    distinct = values[is_first]
+    owners = columns[is_first]
     n_distinct = np.bincount(owners, minlength=n_columns)
     last = np.cumsum(n_distinct) - 1
     sizes = np.bincount(columns, minlength=n_columns)
@@ -391,7 +410,8 @@ def _thresholds(
     quantiles = (np.cumsum(sizes) - sizes)[many][:, np.newaxis] + steps
     is_below[np.minimum(ranks[quantiles], last[many][:, np.newaxis] - 1)] = True
     below = np.flatnonzero(is_below)
-    low, high = distinct[below], distinct[below + 1]
+    low = distinct[below]
+    high = distinct[below + 1]
     middle = low / 2 + high / 2
     # Neighboring doubles have no middle.
     middle = np.where((middle >= high) | (middle < low), low, middle)
@@ -415,18 +435,23 @@ def one_hot(table: Any, sizes: np.ndarray) -> sparse.csr_array:
     if sparse.issparse(table):
         table = sparse.csr_array(table, copy=True)
         table.sum_duplicates()
-        starts, columns, data = table.indptr, table.indices, table.data
+        starts = table.indptr
+        columns = table.indices
+        data = table.data
     else:
         rows, columns = np.nonzero(table)
-        starts, data = np.zeros(len(table) + 1, dtype=np.int32), table[rows, columns]
+        data = table[rows, columns]
+        starts = np.zeros(len(table) + 1, dtype=np.int32)
         np.cumsum(np.bincount(rows, minlength=len(table)), out=starts[1:])
-    of_category = is_category[columns]
-    known = ~(of_category & np.isnan(data))
+    are_codes = is_category[columns]
+    known = ~(are_codes & np.isnan(data))
     if not known.all():
         starts = np.append(0, np.cumsum(known))[starts]
-        columns, data, of_category = columns[known], data[known], of_category[known]
+        columns = columns[known]
+        data = data[known]
+        are_codes = are_codes[known]
     indicators = firsts[columns]
-    indicators[of_category] += data[of_category].astype(np.intp) - 1
-    data[of_category] = 1
-    shape = table.shape[0], int(widths.sum())
+    indicators[are_codes] += data[are_codes].astype(np.intp) - 1
+    data[are_codes] = 1
+    shape = (table.shape[0], int(widths.sum()))
     return sparse.csr_array((data, indicators.astype(np.int32), starts), shape=shape)

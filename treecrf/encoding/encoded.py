@@ -58,7 +58,8 @@ class RowLayout:
     def __init__(self, offsets: np.ndarray, window: tuple[int, int]):
         self.offsets = offsets
         self.window = window  # positions to the left and to the right
-        n_between, n_sequences = max(window), len(offsets) - 1
+        n_between = max(window)
+        n_sequences = len(offsets) - 1
         # Row of the first position of each sequence; int64 array (n_sequences,).
         self.first_rows = offsets[:-1] + window[0] + n_between * np.arange(n_sequences)
         # Boundary rows included.
@@ -83,13 +84,13 @@ class EncodedSequences:
 
     row_of_position: np.ndarray  # int32 (n_positions,); the other rows are boundary rows
     offsets: np.ndarray
-    codes: np.ndarray  # uint8 (n_rows, n_code_columns)
-    bits: np.ndarray  # uint8 (n_rows, n_bytes)
+    codes: np.ndarray  # uint8 (n_rows, n_code_columns); the bin or category of columns with codes
+    bits: np.ndarray  # uint8 (n_rows, n_bytes); columns of one bit
     # int64 (n_rows + 1,); row r lists ``list_ids[list_starts[r] : list_starts[r + 1]]``, ascending.
     list_starts: np.ndarray
-    list_ids: np.ndarray  # int32, below ``n_ids``
-    n_ids: int
-    has_missing: np.ndarray  # bool (n_columns,)
+    list_ids: np.ndarray  # int32, below ``n_ids``; values that are present in columns in lists
+    n_ids: int  # number of ids that a row may list
+    has_missing: np.ndarray  # bool (n_columns,); whether a value is missing
 
     @property
     def n_positions(self) -> int:
@@ -126,7 +127,7 @@ class EncodedSequences:
         """Invert the lists: starts of the ids, and the rows that list each id, ascending."""
         if not len(self.list_ids):
             return np.zeros(self.n_ids + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-        shape = len(self.list_starts) - 1, self.n_ids
+        shape = (len(self.list_starts) - 1, self.n_ids)
         values = np.ones(len(self.list_ids), dtype=np.uint8)
         by_id = sparse.csr_array((values, self.list_ids, self.list_starts), shape=shape).tocsc()
         return by_id.indptr.astype(np.int64), by_id.indices.astype(np.int32, copy=False)
@@ -169,12 +170,17 @@ def gathered(
     positions ascend, without duplicates.
     """
     counts = []
-    for part, kept in zip(parts, positions, strict=True):
-        starts = part.list_starts if len(part.list_ids) else part.list_starts[:0]
-        counts.append(count_rows(part.row_of_position, starts, kept, *window))
-    first_rows, first_ids = (offsets_of(column) for column in zip(*counts, strict=True))
-    first_positions = offsets_of([len(kept) for kept in positions])
-    n_rows, n_ids = int(first_rows[-1]), int(first_ids[-1])
+    for part, selected in zip(parts, positions, strict=True):
+        starts = part.list_starts
+        if not len(part.list_ids):
+            starts = starts[:0]
+        counts.append(count_rows(part.row_of_position, starts, selected, *window))
+    row_counts, id_counts = zip(*counts, strict=True)
+    first_rows = offsets_of(row_counts)
+    first_ids = offsets_of(id_counts)
+    first_positions = offsets_of([len(selected) for selected in positions])
+    n_rows = int(first_rows[-1])
+    n_ids = int(first_ids[-1])
     target = (
         np.empty((n_rows, parts[0].codes.shape[1]), dtype=np.uint8),
         np.empty((n_rows, parts[0].bits.shape[1]), dtype=np.uint8),
@@ -182,11 +188,11 @@ def gathered(
         np.empty(n_ids, dtype=np.int32),
     )
     rows = np.empty(first_positions[-1], dtype=np.int32)
-    for i, (part, kept) in enumerate(zip(parts, positions, strict=True)):
+    for i, (part, selected) in enumerate(zip(parts, positions, strict=True)):
         copy_rows(
             part.row_of_position,
             (part.codes, part.bits, part.list_starts, part.list_ids),
-            kept,
+            selected,
             *window,
             rows[first_positions[i] : first_positions[i + 1]],
             target,

@@ -43,14 +43,20 @@ MAX_ROW = (1 << 31) - 1
 INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
 
 
+# Arrays that all pieces are written to: codes, bits, and which columns have missing values.
+Target = tuple[np.ndarray, np.ndarray, np.ndarray]
+# The first position of a piece, how many ids each of its rows lists, and the ids.
+PieceLists = tuple[int, np.ndarray, np.ndarray]
+
+
 class Encoder:
     """Encoder of sequences, which learns their columns from the training data."""
 
     window: tuple[int, int]  # `max_window`, cut to the length of the training sequences
-    columns: Columns
-    layout: ColumnLayout
+    columns: Columns  # categories and thresholds of each column
+    layout: ColumnLayout  # where each column is stored in a row
     form: str  # "symbols" or "table"
-    names: tuple[str, ...] | None
+    names: tuple[str, ...] | None  # of the features; None if they have no names
     imputation: Imputation | None  # None if the trees handle missing values
     n_features: int  # of the input
     schema: InputSchema  # of the training data, which all other data must match
@@ -75,23 +81,31 @@ class Encoder:
 
         ``seed`` chooses the positions from which quantiles are computed, if there are many.
         """
-        schema, imputation = described.schema, None
-        window = window_within(self.max_window, described.longest)
+        schema = described.schema
+        imputation = None
         if self.missing in FILLED:
             imputation = learn_imputation(partitions, schema, self.missing)
             partitions = partitions.view(imputed, imputation, schema)
             described = imputation.described(described)
-        learned = learn_columns(partitions, described, self.max_bins, seed)
+        columns, fractions, missing = learn_columns(partitions, described, self.max_bins, seed)
+        window = window_within(self.max_window, described.longest)
         layout = make_layout(
-            *learned,
+            columns,
+            fractions,
+            missing,
             is_sparse=described.form == "sparse",
-            of_symbols=schema.form == "symbols" and imputation is None,
+            are_symbols=schema.form == "symbols" and imputation is None,
             has_window=any(window),
             tests_missing=self.tests_missing,
         )
-        parts = learned[0], layout, imputation
         return self.restore(
-            window, schema.form, schema.names, *parts, absent_is_missing=schema.absent_is_missing
+            window,
+            schema.form,
+            schema.names,
+            columns,
+            layout,
+            imputation,
+            absent_is_missing=schema.absent_is_missing,
         )
 
     def widened(self, longest: int) -> Encoder:
@@ -100,9 +114,9 @@ class Encoder:
 
     def measured(self, partitions: Partitions) -> Encoder:
         """Return an encoder whose margins of thresholds also hold for further training data."""
-        found = partitions.map(_margins_in, self)
+        margins = partitions.map(_margins_in, self)
         other = copy.copy(self)
-        other.columns = self.columns.with_margins([self.columns.margins, *found])
+        other.columns = self.columns.with_margins([self.columns.margins, *margins])
         return other
 
     def with_window(self, window: tuple[int, int]) -> Encoder:
@@ -123,9 +137,15 @@ class Encoder:
     ) -> Encoder:
         """Set the attributes that training data determine."""
         self.window = window
-        self.form, self.names, self.columns, self.layout = form, names, columns, layout
+        self.form = form
+        self.names = names
+        self.columns = columns
+        self.layout = layout
         self.imputation = imputation
-        n = len(columns) - self.n_derived if imputation is None else len(imputation.values)
+        if imputation is None:
+            n = len(columns) - self.n_derived
+        else:
+            n = len(imputation.values)
         categories = {j: values for j, values in columns.categories.items() if j < n}
         self.n_features = n
         self.schema = InputSchema(form, n, names, columns.kinds[:n], categories, absent_is_missing)
@@ -174,35 +194,24 @@ class Encoder:
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
-        sequences, threads, layout = self.prepared(sequences), threads or Threads(1), self.layout
+        if threads is None:
+            threads = Threads(1)
+        sequences = self.prepared(sequences)
         row_layout = RowLayout(sequences.offsets, self.window)
         rows = row_layout.rows
         if len(rows) and rows[-1] > MAX_ROW - max(self.window):
             raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
         rows = rows.astype(np.int32)  # the type that kernels read
-        codes = np.zeros((row_layout.n_rows, len(layout.n_codes)), dtype=np.uint8)
-        bits = np.zeros((row_layout.n_rows, -(-layout.n_bits // 8)), dtype=np.uint8)
+        n_bytes = -(-self.layout.n_bits // 8)
+        codes = np.zeros((row_layout.n_rows, len(self.layout.n_codes)), dtype=np.uint8)
+        bits = np.zeros((row_layout.n_rows, n_bytes), dtype=np.uint8)
         has_missing = np.zeros(len(self.columns), dtype=bool)
         # Codes of symbols mark the boundary rows, too.
         if any(self.window) and not self.has_symbol_codes:
             codes[rows, 0] = 1
-        # Code of no category, or of an unseen symbol.
-        no_category = layout.unseen_symbol if self.has_symbol_codes else 0
-        table = ColumnCodes(self.columns, layout, no_category)
-        # The first position of each piece, how many ids each row lists, and the ids.
-        lists: list[tuple[int, np.ndarray, np.ndarray]] = []
-        target = codes, bits, has_missing.view(np.uint8)
-        write = partial(self._write, table, rows, target, lists)
-        threads.run(write, sequences.pieces())
-        if sequences.n_positions >= MANY_POSITIONS:
-            threads.release_memory()
-        starts, ids = np.zeros(len(codes) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-        # Without ids, nothing writes to the zeros, so the system need not find memory for them.
-        if any(len(of_piece) for _, _, of_piece in lists):
-            _, counts, of_pieces = zip(*sorted(lists, key=lambda part: part[0]), strict=True)
-            starts[1:][rows] = np.concatenate(counts)
-            np.cumsum(starts, out=starts)
-            ids = np.concatenate(of_pieces)
+        target = (codes, bits, has_missing.view(np.uint8))
+        lists = self._write_pieces(sequences, rows, target, threads)
+        starts, ids = _joined_lists(lists, rows, len(codes))
         return EncodedSequences(
             row_of_position=rows,
             offsets=sequences.offsets,
@@ -210,23 +219,36 @@ class Encoder:
             bits=bits,
             list_starts=starts,
             list_ids=ids,
-            n_ids=layout.n_all_ids,
+            n_ids=self.layout.n_all_ids,
             has_missing=has_missing,
         )
+
+    def _write_pieces(
+        self, sequences: Sequences, rows: np.ndarray, target: Target, threads: Threads
+    ) -> list[PieceLists]:
+        """Write codes and bits of all pieces into the target, and return their lists."""
+        # Code of no category, or of an unseen symbol.
+        no_category = self.layout.unseen_symbol if self.has_symbol_codes else 0
+        table = ColumnCodes(self.columns, self.layout, no_category)
+        lists: list[PieceLists] = []
+        threads.run(partial(self._write, table, rows, target, lists), sequences.pieces())
+        if sequences.n_positions >= MANY_POSITIONS:
+            threads.release_memory()
+        return lists
 
     def _write(
         self,
         table: ColumnCodes,
         rows: np.ndarray,
-        target: tuple[np.ndarray, np.ndarray, np.ndarray],
-        lists: list[tuple[int, np.ndarray, np.ndarray]],
-        part: tuple[int, int, Any],
+        target: Target,
+        lists: list[PieceLists],
+        located: tuple[int, int, Any],
     ) -> None:
         """Encode values: the first position, the one after the last, and a piece of the input.
 
         Several threads may write different positions.
         """
-        start, stop, piece = part
+        start, stop, piece = located
         rows = rows[start:stop]
         if piece.ndim == 1:
             piece = as_category(piece, self.columns[0].values)
@@ -237,9 +259,10 @@ class Encoder:
                 piece.indptr.astype(np.int64, copy=False),
             )
             counts, ids = write_sparse(table, matrix, rows, *target)
+        elif piece.dtype.kind == "b":
+            counts, ids = write_dense(table, piece.view(np.uint8), rows, *target)
         else:
-            kind = np.uint8 if piece.dtype.kind == "b" else np.float64
-            values = piece.view(kind) if kind is np.uint8 else piece.astype(kind, copy=False)
+            values = piece.astype(np.float64, copy=False)
             counts, ids = write_dense(table, values, rows, *target)
         lists.append((start, counts, ids))
 
@@ -252,11 +275,11 @@ class Encoder:
         values["names"] = None if self.names is None else list(self.names)
         if self.schema.absent_is_missing:
             values["absent_is_missing"] = True
-        of_plan, layout = self.layout.state()
+        counts, layout = self.layout.state()
         arrays = as_section(self.columns.state(), "columns") | as_section(layout, "plan")
         if self.imputation is not None:
             arrays |= as_section(self.imputation.state(), "imputation")
-        return values | of_plan, arrays
+        return values | counts, arrays
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
@@ -265,16 +288,19 @@ class Encoder:
         layout = ColumnLayout.from_state(columns, values, Section(arrays, "plan"))
         names = None if values["names"] is None else tuple(values["names"])
         imputation = None
-        if of_imputation := Section(arrays, "imputation"):
-            symbols = columns.categories[0] if values["form"] == "symbols" else None
-            imputation = Imputation.from_state(of_imputation, symbols)
+        if imputation_arrays := Section(arrays, "imputation"):
+            symbols = None
+            if values["form"] == "symbols":
+                symbols = columns.categories[0]
+            imputation = Imputation.from_state(imputation_arrays, symbols)
         window = tuple(values["window"])
         # Models of earlier versions have no other window.
         max_window = tuple(values.get("max_window", window))
         encoder = cls(max_window, values["max_bins"], values["missing"])
         absent_is_missing = values.get("absent_is_missing", False)
-        parts = columns, layout, imputation, absent_is_missing
-        encoder.restore(window, values["form"], names, *parts)
+        encoder.restore(
+            window, values["form"], names, columns, layout, imputation, absent_is_missing
+        )
         encoder._check()
         return encoder
 
@@ -289,6 +315,20 @@ class Encoder:
         if any(self.window) and not self.has_symbol_codes:
             is_free = not (self.layout.slots[self.layout.storage == CODES] == 0).any()
             require(len(self.layout.n_codes) > 0 and is_free, "plan")
+
+
+def _joined_lists(
+    lists: list[PieceLists], rows: np.ndarray, n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join the lists of pieces: where the list of each row starts, and all ids."""
+    starts = np.zeros(n_rows + 1, dtype=np.int64)
+    # Without ids, nothing writes to the zeros, so the system need not find memory for them.
+    if not any(len(ids) for _, _, ids in lists):
+        return starts, np.zeros(0, dtype=np.int32)
+    _, counts, ids = zip(*sorted(lists, key=lambda piece: piece[0]), strict=True)
+    starts[1:][rows] = np.concatenate(counts)
+    np.cumsum(starts, out=starts)
+    return starts, np.concatenate(ids)
 
 
 def _margins_in(sequences: Sequences, encoder: Encoder) -> np.ndarray:

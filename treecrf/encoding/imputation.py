@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,9 @@ from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.model_file import check_indices, require
 from treecrf.utils.partitions import Partitions
 
-IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
+IMPUTE = "impute"
+INDICATOR = "indicator"
+FILLED = (IMPUTE, INDICATOR)
 # Maximum number of values in sums of `integer_parts` in 64 bits.
 MAX_VALUES = 1 << 31
 
@@ -30,7 +33,8 @@ MAX_VALUES = 1 << 31
 class Imputation:
     """Values that replace missing ones, and indicator columns that mark them."""
 
-    # (n_features,); for a category the index of its value, counted from 1, or 0 for no value
+    # What replaces missing values, (n_features,); for a category the index of its value, counted
+    # from 1, or 0 for no value.
     values: np.ndarray
     # Columns with an indicator: a boolean column, after all others, that is true where the value is
     # missing.
@@ -48,11 +52,9 @@ class Imputation:
 
     def described(self, base: Description) -> Description:
         """Describe sequences without missing values, given the description of those with them."""
-        schema = base.schema
-        n, kinds = len(self.sources), self.kinds(schema.kinds)
-        filled = InputSchema("table", n, None, kinds, schema.categories)
-        form = "sparse" if base.form == "sparse" else "dense"
-        return replace(base, schema=filled, form=form, is_boolean=False)
+        kinds = self.kinds(base.schema.kinds)
+        schema = InputSchema("table", len(self.sources), None, kinds, base.schema.categories)
+        return replace(base, schema=schema, form=_form_of_table(base.form), is_boolean=False)
 
     def fill(self, piece: Any) -> Any:
         """Return a table without missing values, followed by the indicator columns."""
@@ -98,10 +100,17 @@ class Imputation:
         check_indices(self.indicator_columns, n_features, "missing values")
 
 
+def _form_of_table(form: str) -> str:
+    """Return the form of sequences with imputed values: symbols become a table."""
+    if form == "sparse":
+        return "sparse"
+    return "dense"
+
+
 def imputed(base: Sequences, imputation: Imputation, schema: InputSchema) -> Sequences:
     """Return sequences with imputed values, followed by the indicator columns."""
     return ConvertedSequences(
-        form="sparse" if base.form == "sparse" else "dense",
+        form=_form_of_table(base.form),
         offsets=base.offsets,
         n_features=len(imputation.sources),
         dtype=np.dtype(np.float64),
@@ -118,16 +127,18 @@ def learn_imputation(partitions: Partitions, schema: InputSchema, method: str) -
     They are the most frequent values, and the means of numbers. With the method ``"indicator"``
     they are 0, and each column with missing values has an indicator.
     """
-    symbols = schema.categories[0] if schema.form == "symbols" else None
+    symbols = None
+    if schema.form == "symbols":
+        symbols = schema.categories[0]
     if method != IMPUTE:
         marked = np.flatnonzero(np.any(partitions.map(columns_with_missing), axis=0))
         return Imputation(np.zeros(schema.n_features), marked, symbols)
     means = means_of(partitions)
     values = np.where(schema.kinds == BOOLEAN, means > 0.5, means)
     if schema.categories:
-        of_parts = partitions.map(_counts_of, schema.categories)
+        counts_of_parts = partitions.map(_counts_of, schema.categories)
         for j in schema.categories:
-            values[j] = sum(counts[j] for counts in of_parts).argmax()
+            values[j] = sum(counts[j] for counts in counts_of_parts).argmax()
     return Imputation(values, np.zeros(0, dtype=np.int64), symbols)
 
 
@@ -135,12 +146,15 @@ def _counts_of(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict[
     """Count the values of each category; index 0 counts absent values."""
     counts = {j: np.zeros(len(values) + 1, dtype=np.int64) for j, values in categories.items()}
     for _, _, piece in sequences.pieces():
-        table = as_category(piece, categories[0]) if piece.ndim == 1 else piece
-        for j, of_column in counts.items():
-            column = table[:, [j]]
-            values = (column.toarray() if sparse.issparse(column) else column).ravel()
+        if piece.ndim == 1:
+            piece = as_category(piece, categories[0])
+        for j, column_counts in counts.items():
+            column = piece[:, [j]]
+            if sparse.issparse(column):
+                column = column.toarray()
+            values = column.ravel()
             present = values[~np.isnan(values)].astype(np.int64)
-            of_column += np.bincount(present, minlength=len(of_column))
+            column_counts += np.bincount(present, minlength=len(column_counts))
     return counts
 
 
@@ -154,7 +168,8 @@ def means_of(partitions: Partitions) -> np.ndarray:
     n_values = np.sum(n_present, axis=0)
     # Sums of more values may not fit 64 bits.
     dtype = object if n_values.max() >= MAX_VALUES else np.int64
-    high, low = (np.sum(sums, axis=0, dtype=dtype) for sums in (highs, lows))
+    high = np.sum(highs, axis=0, dtype=dtype)
+    low = np.sum(lows, axis=0, dtype=dtype)
     # The sum of large values may exceed the range of float64; their mean does not.
     means = from_integers(high, low) / np.maximum(n_values, 1)
     return np.ldexp(means, exponents)
@@ -164,16 +179,19 @@ def _sums_of(
     sequences: Sequences, exponents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sum the integer parts of the values of each column, and count the values."""
-    sums, n_present = np.zeros((2, sequences.n_features), dtype=np.int64), 0
-    for _, _, piece in sequences.pieces() if sequences.form != "symbols" else ():
+    sums = np.zeros((2, sequences.n_features), dtype=np.int64)
+    n_present = 0
+    for piece in _number_pieces(sequences):
         table = _missing_to_zero(piece)
         if sparse.issparse(table):
             values = np.ldexp(table.data.astype(np.float64), -exponents[table.indices])
-            for of_columns, of_values in zip(sums, integer_parts(values), strict=True):
-                np.add.at(of_columns, table.indices, of_values)
+            high, low = integer_parts(values)
+            np.add.at(sums[0], table.indices, high)
+            np.add.at(sums[1], table.indices, low)
         else:
-            parts = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
-            sums += [part.sum(axis=0) for part in parts]
+            high, low = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
+            sums[0] += high.sum(axis=0)
+            sums[1] += low.sum(axis=0)
         n_present = n_present + piece.shape[0] - count_missing(piece)
     return sums[0], sums[1], np.broadcast_to(n_present, sequences.n_features)
 
@@ -186,11 +204,19 @@ def exponents_of(sequences: Sequences) -> np.ndarray:
 def _largest_of(sequences: Sequences) -> np.ndarray:
     """Find the largest absolute value of each column; 0 for symbols."""
     largest = np.zeros(sequences.n_features)
-    for _, _, piece in sequences.pieces() if sequences.form != "symbols" else ():
-        of_piece = abs(_missing_to_zero(piece).astype(np.float64)).max(axis=0)
-        dense = of_piece.toarray() if sparse.issparse(of_piece) else of_piece
-        np.maximum(largest, dense.ravel(), out=largest)
+    for piece in _number_pieces(sequences):
+        highest = abs(_missing_to_zero(piece).astype(np.float64)).max(axis=0)
+        if sparse.issparse(highest):
+            highest = highest.toarray()
+        np.maximum(largest, highest.ravel(), out=largest)
     return largest
+
+
+def _number_pieces(sequences: Sequences) -> Iterator[Any]:
+    """Yield the pieces of sequences, unless they consist of symbols, which are no numbers."""
+    if sequences.form != "symbols":
+        for _, _, piece in sequences.pieces():
+            yield piece
 
 
 def _missing_to_zero(table: Any) -> Any:

@@ -40,38 +40,42 @@ def conjunction(
     for test, holds in sorted(tests):
         column, offset, value = test
         by_place.setdefault((column, offset, value == MISSING), []).append((test, holds))
-    names = (_names_of_place(encoder, some, backward) for some in by_place.values())
+    names = (_names_of_place(encoder, group, backward) for group in by_place.values())
     return " and ".join(chain.from_iterable(names)) or "anything"
 
 
 def _names_of_place(encoder: Encoder, tests: list[tuple[Test, bool]], backward: bool) -> list[str]:
     """Name tests of one column at one offset; several values that fail, and intervals, are one."""
     names = [name_of_test(encoder, *test, backward=backward) for test, _ in tests]
-    (column, _, first), results = tests[0][0], [holds for _, holds in tests]
-    written = ["" if holds else "not " for holds in results]
-    written = [negation + name for negation, name in zip(written, names, strict=True)]
-    kind = None if column == BOUNDARY else encoder.columns[column].kind
+    column, _, first = tests[0][0]
+    results = [holds for _, holds in tests]
+    kind = None
+    if column != BOUNDARY:
+        kind = encoder.columns[column].kind
     if kind == "category" and results.count(False) > 1:
         values = encoder.columns[column].values
         what = names[0].removesuffix(f" is {values[first].item()!r}")
         excluded = [values[test[2]].item() for test, holds in tests if not holds]
-        kept = [name for name, holds in zip(names, results, strict=True) if holds]
-        return [*kept, f"{what} not in ({', '.join(map(repr, excluded))})"]
+        true = [name for name, holds in zip(names, results, strict=True) if holds]
+        return [*true, f"{what} not in ({', '.join(map(repr, excluded))})"]
     if kind == "number" and results == [True, False]:
         low, high = (threshold_text(encoder, column, test[2]) for test, _ in tests)
         if names[0].endswith(f" > {low}") and names[1].endswith(f" > {high}"):
             return [f"{low} < {names[0].removesuffix(f' > {low}')} <= {high}"]
-    return written
+    return [name if holds else f"not {name}" for name, holds in zip(names, results, strict=True)]
 
 
 def name_of_test(
     encoder: Encoder, column: int, offset: int, value: int, *, backward: bool = False
 ) -> str:
     """Name of a test on a window, see `conjunction`."""
-    at = bracketed(-offset if backward else offset) if offset else "[0]" * any(encoder.window)
+    at = ""
+    if offset or any(encoder.window):
+        at = bracketed(-offset if backward else offset)
     if column == BOUNDARY:
         return f"outside{at}"
-    learned, (kind, index) = encoder.columns[column], encoder.origin_of(column)
+    learned = encoder.columns[column]
+    kind, index = encoder.origin_of(column)
     if kind == DERIVED:
         return f"future{index}{at} > {threshold_text(encoder, column, value)}"
     what = feature_in_test(encoder, index, at)
@@ -138,12 +142,15 @@ def _shortest(value: float) -> str:
 
 def bracketed(offset: int) -> str:
     """Write an offset in brackets."""
-    return f"[{offset:+d}]" if offset else "[0]"
+    if offset == 0:
+        return "[0]"
+    return f"[{offset:+d}]"
 
 
 def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Mark the tests on numbers that hold below their thresholds: in lists, values below 0."""
-    real, layout = np.maximum(columns, 0), encoder.layout
+    real = np.maximum(columns, 0)
+    layout = encoder.layout
     in_lists = (layout.storage[real] == LISTS) & encoder.columns.is_number[real]
     is_below = (np.asarray(values) != MISSING) & (values < layout.zeros[real])
     return (np.asarray(columns) != BOUNDARY) & in_lists & is_below
@@ -153,13 +160,17 @@ def feature_name(schema: InputSchema | Encoder, j: int) -> str:
     """Name of a feature: its column name, its index after an x, or "symbol"."""
     if schema.form == "symbols":
         return "symbol"
-    return f"x{j}" if schema.names is None else schema.names[j]
+    if schema.names is None:
+        return f"x{j}"
+    return schema.names[j]
 
 
 def feature_at(schema: InputSchema | Encoder, j: int, at: str) -> str:
     """Name of a feature and the brackets of its offset; in quotes if it means something else."""
     name = feature_name(schema, j)
-    return f"{name!r}{at}" if OTHER_MEANING.fullmatch(name + at) else name + at
+    if OTHER_MEANING.fullmatch(name + at):
+        return f"{name!r}{at}"
+    return name + at
 
 
 def feature_in_test(schema: InputSchema | Encoder, j: int, at: str) -> str:
@@ -193,8 +204,11 @@ def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool =
     within = [symbol for symbol in symbols if mask >> symbol & 1]
     beyond = [symbol for symbol in symbols if not mask >> symbol & 1]
     is_not = len(beyond) < len(within)
-    chosen = beyond if is_not else within
-    negation = "not " * is_not
+    chosen = within
+    negation = ""
+    if is_not:
+        chosen = beyond
+        negation = "not "
     if len(chosen) == 1:
         return negation + name_of_label_test(classes, lag, chosen[0], backward=backward)
     labels = ", ".join(label_or_none(classes, symbol) for symbol in chosen)
@@ -203,4 +217,6 @@ def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool =
 
 def label_or_none(classes: np.ndarray, symbol: int) -> str:
     """Write a label, or "none" for the symbol after all labels."""
-    return "none" if symbol == len(classes) else repr(classes[symbol].item())
+    if symbol == len(classes):
+        return "none"
+    return repr(classes[symbol].item())

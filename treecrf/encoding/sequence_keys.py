@@ -45,11 +45,11 @@ class Content:
     """Sequences, and what is known of their labels; None where nothing is."""
 
     sequences: Sequences
-    codes: np.ndarray | None = None
-    allowed: np.ndarray | None = None
-    candidates: np.ndarray | None = None
-    # These order sequences whose content is otherwise the same.
-    weights: np.ndarray | None = None
+    codes: np.ndarray | None = None  # label of each position
+    allowed: np.ndarray | None = None  # mask of the labels that are possible at each position
+    candidates: np.ndarray | None = None  # mask of the labels that may be the true one
+    # The last two order sequences whose content is otherwise the same.
+    weights: np.ndarray | None = None  # of each position
     previous: np.ndarray | None = None  # codes of the labels that later ones depend on
 
 
@@ -138,7 +138,7 @@ def label_sums(content: Content) -> np.ndarray:
 
 def _sums_where(marks: np.ndarray, hashes: np.ndarray) -> np.ndarray:
     """Sum the hashes of the marked positions of each label."""
-    return np.array([hashes[of_label].sum(dtype=np.uint64) for of_label in marks.T], np.uint64)
+    return np.array([hashes[marked].sum(dtype=np.uint64) for marked in marks.T], np.uint64)
 
 
 def _added(parts: list[np.ndarray]) -> np.ndarray:
@@ -150,7 +150,7 @@ def _added(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _hash_labels(content: Content, labels: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Hash what is known of the labels of some positions, given a hash of each label."""
+    """Hash what is known of the labels from one position up to another, given their hashes."""
     if content.codes is None:
         return np.zeros(stop - start, dtype=np.uint64)
     if content.candidates is None:
@@ -192,7 +192,7 @@ class CellTable:
 
     def add_to(self, sums: np.ndarray, piece: Any, salts: np.ndarray) -> None:
         """Add the hashes of values and the salts of their positions to the sums of cells."""
-        arrays = self.starts, self.n_categories, salts, sums
+        arrays = (self.starts, self.n_categories, salts, sums)
         if sparse.issparse(piece):
             add_sparse(*_entries(piece), *arrays)
         else:
@@ -201,7 +201,7 @@ class CellTable:
     def hash_rows(self, piece: Any, cells: np.ndarray) -> np.ndarray:
         """Sum the hashes of the values of each row, given some hashes of each cell."""
         out = np.zeros((piece.shape[0], cells.shape[1]), dtype=np.uint64)
-        arrays = self.starts, self.n_categories, cells, out
+        arrays = (self.starts, self.n_categories, cells, out)
         if sparse.issparse(piece):
             hash_sparse(*_entries(piece), *arrays)
         else:
@@ -215,7 +215,7 @@ def cell_sums(content: Content, labels: np.ndarray) -> Fingerprints:
     An occurrence is hashed with its position, and with all labels of its sequence.
     """
     sequences = content.sequences
-    if is_of_symbols(sequences):
+    if consist_of_symbols(sequences):
         return Fingerprints.total(
             _symbol_sums(sequences, piece, _salts(content, labels, start, offsets))
             for start, offsets, piece in _pieces(sequences)
@@ -232,8 +232,8 @@ def _symbol_sums(sequences: Sequences, piece: np.ndarray, salts: np.ndarray) -> 
     symbols, indices = _symbols_in(sequences, piece)
     sums = np.zeros(len(symbols), dtype=np.uint64)
     add_by_index(indices, mix(salts), sums)
-    found = (sums != 0) & (symbols != NO_SYMBOL)
-    return Fingerprints(sums[found], symbols[found])
+    occur = (sums != 0) & (symbols != NO_SYMBOL)
+    return Fingerprints(sums[occur], symbols[occur])
 
 
 def _salts(content: Content, labels: np.ndarray, start: int, offsets: np.ndarray) -> np.ndarray:
@@ -257,24 +257,27 @@ def _pieces(sequences: Sequences) -> Iterator[tuple[int, np.ndarray, Any]]:
 def content_hashes(content: Content, labels: np.ndarray, cells: Fingerprints) -> SequenceHashes:
     """Hash each sequence, given the hashes of labels and cells."""
     sequences = content.sequences
-    hashes = []
-    numbers = mix(np.arange(len(labels)))
     table = CellTable(sequences)
-    names_of_cells = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
+    numbers = mix(np.arange(len(labels)))
+    # Two hashes of each cell: by its fingerprint, and by its number.
+    cell_hashes = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
+    fingerprints = []
+    written = []
     for start, offsets, piece in _pieces(sequences):
         stop = start + int(offsets[-1])
         if cells.symbols is None:
-            rows = table.hash_rows(piece, names_of_cells)
+            rows = table.hash_rows(piece, cell_hashes)
         else:
             rows = _hash_symbols(sequences, piece, cells)
-        hashes.append(
-            [
-                _hash_sequences(mix(of_rows, _hash_labels(content, names, start, stop)), offsets)
-                for of_rows, names in zip(rows.T, (labels, numbers), strict=True)
-            ]
-        )
-    of_content, written = np.concatenate(hashes, axis=1)
-    return SequenceHashes(of_content, _hash_ties(content, labels), written)
+        known = mix(rows[:, 0], _hash_labels(content, labels, start, stop))
+        fingerprints.append(_hash_sequences(known, offsets))
+        numbered = mix(rows[:, 1], _hash_labels(content, numbers, start, stop))
+        written.append(_hash_sequences(numbered, offsets))
+    return SequenceHashes(
+        content=np.concatenate(fingerprints),
+        ties=_hash_ties(content, labels),
+        written=np.concatenate(written),
+    )
 
 
 def _hash_symbols(sequences: Sequences, piece: np.ndarray, cells: Fingerprints) -> np.ndarray:
@@ -296,24 +299,24 @@ def _hash_ties(content: Content, labels: np.ndarray) -> np.ndarray:
     if content.previous is not None:
         hashes = mix(hashes, labels[content.previous])
     if scores is not None:
-        of_labels = mix(_bits(scores), labels[: scores.shape[1]])
-        hashes = mix(hashes, of_labels.sum(axis=1, dtype=np.uint64))
+        score_hashes = mix(_bits(scores), labels[: scores.shape[1]])
+        hashes = mix(hashes, score_hashes.sum(axis=1, dtype=np.uint64))
     return _hash_sequences(hashes, offsets)
 
 
-def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _hash_sequences(hashes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Combine the hashes of the positions of each sequence."""
     out = np.empty(len(offsets) - 1, dtype=np.uint64)
-    hash_sequences(of_positions, offsets, out)
+    hash_sequences(hashes, offsets, out)
     return out
 
 
 # Values
 
 
-def is_of_symbols(sequences: Sequences) -> bool:
+def consist_of_symbols(sequences: Sequences) -> bool:
     """Return whether sequences consist of symbols, some of which may be missing."""
-    return sequences.form == "symbols" or sequences.of_symbols
+    return sequences.form == "symbols" or sequences.are_symbols
 
 
 def _symbols_in(sequences: Sequences, piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -351,7 +354,9 @@ def _entries(piece: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _dense(piece: np.ndarray) -> np.ndarray:
     """Return a table as the kernels read it."""
-    return piece.view(np.uint8) if piece.dtype.kind == "b" else piece.astype(np.float64, copy=False)
+    if piece.dtype.kind == "b":
+        return piece.view(np.uint8)
+    return piece.astype(np.float64, copy=False)
 
 
 def _bits(values: np.ndarray) -> np.ndarray:

@@ -208,7 +208,7 @@ def codes_of_rows(list items not None, list codes not None, bint is_fixed, Py_ss
     """
     cdef Py_ssize_t width = len(codes), i = 0, j
     cdef int32_t[:, ::1] table = np.empty((width, n), dtype=np.int32)
-    cdef StringCodes of_column
+    cdef StringCodes column_codes
     cdef str string
     for item in items:
         for row in item:
@@ -217,12 +217,12 @@ def codes_of_rows(list items not None, list codes not None, bint is_fixed, Py_ss
             if len(row) != width or i == n:
                 raise RuntimeError("a sequence changed size while it was read")
             for j in range(width):
-                value, of_column = row[j], codes[j]
+                value, column_codes = row[j], codes[j]
                 string = value if type(value) is str else PyUnicode_FromObject(value)
                 if is_fixed:
-                    table[j, i] = of_column.find(string) or -1
+                    table[j, i] = column_codes.find(string) or -1
                 else:
-                    table[j, i] = of_column.find_or_add(string)
+                    table[j, i] = column_codes.find_or_add(string)
             i += 1
     return np.asarray(table)
 

@@ -458,7 +458,7 @@ def read_symbols(
         reader = ColumnReader(where, is_category=True, known=known, reason=reason)
         for item in items:
             reader.add_objects(list(item))
-        return table_of([reader.finish()], offsets, None, of_symbols=True)
+        return table_of([reader.finish()], offsets, None, are_symbols=True)
     are_strings = [isinstance(item, str) for item in items]
     kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
     if len(kinds) > 1:

@@ -269,7 +269,7 @@ def table_of(
     columns: list[ColumnValues],
     offsets: np.ndarray,
     names: tuple[str, ...] | None,
-    of_symbols: bool = False,
+    are_symbols: bool = False,
 ) -> LongSequences:
     """Combine columns into sequences of a dense table."""
     kinds = np.array([column.kind for column in columns], dtype=np.uint8)
@@ -282,7 +282,7 @@ def table_of(
         names=names,
         kinds=kinds,
         categories={j: c.values for j, c in enumerate(columns) if c.kind == CATEGORY},
-        of_symbols=of_symbols,
+        are_symbols=are_symbols,
     )
 
 

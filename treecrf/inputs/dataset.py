@@ -222,7 +222,7 @@ class RawData:
     ) -> tuple[Sequences, Labels]:
         """Check and convert `resolved` data; see `as_sequences` and `as_labels`."""
         sequences = as_sequences(self.X, schema, self.segmentation, categorical_features)
-        if sequences.of_symbols and not len(sequences.symbols()):
+        if sequences.are_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
         if schema is None and not isinstance(self.X, Sequences):
             warn_of_columns(sequences, categorical_features)

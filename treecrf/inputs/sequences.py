@@ -154,7 +154,7 @@ class Sequences:
     # and 1, and the ranks of categories among the sorted values of a column, from 1.
     kinds: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)  # the sorted values
-    of_symbols: bool = False  # a table of one category, symbols of which some are missing
+    are_symbols: bool = False  # a table of one category, symbols of which some are missing
     init_scores: np.ndarray | None = None  # (n_positions, n_labels), to which a model adds its own
 
     @abstractmethod
@@ -187,17 +187,17 @@ class Sequences:
     @cached_property
     def schema(self) -> InputSchema:
         """Schema that other sequences need to be compatible with these."""
-        is_symbols = self.form == "symbols" or self.of_symbols
+        is_symbols = self.form == "symbols" or self.are_symbols
         categories = {0: self.symbols()} if is_symbols else self.categories
         form = "symbols" if is_symbols else "table"
-        of_frames = self.form == "dense" and self.names is not None
+        absent_is_missing = self.form == "dense" and self.names is not None
         return InputSchema(
-            form, self.n_features, self.names, self.column_kinds, categories, of_frames
+            form, self.n_features, self.names, self.column_kinds, categories, absent_is_missing
         )
 
     def symbols(self) -> np.ndarray:
         """Return the distinct symbols, sorted."""
-        if self.of_symbols:
+        if self.are_symbols:
             return self.categories[0]
         return np.unique(np.concatenate([np.unique(piece) for _, _, piece in self.pieces()]))
 
@@ -275,7 +275,7 @@ class Sequences:
 
     def for_model(self, schema: InputSchema) -> Sequences:
         """Recode sequences by the categories of a model; errors if they do not fit its schema."""
-        schema.check_form("symbols" if self.of_symbols else self.form)
+        schema.check_form("symbols" if self.are_symbols else self.form)
         if self.form == "symbols":
             schema.check_symbols(self.dtype)
             return self

@@ -349,7 +349,7 @@ def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
 def _symbol_codes(known: np.ndarray, sequences: Sequences) -> np.ndarray:
     """Return indices of symbols; the next two are for unseen and missing symbols."""
     symbols = np.concatenate([piece for _, _, piece in sequences.pieces()])
-    if not sequences.of_symbols:
+    if not sequences.are_symbols:
         return indices_of(symbols, known)
     # Codes from 1, 0 for unseen symbols, and NaN.
     codes, n = symbols[:, 0], len(known)

@@ -112,7 +112,7 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
     symbols = schema.categories[0]
     pieces = [as_category(piece, symbols)[:, 0] for _, _, piece in sequences.pieces()]
     column = ColumnValues(CATEGORY, np.concatenate(pieces).astype(np.int32), symbols)
-    return table_of([column], sequences.offsets, None, of_symbols=True), raw
+    return table_of([column], sequences.offsets, None, are_symbols=True), raw
 
 
 def _read(
@@ -274,8 +274,8 @@ def _merged_tables(parts: list[PartDescription]) -> InputSchema:
         for j, values in sorted(categories.items())
         if kinds[j] == CATEGORY
     }
-    of_frames = names is not None and parts[0].form == "dense"
-    return InputSchema("table", n, names, kinds, united, of_frames)
+    absent_is_missing = names is not None and parts[0].form == "dense"
+    return InputSchema("table", n, names, kinds, united, absent_is_missing)
 
 
 def _matched_columns(

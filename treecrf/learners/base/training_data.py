@@ -243,7 +243,7 @@ class Labeling:
         if useful.sequences.n_sequences == sequences.n_sequences:
             return useful
         used = useful.sequences.with_used_categories()
-        if used.of_symbols and not len(used.symbols()):
+        if used.are_symbols and not len(used.symbols()):
             raise ValueError(NO_SYMBOLS)
         return replace(useful, sequences=used)
 

@@ -325,7 +325,7 @@ def _joined_sequences(parts: list[Sequences], described: Description) -> Sequenc
         names=schema.names,
         kinds=None if is_plain or is_symbols else schema.kinds,
         categories={} if is_symbols else schema.categories,
-        of_symbols=schema.form == "symbols" and not is_symbols,
+        are_symbols=schema.form == "symbols" and not is_symbols,
         init_scores=joined_arrays(parts, "init_scores"),
     )
 

@@ -316,7 +316,7 @@ def folds(data: TrainingInput, rules: Transitions | None = None) -> list[Trainin
     parts = []
     for fold in range(n_folds):
         kept, held_out = training.parted(ranks % n_parts == fold)
-        if kept.sequences.of_symbols and not len(kept.sequences.symbols()):
+        if kept.sequences.are_symbols and not len(kept.sequences.symbols()):
             return []
         parts.append(replace(data, training=kept, held_out=held_out))
     return parts
