@@ -16,6 +16,7 @@ from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules, strongest_weights
 from treecrf.inspection.fitted import has_trees
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.linear.base import LinearSequenceClassifier
 
 DESCRIPTION = (
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the model and print its description."""
     model = loaded_model(options)
-    schema = model._predictor().chain.schema
+    schema = fitted_model(model).chain.schema
     for name, value in _summary(model):
         print(f"{name:<14} {value}")
     print("parameters")
@@ -76,15 +77,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
-    labels, kinds = model.classes_.tolist(), model._predictor().chain.schema.kinds
+    fitted = fitted_model(model)
+    schema = fitted.chain.schema
+    labels, kinds = model.classes_.tolist(), schema.kinds
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__
     yield "labels", f"{len(labels)}: {short_list(list(map(str, labels)), MAX_LABELS)}"
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
-    yield "trained on", model._predictor().chain.schema.form
-    if model._n_unlabeled:
-        yield "unlabeled", f"{model._n_unlabeled:,} of the training positions"
-    for name, column in asdict(model._columns).items():
+    yield "trained on", schema.form
+    if fitted.n_unlabeled:
+        yield "unlabeled", f"{fitted.n_unlabeled:,} of the training positions"
+    for name, column in asdict(fitted.predictor.columns).items():
         if column is not None:
             yield f"{name} column", column
     if hasattr(model, "init_"):

@@ -23,6 +23,7 @@ from treecrf.cli.files import FORMATS
 from treecrf.cli.tables import FileData, ModelInput, Reading
 from treecrf.inputs.large.table_sources import STANDARD
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.model_file import MAGIC
 
 # Maximum number of digits of a count.
@@ -115,7 +116,7 @@ def known_labels(labels: list[np.ndarray]) -> set:
 
 def missing_labels(data: FileData, model: SequenceClassifier) -> str:
     """Describe why a file has no labels, for an error message."""
-    stored = model._columns.label
+    stored = fitted_model(model).predictor.columns.label
     if not data.is_table:
         return "the file has no column of labels"
     if stored is None:
@@ -131,7 +132,8 @@ def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClas
 
 def input_of(model: SequenceClassifier) -> ModelInput:
     """Return the requirements of a model on a file."""
-    return ModelInput(model._predictor().chain.schema, model.classes_, model._columns)
+    predictor = fitted_model(model).predictor
+    return ModelInput(predictor.chain.schema, model.classes_, predictor.columns)
 
 
 def _count(text: str) -> int:

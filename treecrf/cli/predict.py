@@ -34,6 +34,7 @@ from treecrf.inputs.paths import PARQUET
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import short_list
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 
 DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table, the output is CSV with one "
@@ -122,7 +123,7 @@ def _copied_columns(
 
 def predictions(model: SequenceClassifier, sequences: Sequences, proba: bool = False) -> Results:
     """Label sequences in batches of limited size."""
-    shape = len(model.classes_), model._predictor().chain.order
+    shape = len(model.classes_), fitted_model(model).chain.order
     for first, last in runs_of_tables(sequences.offsets, *shape, BATCH_BYTES):
         batch = sequences.take(np.arange(first, last))
         labels = model.predict(batch)

@@ -26,14 +26,14 @@ from treecrf.inspection.fitted import (
     check_model,
     column_values,
     feature_index,
-    has_trees,
     integer_between,
     window_of,
 )
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted.chains import ForestChain, require_table
-from treecrf.learners.flat.model import FlatAttributes, FlatModel
+from treecrf.learners.flat.model import FlatAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import without_feature
 from treecrf.trees.forest import TEST
@@ -157,9 +157,7 @@ def partial_dependence(
     data = CheckedData.of(model, X, None, lengths, groups)
     sequences = data.chain_sequences()
     codes = data.chain_codes() if response == "score" else None
-    if isinstance(model, FlatModel):
-        model = model._updated()
-    chain = model._predictor().chain
+    chain = fitted_model(model).chain
     schema, at = chain.schema, ""
     sequences = sequences.for_model(schema)
     names = feature_names(schema)
@@ -284,13 +282,14 @@ class Steps:
     def of(cls, model: SequenceClassifier, feature: int, offset: int | None) -> Steps:
         """Return the steps for a feature at an offset, or at all offsets."""
         if isinstance(model, LinearSequenceClassifier):
-            attributes = model._attributes
+            attributes = fitted_model(model).chain.attributes
             if isinstance(attributes, FlatAttributes):
-                return cls(_thresholds(attributes.flat._model, feature, offset), True, True)
+                return cls(_thresholds(attributes.flat, feature, offset), True, True)
             return cls(np.zeros(0), True, False)
-        if not has_trees(model):
+        chain = fitted_model(model).chain
+        if not isinstance(chain, ForestChain):
             return cls(np.zeros(0), False, False)
-        return cls(_thresholds(model, feature, offset), True, model._start is None)
+        return cls(_thresholds(model, feature, offset), True, chain.start is None)
 
     def are_followed_by(self, values: list) -> bool:
         """Return whether lines from value to value follow all steps."""
@@ -302,7 +301,8 @@ class Steps:
 
 def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> np.ndarray:
     """Return the distinct thresholds of trees for a feature at an offset, or at all offsets."""
-    encoder, packed = model._encoder, model._forest.pack()
+    chain = fitted_model(model).chain
+    encoder, packed = chain.encoder, chain.forest.pack()
     inner = packed["true_child"] >= 0
     columns, offsets, tests = (
         np.append(packed[name][inner], packed[f"surrogate_{name}"]).astype(np.intp) for name in TEST
@@ -334,7 +334,7 @@ def _columns_of(encoder: Encoder, feature: int) -> list[tuple[int, bool]]:
 
 def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, value: Any) -> Scores:
     """Return the scores if the feature has a value at an offset in the window, or everywhere."""
-    chain = model._predictor().chain
+    chain = fitted_model(model).chain
     schema = chain.schema
     if schema.form == "symbols":
         code, row = value, np.array([value])
@@ -360,9 +360,9 @@ def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, va
     changed, labels, pairs = chain, None, None
     if isinstance(model, LinearSequenceClassifier):
         rest, labels, pairs = without_feature(model, feature, offset, row)
-        changed = rest._predictor().chain
-    elif model._start is not None:
-        start, labels, pairs = without_feature(model._start, feature, offset, row)
+        changed = fitted_model(rest).chain
+    elif isinstance(chain, ForestChain) and chain.start is not None:
+        start, labels, pairs = without_feature(chain.start, feature, offset, row)
         changed = replace(chain, start=start)
 
     def at_offset(part: Sequences, threads: Threads) -> np.ndarray:
@@ -435,7 +435,7 @@ def _means(
 ) -> np.ndarray:
     """Compute the mean probabilities, or scores given labels, of each point and label."""
     sequences, codes = data
-    chain = model._predictor().chain
+    chain = fitted_model(model).chain
     n_labels, order = len(model.classes_), chain.order
     totals, n = np.zeros((len(scores), n_labels)), 0
     with Threads(model.n_jobs) as threads:

@@ -11,6 +11,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.offsets import positions_in_sequences, split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import check_model
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.predictor import FittedChain, of_each
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -287,7 +288,7 @@ def _read(
 ) -> tuple[Any, np.ndarray | None, Sequences]:
     """Read sequences as ``predict`` does; return the predictor, masks and sequences."""
     check_model(model)
-    predictor = model._predictor()
+    predictor = fitted_model(model).predictor
     segmentation = predictor.segmentation(X, lengths, groups)
     sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
     return predictor, masks, sequences

@@ -17,7 +17,7 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
 from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer_between, window_of
 from treecrf.learners.base.classifier import SequenceClassifier
-from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.explain.shapley import ForestExplainer, Players
@@ -167,7 +167,7 @@ def contributions(
     data = CheckedData.of(model, X, y, lengths, groups)
     sequences = data.chain_sequences()
     values = explainer.values(sequences, explainer.labels_before(sequences, data.chain_codes()))
-    by_sequence = model._predictor().as_read(split_sequences(values, sequences.offsets))
+    by_sequence = fitted_model(model).predictor.as_read(split_sequences(values, sequences.offsets))
     return Contributions(
         base_values=explainer.base_values,
         values=data.segmentation.join(by_sequence),
@@ -193,17 +193,15 @@ class ScoreExplainer:
         classes = model.classes_
         check_label_codes(len(classes), "explaining scores")
         codes = list(range(len(classes))) if label is None else [code_of(classes, label)]
-        if isinstance(model, FlatModel):
-            model = model._model
         window_of(model)  # raises TypeError for other models
         if isinstance(model, LinearSequenceClassifier):
             return cls(model, codes, None, LinearExplainer(model, codes))
-        start = model._start
-        linear = None if start is None else LinearExplainer(start, codes)
-        forest, transitions = model._forest, None
+        chain = fitted_model(model).chain
+        linear = None if chain.start is None else LinearExplainer(chain.start, codes)
+        forest, transitions = chain.forest, None
         if forest.transitions is not None:
             transitions = forest.sum_of_transitions((0, forest.n_iter)) * LEAF_UNIT
-        trees = ForestExplainer(forest, model._encoder, codes)
+        trees = ForestExplainer(forest, chain.encoder, codes)
         return cls(model, codes, trees, linear, transitions)
 
     @property
@@ -211,7 +209,7 @@ class ScoreExplainer:
         """The players of the trees, of the linear model, and of constant transitions."""
         parts = [part.players for part in (self.trees, self.linear) if part is not None]
         if self.transitions is not None:
-            order = self.model._predictor().chain.order
+            order = fitted_model(self.model).chain.order
             parts.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
         return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
 
@@ -220,7 +218,7 @@ class ScoreExplainer:
         """Expected scores (n_codes,)."""
         parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
         if self.transitions is not None:
-            none = np.zeros((self.model._predictor().chain.order, 0), dtype=np.uint8)
+            none = np.zeros((fitted_model(self.model).chain.order, 0), dtype=np.uint8)
             parts.append(context_contributions(self.transitions, none)[0][self.codes])
         return np.sum(parts, axis=0)
 
@@ -231,7 +229,7 @@ class ScoreExplainer:
 
     def name_of(self, feature: int, offset: int) -> str:
         """Name a player as in the names of tests."""
-        chain = self.model._predictor().chain
+        chain = fitted_model(self.model).chain
         schema, sign = chain.schema, -1 if chain.is_backward else 1
         if feature == LABEL:
             return f"label{bracketed(-sign * offset)}"
@@ -242,7 +240,7 @@ class ScoreExplainer:
 
     def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
         """Return the label at each lag before each position; uint8 array (order, n_positions)."""
-        chain = self.model._predictor().chain
+        chain = fitted_model(self.model).chain
         return previous_labels(codes, sequences.offsets, len(chain.classes), chain.order)
 
     def values(
@@ -447,7 +445,8 @@ def explain(
       +1.399  score of 'v' at position 1
     """
     explainer = ScoreExplainer.of(model, label)
-    if not model._predictor().segmentation(x, lengths, groups, may_be_empty=False).is_long:
+    predictor = fitted_model(model).predictor
+    if not predictor.segmentation(x, lengths, groups, may_be_empty=False).is_long:
         if is_frame(x) and isinstance(y, str):
             x, y = label_column(x, y, is_long=True)
         x, y = [x], None if y is None else [y]
@@ -457,7 +456,7 @@ def explain(
     row = integer_between("position", position, -n, n - 1, what) % n
     i = int(np.searchsorted(data.sequences.offsets, row, side="right")) - 1
     first, last = data.sequences.offsets[i : i + 2].tolist()
-    t = last - 1 - row if model._predictor().chain.is_backward else row - first
+    t = last - 1 - row if predictor.chain.is_backward else row - first
     data = data.sequence(i)
     sequences, codes = data.chain_sequences(), data.chain_codes()
     previous = explainer.labels_before(sequences, codes)

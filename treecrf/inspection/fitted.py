@@ -19,6 +19,9 @@ from treecrf.inputs.offsets import Segmentation, reversed_positions, split_seque
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
+from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.trees.explain.conjunctions import Condition
 from treecrf.trees.forest import LABEL, Forest
@@ -38,7 +41,8 @@ def check_model(model: Any) -> None:
 
 def has_trees(model: Any) -> bool:
     """Return whether a fitted classifier has boosted trees."""
-    return hasattr(model, "_forest")
+    is_boosted = isinstance(model, BoostedSequenceClassifier)
+    return is_boosted and isinstance(fitted_model(model).chain, ForestChain)
 
 
 def group_values(X: Any, segmentation: Segmentation) -> list:
@@ -80,17 +84,18 @@ def integer_between(name: str, value: Any, low: int, high: int, what: str) -> in
 def window_of(model: SequenceClassifier) -> tuple[int, int]:
     """Return the window of a model, including a linear start; raises TypeError if it has none."""
     if isinstance(model, LinearSequenceClassifier):
-        return tuple(model._attributes.window)
-    if not has_trees(model):
+        return tuple(fitted_model(model).chain.attributes.window)
+    chain = fitted_model(model).chain
+    if not isinstance(chain, ForestChain):
         raise TypeError(
             f"{type(model).__name__} has neither boosted trees nor weights; expected a model such "
             "as TreeCRF or LinearCRF"
         )
-    left, right = model._encoder.window
-    if model._start is not None:
-        more = model._start._attributes.window
+    left, right = chain.encoder.window
+    if chain.start is not None:
+        more = fitted_model(chain.start).chain.attributes.window
         left, right = max(left, more[0]), max(right, more[1])
-    return (right, left) if model._predictor().chain.is_backward else (left, right)
+    return (right, left) if chain.is_backward else (left, right)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class CheckedData:
         may_be_empty: bool = False,
     ) -> CheckedData:
         """Read the data as the model's ``predict`` or ``score`` does."""
-        predictor = model._predictor()
+        predictor = fitted_model(model).predictor
         segmentation = predictor.segmentation(X, lengths, groups, may_be_empty)
         if y is None:
             return cls(model, predictor.sequences(X, segmentation), None, segmentation)
@@ -127,14 +132,14 @@ class CheckedData:
 
     def chain_sequences(self) -> Sequences:
         """Return the sequences in the direction of the chain."""
-        is_backward = self.model._predictor().chain.is_backward
+        is_backward = fitted_model(self.model).chain.is_backward
         return self.sequences.reversed() if is_backward else self.sequences
 
     def chain_codes(self) -> np.ndarray:
         """Return the codes of the labels, which are predicted if not given, in this direction."""
         labels = self.model.predict(self.sequences) if self.labels is None else self.labels
         codes = encode_labels(labels, self.model.classes_)
-        if self.model._predictor().chain.is_backward:
+        if fitted_model(self.model).chain.is_backward:
             codes = codes[reversed_positions(self.sequences.offsets)]
         return codes
 
@@ -165,7 +170,7 @@ class FittedTrees:
                 f"{what} has no boosted trees; expected a model such as TreeCRF or TreeMEMM. "
                 f"{others}"
             )
-        chain = model._predictor().chain
+        chain = fitted_model(model).chain
         return cls(chain.forest, chain.encoder, model.classes_, chain.is_backward)
 
     @property
@@ -196,9 +201,10 @@ class FittedTrees:
 
 def warn_of_linear_start(model: Any, what: str) -> None:
     """Warn that numbers, such as "gains describe the trees", leave out a linear start."""
-    if model._start is not None:
+    chain = fitted_model(model).chain
+    if chain.start is not None:
         warn(
-            f"the model adds the trees of {model._forest.n_iter} iterations to a linear model, "
+            f"the model adds the trees of {chain.forest.n_iter} iterations to a linear model, "
             f"init_, and {what} without it; permutation_importance, explain and "
             "partial_dependence include it, and strongest_weights(model.init_) lists its weights"
         )

@@ -24,6 +24,7 @@ from treecrf.inspection.fitted import (
     warn_of_linear_start,
 )
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.metrics import get_scorer
 from treecrf.trees.forest import LABEL
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
@@ -121,7 +122,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
         feature_names=feature_names(encoder.schema),
         labels=grown.classes,
         n_iter=grown.forest.n_iter,
-        linear_start=model._start is not None,
+        linear_start=fitted_model(model).chain.start is not None,
         backward=grown.backward,
     )
 
@@ -246,12 +247,12 @@ def permutation_importance(
     check_model(model)
     check_positive("n_repeats", n_repeats)
     scorer = _scorer(scoring)
-    names = feature_names(model._predictor().chain.schema)
+    names = feature_names(fitted_model(model).chain.schema)
     chosen = np.arange(len(names))
     if features is not None:
         items = as_list(features, "features", "names or indices")
         chosen = np.array([feature_index(item, names, "features: ") for item in items], np.intp)
-    y = model._predictor().labels_of(X, y)
+    y = fitted_model(model).predictor.labels_of(X, y)
     data = CheckedData.of(model, X, y, lengths, groups)
     sequences, labels = data.sequences, data.labels
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -309,5 +310,6 @@ def features_in_use(model: SequenceClassifier) -> np.ndarray:
     """
     if not has_trees(model) or getattr(model, "init_", None) is not None:
         return np.ones(model.n_features_in_, dtype=bool)
-    encoder = model._encoder
-    return encoder.features_in_use(model._forest.tested_columns(len(encoder.columns)))
+    chain = fitted_model(model).chain
+    encoder = chain.encoder
+    return encoder.features_in_use(chain.forest.tested_columns(len(encoder.columns)))

@@ -18,6 +18,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import CheckedData, FittedTrees, check_model, code_of, has_trees
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import check_weights
 from treecrf.utils.threads import Threads
@@ -178,7 +179,7 @@ def transition_weights(model: Any) -> Bunch:
     order, n_labels = len(tables) - 1, len(model.classes_)
     # A sequence whose last position has all previous labels.
     scores, offsets = np.ascontiguousarray(tables.swapaxes(0, 1)), np.array([0, order + 1])
-    model._predictor().chain.constraints(offsets).forbid(scores, offsets)
+    fitted_model(model).chain.constraints(offsets).forbid(scores, offsets)
     return Bunch(
         scores=scores[:, -1].T.reshape((n_labels,) * (order + 1)),
         start=scores[:, 0, 0].copy(),
@@ -191,7 +192,7 @@ def has_transition_weights(model: SequenceClassifier) -> bool:
     """Return whether the transitions of a fitted model do not depend on the input."""
     if isinstance(model, LinearSequenceClassifier):
         return not model.transition_feature_weights_.size
-    return has_trees(model) and model._forest.transitions is not None
+    return has_trees(model) and fitted_model(model).chain.forest.transitions is not None
 
 
 def _transition_tables(model: SequenceClassifier) -> np.ndarray:
@@ -207,11 +208,12 @@ def _transition_tables(model: SequenceClassifier) -> np.ndarray:
         tables = np.zeros((2, n_labels, n_labels))
         tables[0, :, 0], tables[1] = model.start_weights_, model.transition_weights_.T
         return tables
-    forest = model._forest
+    chain = fitted_model(model).chain
+    forest = chain.forest
     parts = FactoredScores(n_labels, forest.order, np.array([0, forest.order + 1]))
-    if model._start is not None:
+    if chain.start is not None:
         no_state = np.zeros((n_labels, forest.order + 1))
-        parts.start_from(no_state, model._start._weights.transitions)
+        parts.start_from(no_state, fitted_model(chain.start).chain.weights.transitions)
     parts.add(forest.sum_of_transitions((0, forest.n_iter)))
     return parts.transitions * SCORE_UNIT
 
@@ -276,7 +278,7 @@ def transition_scores(
     """
     check_model(model)
     sequences = CheckedData.of(model, X, None, lengths, groups).chain_sequences()
-    chain = model._predictor().chain
+    chain = fitted_model(model).chain
     n_labels, order = len(model.classes_), chain.order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for lattice in lattices_of(model, sequences):
@@ -318,7 +320,7 @@ class _Mean:
 
 def lattices_of(model: SequenceClassifier, sequences: Sequences) -> Iterator[Lattice]:
     """Yield lattices of all contexts of runs of sequences, in the direction of the chain."""
-    chain = model._predictor().chain
+    chain = fitted_model(model).chain
     shape = len(model.classes_), chain.order
     with Threads(model.n_jobs) as threads:
         for first, last in runs_of_tables(sequences.offsets, *shape, MAX_BYTES):
@@ -388,7 +390,7 @@ def likelihood_curve(
     if X is not None:
         further = _objective_on(CheckedData.of(model, X, y, lengths, groups))
     return Bunch(
-        objective=model._trained_objective,
+        objective=fitted_model(model).objective,
         iterations=np.arange(model.n_iter_ + 1),
         train=model.train_score_,
         validation=validation if len(validation) else None,
@@ -399,8 +401,8 @@ def likelihood_curve(
 def _objective_on(data: CheckedData) -> np.ndarray:
     """Compute the objective per position before and after each iteration."""
     model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
-    chain = model._predictor().chain
-    objective, values = model._trained_objective, []
+    chain = fitted_model(model).chain
+    objective, values = fitted_model(model).objective, []
     if objective == CUSTOM:
         objective = model.objective
         if not callable(objective):

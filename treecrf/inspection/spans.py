@@ -18,6 +18,7 @@ from treecrf.inputs.values import closest_name, column_names
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.scores import lattices_of
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
@@ -123,7 +124,7 @@ def find_spans(
     """
     check_model(model)
     rows = X = as_groups(X, "X")
-    predictor = model._predictor()
+    predictor = fitted_model(model).predictor
     segmentation = predictor.segmentation(X, lengths, groups)
     if isinstance(times, str):
         X, times = without_times(model, X, times)
@@ -322,7 +323,7 @@ def without_times(
                 f"times={name!r} is not a column of {place}{closest_name(name, names)}"
             )
         values.append(column_of(table, name))
-    features = model._predictor().chain.schema.names
+    features = fitted_model(model).chain.schema.names
     if features is None or name not in features:
         X = without_columns(X, {name})
     return X, values[0] if is_frame(X) else values

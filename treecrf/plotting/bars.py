@@ -18,6 +18,7 @@ from treecrf.inspection import (
     strongest_weights,
 )
 from treecrf.inspection.fitted import code_of
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.plotting.common import (
     COLORS,
     OTHER_STYLE,
@@ -310,9 +311,10 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     title = "strongest rules"
     if not _is_list_of(Rule, rules):
         model, rules = rules, strongest_rules(rules, n_rules=n_rules)
-        n_iter = model._forest.n_iter
+        chain = fitted_model(model).chain
+        n_iter = chain.forest.n_iter
         title += f", {n_iter} iteration{'s' * (n_iter != 1)}"
-        title += " without the linear start" if model._start is not None else ""
+        title += " without the linear start" if chain.start is not None else ""
     rules = rules[:n_rules]
     if not rules:
         raise ValueError("there are no rules to show: no tree has a leaf other than 0")

@@ -16,6 +16,7 @@ from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import as_list, column_names, find_missing, short_list, short_repr
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.spans import SpanRules, find_spans, without_times
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.plotting.common import (
     COLORS,
@@ -55,14 +56,15 @@ class OneSequence:
         if isinstance(y, str) and is_frame(x) and y in column_names(x):
             x, y = label_column(x, y, False)
         one = _with_times(model, cls(x, y), times)
-        segmentation = model._predictor().segmentation(one.x, None, groups, may_be_empty=False)
+        predictor = fitted_model(model).predictor
+        segmentation = predictor.segmentation(one.x, None, groups, may_be_empty=False)
         if segmentation.is_long:
-            return one._of_group(segmentation, group)
+            return one.in_group(segmentation, group)
         if group is not None:
             raise ValueError(f"group={group!r} without groups; pass the group of each position")
         return one
 
-    def _of_group(self, segmentation: Segmentation, group: Any) -> OneSequence:
+    def in_group(self, segmentation: Segmentation, group: Any) -> OneSequence:
         """Return the sequence of one group of a long table."""
         column = segmentation.column
         of_rows = group_values(self.x, segmentation)
@@ -93,7 +95,7 @@ def true_codes(model: Any, one: OneSequence) -> np.ndarray:
 def symbols_of(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     """Return the text above each position, or nothing if there are no symbols."""
     if symbols is None:
-        items = list(x) if model._predictor().chain.schema.form == "symbols" else []
+        items = list(x) if fitted_model(model).chain.schema.form == "symbols" else []
         missing = [item is None or (isinstance(item, Real) and item != item) for item in items]
         return ["" if skip else str(item) for item, skip in zip(items, missing, strict=True)]
     items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")
