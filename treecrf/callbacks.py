@@ -13,7 +13,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TextIO
 
-from treecrf.learners.base.iterations import IterationInfo, Stopping
+from treecrf.learners.base.callbacks import IterationInfo
+from treecrf.learners.base.history import Stopping
 from treecrf.utils.validation import check_positive
 
 __all__ = ["Checkpoint", "EarlyStop", "IterationInfo", "LearningRateSchedule", "Log"]

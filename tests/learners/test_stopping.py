@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from treecrf import LinearCRF, StructuredPerceptron, TreeCRF
-from treecrf.learners.base.iterations import History, Stopping
+from treecrf.learners.base.history import History, Stopping
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from support.family import assert_equal_arrays, assert_same_forest
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.offsets import Segmentation
-from treecrf.learners.base.iterations import as_callbacks
+from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.learner import FitArguments
 from treecrf.learners.boosted import training
 from treecrf.learners.boosted.sampled import engine

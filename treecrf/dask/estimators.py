@@ -38,7 +38,7 @@ from treecrf.inputs.dataset import ColumnNames, RawData, named
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import closest_name, column_names
-from treecrf.learners.base.iterations import as_callbacks
+from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.predictor import accuracy_of
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF

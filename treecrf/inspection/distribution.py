@@ -11,8 +11,9 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.offsets import positions_in_sequences, split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import check_model
+from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.fitted import fitted_model
-from treecrf.learners.base.predictor import FittedChain, of_each
+from treecrf.learners.base.predictor import results_per_sequence
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     FloatArray,
@@ -144,7 +145,7 @@ def sequence_scores(
         return [SequenceScores(*found) for found in zip(states, tables, log_z, strict=True)]
 
     no_labels = np.zeros((0, n_labels)), np.zeros((n_labels,) * 2)
-    return of_each(sequences, scores_of, SequenceScores(*no_labels, 0.0))
+    return results_per_sequence(sequences, scores_of, SequenceScores(*no_labels, 0.0))
 
 
 def sequence_entropy(
@@ -215,7 +216,7 @@ def sequence_entropy(
     def entropies(lattice: Lattice, _: np.ndarray | None) -> list[float]:
         return _whole(predictor.chain, lattice).entropies().tolist()
 
-    return np.array(of_each(sequences, lambda some: predictor.in_runs(some, masks, entropies), 0.0))
+    return np.array(predictor.results(sequences, masks, entropies, 0.0))
 
 
 def sequence_margin(

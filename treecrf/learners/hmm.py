@@ -16,9 +16,10 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, indices_of
+from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.base.learner import SequenceLearner
-from treecrf.learners.base.predictor import FittedChain, Predictor
+from treecrf.learners.base.predictor import Predictor
 from treecrf.learners.base.training_data import LabeledSequences, Labeling, note_unlabeled
 from treecrf.utils import model_file
 from treecrf.utils.exact import unit_for

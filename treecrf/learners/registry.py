@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.saving import restored
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.future.memm import FutureFeatureMEMM
@@ -74,4 +75,4 @@ def load(path: str | PathLike[str]) -> SequenceClassifier:
         if name not in CLASSES:
             unknown = model_file.shortened(repr(name))
             raise model_file.ModelFileError(f"{path}: a model of unknown class {unknown}")
-        return model_file.restored(CLASSES[name], values, arrays)
+        return restored(CLASSES[name], values, arrays)

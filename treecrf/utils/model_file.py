@@ -57,32 +57,6 @@ class ModelFileError(ValueError):
     """The file is not a saved model, is damaged, or has a newer format."""
 
 
-def save(model: Any, path: str | PathLike) -> None:
-    """Save a fitted estimator; see `treecrf.learners.base.classifier.SequenceClassifier.save`."""
-    kind = type(model)
-    if not kind.__module__.startswith("treecrf."):
-        raise TypeError(
-            f"the model is a {kind.__module__}.{kind.__name__}; expected a class of treecrf, "
-            "because load supports no other; pickle does"
-        )
-    values, arrays = model._state()
-    parameters, columns = plain_parameters(model.get_params(deep=False)), model._columns.state()
-    values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
-    if model._n_unlabeled:
-        values["n_unlabeled"] = model._n_unlabeled
-    arrays = {"classes": model.classes_} | arrays
-    write(path, values, arrays, lambda *contents: restored(kind, *contents))
-
-
-def restored(kind: type, values: dict, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the estimator with the contents of a file; raises errors as its `_restore`."""
-    model = kind(**restored_parameters(values["parameters"]))._restore(values, arrays)
-    model._columns = kind._columns.of_values(values.get("columns", {}))
-    model._n_unlabeled = values.get("n_unlabeled", 0)
-    check_counts(model._n_unlabeled)
-    return model
-
-
 def write(
     path: str | PathLike,
     values: dict,
@@ -177,41 +151,6 @@ def as_model_file_error(path: str | PathLike) -> Iterator[None]:
 def shortened(text: str) -> str:
     """Cut a long text, such as an error message that repeats the contents of a file."""
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
-
-
-def plain_parameters(parameters: dict) -> dict:
-    """Return the constructor parameters as values that JSON supports.
-
-    Random generators become None: their state is not part of a model.
-    """
-    return {name: _plain(value) for name, value in parameters.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
-    if hasattr(value, "__array__"):
-        return np.asarray(value).tolist()
-    if isinstance(value, (set, frozenset)):
-        return sorted(map(_plain, value), key=repr)
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return None  # a random generator
-
-
-def restored_parameters(parameters: dict) -> dict:
-    """Undo `plain_parameters`, except that lists and arrays become tuples."""
-
-    def restored(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {restored(k): restored(v) for k, v in value["pairs"]}
-        return tuple(map(restored, value)) if isinstance(value, list) else value
-
-    return {name: restored(value) for name, value in parameters.items()}
 
 
 # Archives

@@ -20,7 +20,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.chains.constraints import as_transitions
-from treecrf.learners.base.iterations import Stopping
+from treecrf.learners.base.history import Stopping
 from treecrf.learners.boosted import selection, training
 from treecrf.learners.boosted.labeled import LabeledParts
 from treecrf.learners.boosted.selection import (

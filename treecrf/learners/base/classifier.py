@@ -15,9 +15,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.inputs.dataset import NO_NAMES, RawData
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.schemes import SCHEME_NAMES
-from treecrf.learners.base.predictor import FittedChain, Predictor, accuracy_of, of_each
+from treecrf.learners.base import saving
+from treecrf.learners.base.chain import FittedChain
+from treecrf.learners.base.predictor import Predictor, accuracy_of, results_per_sequence
 from treecrf.learners.base.stream import Stream
-from treecrf.utils import model_file
 from treecrf.utils.messages import warn
 from treecrf.utils.typing import (
     FloatArray,
@@ -233,7 +234,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         segmentation = predictor.segmentation(X, lengths, groups)
         sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = self.classes_[:0]
-        labels = of_each(sequences, lambda some: predictor.labels(some, masks), empty)
+        labels = results_per_sequence(
+            sequences, lambda batch: predictor.labels(batch, masks), empty
+        )
         return segmentation.join(labels, empty)
 
     @overload
@@ -292,7 +295,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         segmentation = predictor.segmentation(X, lengths, groups)
         sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = np.zeros((0, len(self.classes_)))
-        proba = of_each(sequences, lambda some: predictor.in_runs(some, masks, proba_in), empty)
+        proba = predictor.results(sequences, masks, proba_in, empty)
         return segmentation.join(proba, empty)
 
     def decision_function(
@@ -395,8 +398,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         segmentation = predictor.segmentation(X, lengths, groups)
         sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = np.zeros((0, len(self.classes_), len(self.classes_)))
-        pairwise_in = predictor.pairwise_in
-        return of_each(sequences, lambda some: predictor.in_runs(some, masks, pairwise_in), empty)
+        return predictor.results(sequences, masks, predictor.pairwise_in, empty)
 
     def predict_log_likelihood(
         self,
@@ -662,7 +664,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If the file cannot be written.
         """
         check_is_fitted(self, "classes_")
-        model_file.save(self, path)
+        saving.save(self, path)
         for name, value in self.get_params(deep=False).items():
             if callable(value):
                 warn(

@@ -23,8 +23,8 @@ from treecrf.inputs.large.tables import in_memory, joined_pieces, partitions_of
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.paths import are_tables
 from treecrf.inputs.sequences import InputSchema
+from treecrf.learners.base.callbacks import Callback, as_callbacks
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
-from treecrf.learners.base.iterations import Callback, as_callbacks
 from treecrf.learners.base.training_data import (
     Labeling,
     TrainingInput,

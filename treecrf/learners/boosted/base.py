@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.base.iterations import (
-    MAX_LEARNING_RATE,
-    NEG_LOG_LOSS,
-    OBJECTIVES,
-    SCORINGS,
-    Stopping,
-    scoring_of,
-)
+from treecrf.learners.base.callbacks import MAX_LEARNING_RATE
+from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.base.validation_metrics import (
+    NEG_LOG_LOSS,
+    OBJECTIVE_SCORINGS,
+    SCORINGS,
+    resolved_scoring,
+)
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.labeled import in_one_part, read_partitions
@@ -119,8 +119,8 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _spec(self) -> BoostingSpec:
         """Return the settings of training."""
         names = {field.name for field in fields(BoostingSpec)}
-        scoring, objective = scoring_of(self.scoring), getattr(self, "objective", "log")
-        is_objective, kind = scoring in OBJECTIVES, self._kind()
+        scoring, objective = resolved_scoring(self.scoring), getattr(self, "objective", "log")
+        is_objective, kind = scoring in OBJECTIVE_SCORINGS, self._kind()
         tree_settings = TreeSettings(
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2_regularization,
@@ -390,7 +390,7 @@ class EstimatorDecoder:
         lattice = scores.lattice(model.order)
         sequences = data.source.sequences
         allowed = data.source.allowed
-        if scoring_of(model.scoring) == NEG_LOG_LOSS:
+        if resolved_scoring(model.scoring) == NEG_LOG_LOSS:
             if lattice is not None:
                 return lattice.marginals()
             probabilities = predictor.in_runs(sequences, allowed, predictor.proba_in)

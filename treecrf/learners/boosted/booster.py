@@ -14,7 +14,7 @@ from treecrf.chains.likelihood import ExampleTable, Objective
 from treecrf.encoding.column_layout import ColumnLayout, bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.base.iterations import History, Stopping
+from treecrf.learners.base.history import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.settings import TreeSettings

@@ -13,7 +13,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, require_memory
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.base.predictor import FittedChain
+from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.boosted.training_scores import starting_scores, table_of_starts
 from treecrf.learners.linear.base import linear_model

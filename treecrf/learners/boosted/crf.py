@@ -11,9 +11,10 @@ from sklearn.base import clone
 
 from treecrf.chains.losses.objectives import CUSTOM, OBJECTIVES
 from treecrf.learners.base.classifier import SequenceClassifier
-from treecrf.learners.base.iterations import refuse_lost_objective, scoring_of
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.training_data import Labeling
+from treecrf.learners.base.validation_metrics import resolved_scoring
+from treecrf.learners.base.warm_start import refuse_lost_objective
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.engines import crf_chain, crf_kind
@@ -352,7 +353,7 @@ class TreeCRF(BoostedSequenceClassifier):
         bound_shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
         return crf_kind(
             objective=self.objective,
-            reports_likelihood=scoring_of(self.scoring) == "log_likelihood",
+            reports_likelihood=resolved_scoring(self.scoring) == "log_likelihood",
             constant_transitions=self.constant_transitions,
             beam_width=self.beam_width,
             forward_only=self.beam == "forward-only",

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.base.iterations import OBJECTIVES, History, metric_of
+from treecrf.learners.base.history import History
 from treecrf.learners.base.training_data import (
     LabeledSequences,
     TrainingInput,
@@ -24,6 +24,7 @@ from treecrf.learners.base.training_data import (
     label_weights,
     multiplied_weights,
 )
+from treecrf.learners.base.validation_metrics import OBJECTIVE_SCORINGS, validation_metric
 from treecrf.learners.boosted.booster import Booster, Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
@@ -150,9 +151,9 @@ class Engine(ABC):
         """Return validation data that are scored by ``scoring``."""
         spec = setup.spec
         scores = self.scores(setup, data, threads, is_validation=True)
-        if spec.scoring in OBJECTIVES:
+        if spec.scoring in OBJECTIVE_SCORINGS:
             return scores
-        metric = metric_of(spec.scoring, data.labels, setup.classes, spec.kind.is_backward)
+        metric = validation_metric(spec.scoring, data.labels, setup.classes, spec.kind.is_backward)
         return DecodedValidation(scores, metric, partial(decoded, setup, scores, data))
 
 
@@ -219,7 +220,7 @@ def encode_part(
         spec.kind.labels(data, setup.classes),
         weights,
         *starting_scores(start, data.sequences, threads),
-        source=None if is_training or spec.scoring in OBJECTIVES else data,
+        source=None if is_training or spec.scoring in OBJECTIVE_SCORINGS else data,
         keys=keys,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.inputs.sequences import Description
-from treecrf.learners.base.iterations import Stopping
+from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.engines import make_run
 from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.base.iterations import History, Stopping
+from treecrf.learners.base.history import History, Stopping
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.training_scores import TrainingScores
@@ -63,7 +63,7 @@ class BoostingSpec:
     window: tuple[int, int]
     starts: list  # to choose from: a share of an own linear model, a LinearCRF, or None
     linear: dict[str, Any]  # parameters of a linear model to start from
-    scoring: Any  # a result of `scoring_of`
+    scoring: Any  # a result of `resolved_scoring`
     decoder: ValidationDecoder | None  # None if ``scoring`` needs no predictions
     max_iter: int
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data

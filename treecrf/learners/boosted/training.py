@@ -19,17 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.sequences import Description
-from treecrf.learners.base.iterations import (
-    OBJECTIVES,
-    Callback,
-    History,
-    IterationInfo,
-    call_all,
-    name_of,
-    start_callbacks,
-    warn_without_new_iterations,
-)
+from treecrf.learners.base.callbacks import Callback, IterationInfo, call_all, start_callbacks
+from treecrf.learners.base.history import History
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.base.validation_metrics import OBJECTIVE_SCORINGS, scoring_name
+from treecrf.learners.base.warm_start import warn_without_new_iterations
 from treecrf.learners.boosted.booster import Validation, boost
 from treecrf.learners.boosted.engine import TrainingRun
 from treecrf.learners.boosted.engines import make_run, trains_on_partitions
@@ -163,21 +157,21 @@ def _boosted(
         )
     chosen = choice.scores[: len(history.train)]  # callbacks may have ended training
     history = replace(history, validation=chosen or history.validation)
-    n_kept = min(choice.n_iter, history.kept(spec.stopping))
+    n_kept = min(choice.n_iter, history.index_to_keep(spec.stopping))
     return replace(trained, history=history).until(n_kept)
 
 
 class Evaluations:
     """Scores of several sets of sequences; None in the list stands for the validation data.
 
-    ``scoring`` is a result of `scoring_of`.
+    ``scoring`` is a result of `resolved_scoring`.
     """
 
     def __init__(self, sets: list[Validation | None], validation: Validation | None, scoring: Any):
         self.sets = {f"valid_{i}": scored for i, scored in enumerate(sets)}
         self.validation = validation
         self.objective = "log_likelihood" if scoring == "log_likelihood" else "objective"
-        self.metric = None if scoring in OBJECTIVES else name_of(scoring)
+        self.metric = None if scoring in OBJECTIVE_SCORINGS else scoring_name(scoring)
 
     def start(self, history: History, earlier: dict, forest: Forest) -> None:
         """Add the scores of the start, after the scores of an earlier fit; NaN if it has none."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.base.classifier import PREDICTION_PARAMETERS, SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner, names_in
+from treecrf.learners.base.saving import estimator_state, restored_estimator
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
@@ -239,17 +240,18 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        model = self._model
-        values, arrays = model._state()
-        parameters = model_file.plain_parameters(model.get_params(deep=False))
-        of_model = {"model": type(model).__name__, "model_parameters": parameters}
-        return of_model | {"pruned": vars(self.pruned_)} | values, arrays
+        parameters, (values, arrays) = estimator_state(self._model)
+        values = {
+            "model": type(self._model).__name__,
+            "model_parameters": parameters,
+            "pruned": vars(self.pruned_),
+        } | values
+        return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> FlatModel:
         self._validate_params()
-        parameters = model_file.restored_parameters(values["model_parameters"])
-        model = FLATTENABLE[values["model"]](**parameters)
-        model._restore(values, arrays)
+        kind = FLATTENABLE[values["model"]]
+        model = restored_estimator(kind, values["model_parameters"], values, arrays)
         pruned = Pruned(**values["pruned"])
         model_file.check_counts(pruned.n_weights, pruned.n_conjunctions)
         changes = (pruned.score_change, pruned.log_probability_change)

@@ -17,9 +17,9 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.base.iterations import History
+from treecrf.learners.base.history import History
 from treecrf.learners.base.learner import FitArguments
-from treecrf.learners.base.predictor import of_each
+from treecrf.learners.base.predictor import results_per_sequence
 from treecrf.learners.boosted.labeled import joined_in_memory
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
@@ -268,7 +268,7 @@ class FutureFeatureMEMM(LocalClassifier):
                 again = AlternatingTraining(spec, every, threads, report, settings)
                 state = again.replay(state.phases)
         trained = Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
-        fitted = self._attributes_of(trained.until(state.history.kept(spec.stopping)))
+        fitted = self._attributes_of(trained.until(state.history.index_to_keep(spec.stopping)))
         return fitted | {"_n_unlabeled": data.n_unlabeled}
 
     @property
@@ -312,7 +312,7 @@ class FutureFeatureMEMM(LocalClassifier):
         segmentation = predictor.segmentation(X, lengths, groups)
         sequences, _ = predictor.read(X, segmentation)
         empty = np.zeros((0, len(self._encoder.features), 2))
-        return segmentation.join(of_each(sequences, self._future_values, empty), empty)
+        return segmentation.join(results_per_sequence(sequences, self._future_values, empty), empty)
 
     def _future_values(self, sequences: Sequences) -> list[np.ndarray]:
         encoder = self._encoder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.base.iterations import History
+from treecrf.learners.base.history import History
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.booster import Booster, Validation, boost
 from treecrf.learners.boosted.engines import run_from
@@ -115,7 +115,7 @@ class AlternatingTraining:
         booster, validation = self._begin(state.encoder, forest)
         max_iter = forest.n_iter + (self.spec.max_iter if n_iter is None else n_iter)
         latest_history = boost(booster, max_iter.__gt__, validation, stopping, self.report)
-        n_new = latest_history.kept(stopping)
+        n_new = latest_history.index_to_keep(stopping)
         history = state.history.continued_by(latest_history.until(n_new))
         forest = forest.copy(state.forest.n_iter + n_new)
         *earlier, latest = state.phases

@@ -17,9 +17,10 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
-from treecrf.learners.base.iterations import Callback, Run, Stopping
+from treecrf.learners.base.callbacks import Callback
+from treecrf.learners.base.chain import FittedChain
+from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
-from treecrf.learners.base.predictor import FittedChain
 from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.base.training_data import (
     LabeledSequences,
@@ -33,6 +34,7 @@ from treecrf.learners.linear.lattices import RowsLattice, StateLattice
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel, WeightLayout, Weights, are_weights
 from treecrf.learners.linear.scores import LinearFunction, TrainingData
+from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
@@ -138,7 +140,7 @@ class LinearSequenceClassifier(SequenceLearner):
 
     @abstractmethod
     def _learn(
-        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
         """Find the weights; return them and the fitted attributes, which include `_results`.
 
@@ -198,7 +200,7 @@ class LinearSequenceClassifier(SequenceLearner):
                 start, blocks = data.layout.weights(), attributes.starting_weights(classes)
                 if blocks is not None:
                     start.set_blocks(blocks)
-            run = Run(
+            run = TrainingRun(
                 estimator=name,
                 max_iter=self.max_iter,
                 rng=rng,

@@ -22,17 +22,17 @@ from treecrf.chains.losses.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import widest
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.base.iterations import (
-    NEG_LOG_LOSS,
-    SCORINGS,
-    Run,
-    metric_of,
-    refuse_lost_objective,
-    scoring_of,
-)
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.predictor import best_codes
+from treecrf.learners.base.saving import estimator_state, restored_estimator
 from treecrf.learners.base.training_data import TrainingInput, hold_out
+from treecrf.learners.base.validation_metrics import (
+    NEG_LOG_LOSS,
+    SCORINGS,
+    resolved_scoring,
+    validation_metric,
+)
+from treecrf.learners.base.warm_start import refuse_lost_objective
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.matrix import AttributeMatrix
@@ -49,6 +49,7 @@ from treecrf.learners.linear.solvers import (
     run_epochs,
     scale_of,
 )
+from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.utils import model_file
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.messages import warn
@@ -268,7 +269,7 @@ class LinearCRF(LinearSequenceClassifier):
     _lacks_objective = False
 
     def _learn(
-        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
         check_solver(self)
         validation = None if held_out is None else self._validation_score(held_out)
@@ -315,12 +316,12 @@ class LinearCRF(LinearSequenceClassifier):
 
     def _validation_score(self, data: TrainingData) -> Callable[[Weights], float]:
         """Return the score of the validation data as a function of the weights."""
-        scoring = scoring_of(self.scoring)
+        scoring = resolved_scoring(self.scoring)
         if scoring == "loss":
             return self._likelihood(data).mean
         if scoring == "log_likelihood":
             return self._likelihood(data, "log").mean
-        metric = metric_of(scoring, _chain_labels(data, data.sample_weights), data.classes)
+        metric = validation_metric(scoring, _chain_labels(data, data.sample_weights), data.classes)
         predict = Lattice.marginals
         if scoring != NEG_LOG_LOSS:
             predict = partial(best_codes, self.decoding, self.cost_matrix, data.classes)
@@ -430,15 +431,14 @@ def score_parts(
 
 def start_state(linear: LinearCRF) -> tuple[dict, dict[str, np.ndarray]]:
     """Return the contents of a saved model: values for JSON, and arrays."""
-    values, arrays = linear._state()
-    parameters = model_file.plain_parameters(linear.get_params(deep=False))
+    parameters, (values, arrays) = estimator_state(linear)
     return {"parameters": parameters} | values, arrays
 
 
 def restored_start(values: dict, arrays: dict[str, np.ndarray], classes: np.ndarray) -> LinearCRF:
     """Restore a model from its `start_state`; ValueError if parts do not fit together."""
-    linear = LinearCRF(**model_file.restored_parameters(values["parameters"]))
-    linear._restore(values, ChainMap({"classes": classes}, arrays))
+    arrays = ChainMap({"classes": classes}, arrays)
+    linear = restored_estimator(LinearCRF, values["parameters"], values, arrays)
     model_file.require(not values["transition_features"], "start")
     return linear
 

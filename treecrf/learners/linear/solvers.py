@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 
 from treecrf.chains.likelihood import LogLikelihood, Objective
-from treecrf.learners.base.iterations import Run
 from treecrf.learners.linear._linear import add_scaled, dot
 from treecrf.learners.linear._linear_chain import LinearSteps, StateChains
 from treecrf.learners.linear.model import Weights
 from treecrf.learners.linear.scores import LinearFunction, TrainingData
+from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.utils.hashing import mix
 
 
@@ -206,7 +206,7 @@ def descend(
     l1: float,
     tol: float,
     validation: Callable[[Weights], float] | None,
-    run: Run,
+    run: TrainingRun,
 ) -> tuple[Weights, dict, bool]:
     """Minimize a loss with an L1 penalty of ``l1``.
 
@@ -233,7 +233,7 @@ def descend(
         if n_iter == run.max_iter:
             has_ended = False
             break
-    return *state(run.best, history.kept(run.stopping)), has_ended
+    return *state(run.best, history.index_to_keep(run.stopping)), has_ended
 
 
 def minimize(
@@ -492,7 +492,7 @@ def run_epochs(
     l2: float,
     tol: float,
     validation: Callable[[Weights], float] | None,
-    run: Run,
+    run: TrainingRun,
 ) -> tuple[Weights, dict]:
     """Run epochs until training is over; return the weights to keep, and their results.
 

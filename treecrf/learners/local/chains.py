@@ -15,7 +15,7 @@ from treecrf.chains.local._search import search_contexts
 from treecrf.chains.local.objective import normalize
 from treecrf.chains.local.search import searched
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.base.predictor import FittedChain
+from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.trees.contexts.context_scores import tree_scores
 from treecrf.utils.threads import Threads

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from treecrf.learners.base.iterations import Run
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.model import Weights
 from treecrf.learners.linear.scores import TrainingData
+from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.learners.structured.rounds import BOUNDS, FeatureStep, Rounds, SequenceLosses
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
@@ -188,7 +188,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     verbose: int = 0
 
     def _learn(
-        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
         rounds = Rounds(data, start, BOUNDS[self.bound], self.max_step, self.piece_length)
         validation = None if held_out is None else SequenceLosses(held_out, start)
@@ -225,7 +225,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
             shown = {"log loss": run.losses[-1]} | run.history.latest("log-likelihood")
             if run.stops_after(len(choices), shown, partial(state, len(choices))):
                 break
-        return state(run.history.kept(run.stopping))
+        return state(run.history.index_to_keep(run.stopping))
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceBoostingClassifier:
         super()._restore(values, arrays)

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from treecrf.learners.base.iterations import History, Run
+from treecrf.learners.base.history import History
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.model import Weights
 from treecrf.learners.linear.scores import TrainingData
+from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.learners.structured._sequential import AttributeRows, LabeledChains, Updates
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
@@ -143,7 +144,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
     verbose: int = 0
 
     def _learn(
-        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
         history, lengths = run.history, np.diff(data.offsets)
         validation = None if held_out is None else partial(accuracy, held_out)
@@ -169,7 +170,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
             stops = run.stops_after(n_iter, history.latest("accuracy"), state)
             if stops or history.train[-1] == 1:
                 break
-        return run.best, _results(history, history.kept(run.stopping) + 1)
+        return run.best, _results(history, history.index_to_keep(run.stopping) + 1)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
         super()._restore(values, arrays)

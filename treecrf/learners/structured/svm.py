@@ -14,13 +14,13 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.base.iterations import Run
-from treecrf.learners.base.predictor import FittedChain
+from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import Weights
 from treecrf.learners.linear.scores import TrainingData, pair_scores
+from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.learners.structured.frank_wolfe import (
     KERNELS,
     Inputs,
@@ -250,7 +250,7 @@ class StructuredSVM(LinearSequenceClassifier):
     # Training
 
     def _learn(
-        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: Run
+        self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
         if held_out is not None:
             raise ValueError(

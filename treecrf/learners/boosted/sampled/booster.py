@@ -17,7 +17,12 @@ from treecrf.chains.sampled.sampling import (
     guess_for,
     probable_decrease,
 )
-from treecrf.learners.base.iterations import MEANS, OBJECTIVES, metric_of, no_known_labels
+from treecrf.learners.base.validation_metrics import (
+    OBJECTIVE_SCORINGS,
+    POSITION_MEANS,
+    no_known_labels,
+    validation_metric,
+)
 from treecrf.learners.boosted.booster import Validation, subsample_hashes, subsample_size
 from treecrf.learners.boosted.sampled.exchange import (
     IterationRequest,
@@ -232,12 +237,12 @@ def validation_on_shards(booster: SampledBooster) -> ShardsValidation:
     """Return validation data that are scored by the parameter ``scoring``."""
     setup = booster.setup
     scoring = setup.spec.scoring
-    if scoring in OBJECTIVES:
+    if scoring in OBJECTIVE_SCORINGS:
         return ShardsValidation(booster, None)
-    if scoring in MEANS:
+    if scoring in POSITION_MEANS:
         return ShardsValidation(booster, _mean_score)
     true = ChainLabels.joined(_in_order(booster.query_shards(_true_labels)))
-    metric = metric_of(scoring, true, setup.classes, setup.spec.kind.is_backward)
+    metric = validation_metric(scoring, true, setup.classes, setup.spec.kind.is_backward)
 
     def score(result: IterationResult) -> float:
         return metric(np.concatenate(_in_order([result.predictions])))

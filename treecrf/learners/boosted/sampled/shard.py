@@ -16,7 +16,11 @@ import numpy as np
 
 from treecrf.chains.likelihood import MeanSums
 from treecrf.chains.sampled._samples import Sample
-from treecrf.learners.base.iterations import MEANS, OBJECTIVES, PositionMean
+from treecrf.learners.base.validation_metrics import (
+    OBJECTIVE_SCORINGS,
+    POSITION_MEANS,
+    PositionMean,
+)
 from treecrf.learners.boosted.booster import weights_in
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.engine import decoded
@@ -294,9 +298,9 @@ class ScoredValidation(ScoredPartition):
     ):
         super().__init__(setup, data, threads, allocate)
         scoring = setup.spec.scoring
-        self.predicts = scoring not in OBJECTIVES
+        self.predicts = scoring not in OBJECTIVE_SCORINGS
         # Sums for a ``scoring`` that is a mean over positions; others need all predictions.
-        self.mean = PositionMean(scoring, data.labels) if scoring in MEANS else None
+        self.mean = PositionMean(scoring, data.labels) if scoring in POSITION_MEANS else None
 
     def predictions(self, forest: Forest) -> np.ndarray:
         """Return the predictions that ``scoring`` needs."""
