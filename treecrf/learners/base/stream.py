@@ -76,8 +76,8 @@ class Stream:
     def __init__(self, model: SequenceClassifier, lag: int = 0):
         if isinstance(lag, bool) or not isinstance(lag, numbers.Integral) or lag < 0:
             raise ValueError(f"lag={lag!r}; expected a nonnegative integer")
-        predictor = fitted_model(model).predictor
-        self._predictor, self._chain = predictor, predictor.chain
+        self._predictor = fitted_model(model).predictor
+        self._chain = self._predictor.chain
         if self._chain.is_backward:
             raise ValueError(
                 "the model labels sequences from their end; expected direction='left-to-right'"
@@ -85,7 +85,8 @@ class Stream:
         left, self._right = self._chain.reach()
         self.lag = int(lag)
         self.delay = self._right + self.lag
-        self._order, self._n_labels = self._chain.order, len(self._chain.classes)
+        self._order = self._chain.order
+        self._n_labels = len(self._chain.classes)
         # Rows before a position that its scores depend on, or that define its contexts.
         self._n_before = max(left, self._order)
         self._transitions = as_transitions(
@@ -93,7 +94,7 @@ class Stream:
         )
         self._threads = Threads(1)
         # Keys of dicts that have caused a warning, and others that cause none.
-        self._reported = predictor.columns.names
+        self._reported = self._predictor.columns.names
         self.reset()
 
     def reset(self) -> Stream:
@@ -104,12 +105,14 @@ class Stream:
         self : Stream
         """
         self.n_pushed = 0
+        # The latest rows: those that the scores of the next position depend on.
         self._rows: deque = deque()
         # Scores of the positions that still need results, without constraints and with them.
         self._scores: deque[np.ndarray] = deque()
         self._tables: deque[np.ndarray] = deque()
         # Log-weights of the contexts before the first of these positions.
         self._message = np.zeros(1)
+        # Number of positions whose scores have been computed.
         self._n_scored = 0
         return self
 
@@ -133,17 +136,17 @@ class Stream:
         ValueError, TypeError
             If the row does not match the training data. The stream then remains unchanged.
         """
-        row = row.toarray().ravel() if sparse.issparse(row) else _copied(row)
+        row = _copied(row)
         rows = [*self._rows, row]
-        n_scored = self.n_pushed + 1 - self._right
-        scores, found = self._scores_of(rows, len(rows) - 1 - self._right, n_scored > 0), None
-        if n_scored > 0:
-            found = self._add(scores)
+        # The new row completes the window of the position ``self._right`` before it, if any.
+        is_complete = self.n_pushed >= self._right
+        scores = self._scores_at(rows, len(rows) - 1 - self._right, is_complete)
+        probabilities = self._add(scores) if is_complete else None
         self._rows.append(row)
         if len(self._rows) > self._n_before + self._right:
             self._rows.popleft()
         self.n_pushed += 1
-        return found
+        return probabilities
 
     def finish(self) -> list[np.ndarray]:
         """End the sequence, and start a new one.
@@ -160,25 +163,29 @@ class Stream:
             If ``transitions`` do not allow any label sequence. The stream then remains unchanged.
         """
         scores = list(self._scores)
-        n_left = self.n_pushed - self._n_scored
-        if n_left:
+        # The last positions, whose windows extend beyond the end of the sequence.
+        n_not_scored = self.n_pushed - self._n_scored
+        if n_not_scored:
             table = self._chain.scores(self._read(list(self._rows)), self._threads)
-            scores += [table[:, -i] for i in range(n_left, 0, -1)]
-        found = self._last(scores) if scores else []
+            scores += [table[:, -i] for i in range(n_not_scored, 0, -1)]
+        probabilities = self._last(scores) if scores else []
         self.reset()
-        return found
+        return probabilities
 
     # Reading
 
-    def _scores_of(self, rows: list, index: int, is_complete: bool) -> np.ndarray | None:
+    def _scores_at(self, rows: list, index: int, is_complete: bool) -> np.ndarray | None:
         """Check the latest rows; return the scores of one position, if its window is complete."""
-        if self._predictor.short_model is not None:
-            here = (index, index + 1) if is_complete else (0, 0)
-            scores = self._predictor.short_model.scores_at(_as_sequence(rows), *here)
+        short_model = self._predictor.short_model
+        if short_model is not None:
+            first, last = (index, index + 1) if is_complete else (0, 0)
+            scores = short_model.scores_at(_as_sequence(rows), first, last)
             if scores is not None:
                 return scores[:, 0] if is_complete else None
         sequences = self._read(rows)
-        return self._chain.scores_at(sequences, index, self._threads) if is_complete else None
+        if not is_complete:
+            return None
+        return self._chain.scores_at(sequences, index, self._threads)
 
     def _read(self, rows: list) -> Sequences:
         """Check the latest rows; those before have been checked."""
@@ -199,51 +206,61 @@ class Stream:
     def _add(self, scores: np.ndarray) -> np.ndarray | None:
         """Add the scores of a position; return the probabilities ``lag`` positions before."""
         table = self._constrained(scores, self._n_scored)
-        tables, message, found = [*self._tables, table], self._message, None
-        first = self._n_scored - len(self._tables)
-        if len(tables) > self.lag:
-            message = self._next_message(message, tables[0])
-            found = self._smoothed(tables, first)[0] if self.lag else _filtered(message, table)
+        tables = [*self._tables, table]
+        probabilities = None
+        is_decided = len(tables) > self.lag
+        if is_decided:
+            message = self._next_message(self._message, tables[0])
+            if self.lag:
+                first = self._n_scored - len(self._tables)
+                probabilities = self._smoothed(tables, first)[0]
+            else:
+                probabilities = _filtered(message, table)
+        # Nothing changes before here, where no error is raised any more.
         self._scores.append(scores)
         self._tables.append(table)
-        if len(tables) > self.lag:
+        self._n_scored += 1
+        if is_decided:
             self._scores.popleft()
             self._tables.popleft()
-        self._message = message
-        self._n_scored += 1
-        return found
+            self._message = message
+        return probabilities
 
     def _last(self, scores: list[np.ndarray]) -> list[np.ndarray]:
         """Compute the probabilities of the last positions of the sequence."""
-        first, may_be = self.n_pushed - len(scores), [None] * len(scores)
+        first = self.n_pushed - len(scores)
+        reaching_end = [None] * len(scores)
         if self._transitions is not None:
-            may_be = list(self._transitions.reaching_end(len(scores)))
+            reaching_end = list(self._transitions.reaching_end(len(scores)))
         tables = [
-            self._constrained(of_position, first + i, may_be[i])
-            for i, of_position in enumerate(scores)
+            self._constrained(position_scores, first + i, reaching_end[i])
+            for i, position_scores in enumerate(scores)
         ]
         return list(self._smoothed(tables, first))
 
     def _constrained(
-        self, scores: np.ndarray, t: int, may_be: np.ndarray | None = None
+        self, scores: np.ndarray, t: int, reaching_end: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the scores of position t with -inf for labels that may not follow others.
 
-        ``may_be`` masks the labels from which the end of the sequence can be reached.
+        ``reaching_end`` masks the labels from which the end of the sequence can be reached.
         """
         scores = np.array(scores, order="C")[:, np.newaxis]
         if self._transitions is not None:
-            follows = self._transitions.follows
-            latest = np.arange(scores.shape[2]) % self._n_labels
-            before = latest if t else np.full(len(latest), self._n_labels)
-            scores[:, 0][~follows[before].T] = -np.inf
-            if may_be is not None:
-                scores[~may_be] = -np.inf
+            n_contexts = scores.shape[2]
+            if t:
+                previous = np.arange(n_contexts) % self._n_labels
+            else:
+                previous = np.full(n_contexts, self._n_labels)  # none
+            scores[:, 0][~self._transitions.follows[previous].T] = -np.inf
+            if reaching_end is not None:
+                scores[~reaching_end] = -np.inf
         return self._chain.normalized(scores, self._threads)[:, 0]
 
     def _next_message(self, message: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the log-weights of the contexts after a position; the largest is 0."""
-        n, n_labels = len(message), self._n_labels
+        n = len(message)
+        n_labels = self._n_labels
         joint = message + scores[:, :n]
         if self._order == 0:
             after = np.zeros(1) + joint.max()
@@ -270,10 +287,11 @@ class Stream:
             scores[:, depth - 1, : weights.shape[1]] = weights
         scores[:, depth:] = np.stack(tables, axis=1)
         offsets = np.array([0, scores.shape[1]])
-        found = Lattice(scores, offsets, self._order, self._threads).marginals()[depth:]
-        if not found.any(axis=1).all():
+        lattice = Lattice(scores, offsets, self._order, self._threads)
+        probabilities = lattice.marginals()[depth:]
+        if not probabilities.any(axis=1).all():
             raise ValueError(f"position {self.n_pushed}: no label sequence is allowed")
-        return found
+        return probabilities
 
 
 def _filtered(message: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -287,6 +305,8 @@ def _filtered(message: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def _copied(row: Any) -> Any:
     """Copy a row, because the caller may use the same object for the next position."""
+    if sparse.issparse(row):
+        return row.toarray().ravel()
     if type(row) is dict:
         return {key: copy.copy(value) for key, value in row.items()}
     return copy.copy(row)
