@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import runs_of_tables
 from treecrf.encoding.column_layout import MISSING
-from treecrf.encoding.encoded import chained
+from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names
 from treecrf.inputs.offsets import positions_in_sequences
@@ -30,6 +30,7 @@ from treecrf.inspection.fitted import (
     window_of,
 )
 from treecrf.inspection.scores import MAX_BYTES
+from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted.chains import ForestChain, require_table
@@ -42,13 +43,16 @@ from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
 
 RESPONSES = ("probability", "score")
-# By default, the most frequent values of a category, and at least so many of a number, unless X has
-# fewer.
+# By default, this many of the most frequent values of a category; a curve with more points is hard
+# to read.
 N_FREQUENT = 20
+# By default, at least this many values of a number, unless X has fewer: lines between them look
+# like a smooth curve.
 N_SPREAD = 50
-# Values of a number lie between these quantiles by default. If there may only be some, at most this
-# fraction of them is next to thresholds.
+# Values of a number lie between these quantiles, because X says little about rarer ones.
 QUANTILES = (0.05, 0.95)
+# If the number of values is limited, at most this fraction of them is next to thresholds. The
+# others are evenly spaced.
 AT_THRESHOLDS = 0.8
 # Windows of about this many bytes are made at a time.
 PIECE_BYTES = 1 << 25
@@ -158,48 +162,71 @@ def partial_dependence(
     sequences = data.chain_sequences()
     codes = data.chain_codes() if response == "score" else None
     chain = fitted_model(model).chain
-    schema, at = chain.schema, ""
+    schema = chain.schema
     sequences = sequences.for_model(schema)
     names = feature_names(schema)
     j = feature_index(feature, names, "feature=")
+    feature_name = names[j]
     if offset is not None:
         left, right = window_of(model)
         what = ", the window of the model, or None"
         offset = integer_between("offset", offset, -left, right, what)
-        at = bracketed(offset) if left or right else ""
-        offset = -offset if chain.is_backward else offset
+        if left or right:
+            feature_name += bracketed(offset)
+        if chain.is_backward:
+            offset = -offset
     steps = Steps.of(model, j, offset)
-    if values is not None:
-        items = as_list(values, "values", "values of the feature")
-        values = [_checked_value(schema, j, names[j], value) for value in items]
+    if values is None:
+        grid = _chosen_values(sequences, schema, j, n_values, steps)
     else:
-        if n_values is not None:
-            check_positive("n_values", n_values)
-        if schema.kinds[j] == BOOLEAN:
-            values = [False, True]
-        elif schema.kinds[j] == CATEGORY:
-            n_frequent = int(n_values or N_FREQUENT)
-            values = _most_frequent(sequences, j, schema.categories[j], n_frequent)
-        else:
-            values = _spread(sequences, j, n_values, steps)
-        if not values:
-            raise ValueError(f"no value of {names[j]} in X occurs in the training data")
+        items = as_list(values, "values", "values of the feature")
+        grid = [_checked_value(schema, j, names[j], value) for value in items]
     is_number = bool(schema.kinds[j] == NUMBER)
-    first = np.arange(len(values))
-    which = np.arange(len(values))
-    if is_number and steps.is_constant_between:
-        bins = np.searchsorted(steps.thresholds, values, side="left")
-        _, first, which = np.unique(bins, return_index=True, return_inverse=True)
-    scores = [_scores_with(model, j, offset, values[i]) for i in first]
+    distinct, index = _with_distinct_scores(grid, steps, is_number)
+    scores = [_scores_with(model, j, offset, value) for value in distinct]
     return Bunch(
-        grid_values=np.array(values),
-        average=_means(model, (sequences, codes), offset, scores)[which],
+        grid_values=np.array(grid),
+        average=_means(model, sequences, codes, offset, scores)[index],
         labels=model.classes_,
-        feature_name=names[j] + at,
+        feature_name=feature_name,
         is_number=is_number,
-        has_all_steps=is_number and steps.are_followed_by(values),
+        has_all_steps=is_number and steps.are_followed_by(grid),
         response=response,
     )
+
+
+# Values of the feature
+
+
+def _chosen_values(
+    sequences: Sequences, schema: InputSchema, j: int, n_values: int | None, steps: Steps
+) -> list:
+    """Choose values of a feature by the data; raises ValueError if none is in the training data."""
+    if n_values is not None:
+        check_positive("n_values", n_values)
+    if schema.kinds[j] == BOOLEAN:
+        return [False, True]
+    if schema.kinds[j] == CATEGORY:
+        n_frequent = int(n_values or N_FREQUENT)
+        values = _most_frequent(sequences, j, schema.categories[j], n_frequent)
+    else:
+        values = _spread(sequences, j, n_values, steps)
+    if not values:
+        name = feature_names(schema)[j]
+        raise ValueError(f"no value of {name} in X occurs in the training data")
+    return values
+
+
+def _with_distinct_scores(values: list, steps: Steps, is_number: bool) -> tuple[list, np.ndarray]:
+    """Return the first of the values between each two steps, and for each value the index of its.
+
+    If the scores are not constant between steps, these are all values.
+    """
+    if not (is_number and steps.is_constant_between):
+        return values, np.arange(len(values))
+    bins = np.searchsorted(steps.thresholds, values, side="left")
+    _, first, index = np.unique(bins, return_index=True, return_inverse=True)
+    return [values[i] for i in first], index
 
 
 def _checked_value(schema: InputSchema, j: int, name: str, value: Any) -> Any:
@@ -226,41 +253,47 @@ def _most_frequent(sequences: Sequences, j: int, categories: np.ndarray, n_value
     if sequences.form != "symbols":
         # Categories are counted from 1; 0 stands for unknown ones.
         known = distinct > 0
-        distinct, counts = categories[distinct[known].astype(np.intp) - 1], counts[known]
+        counts = counts[known]
+        distinct = categories[distinct[known].astype(np.intp) - 1]
     in_training = np.isin(distinct, categories)
-    distinct, counts = distinct[in_training], counts[in_training]
-    return np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]]).tolist()
+    counts = counts[in_training]
+    distinct = distinct[in_training]
+    by_frequency = np.argsort(-counts, kind="stable")
+    return np.sort(distinct[by_frequency[:n_values]]).tolist()
 
 
 def _spread(sequences: Sequences, j: int, n_values: int | None, steps: Steps) -> list:
     """Choose values of a number so that lines between them follow a function with jumps.
 
-    If ``n_values`` is given, they follow it as well as so many can. Otherwise, there are evenly
-    spaced ones between few values of a function that is curved.
+    If ``n_values`` is given, they follow it as well as this many can. Otherwise, if the function is
+    curved between jumps, evenly spaced values are added where X has few.
     """
     column = column_values(sequences, j)
     column = column[~np.isnan(column.astype(np.float64))]
     distinct = np.unique(column)
     if not len(distinct):
         return []
-    ends = distinct[[0, -1]]
+    low, high = distinct[0], distinct[-1]
     if len(distinct) > (n_values or N_FREQUENT):
         quantiles = np.quantile(column, QUANTILES)
-        ends = quantiles if quantiles[0] < quantiles[1] else ends
+        if quantiles[0] < quantiles[1]:
+            low, high = quantiles
     jumps = steps.thresholds
-    jumps = jumps[(jumps >= ends[0]) & (jumps < ends[1])]
+    jumps = jumps[(jumps >= low) & (jumps < high)]
     n_others = N_SPREAD
     if n_values is not None:
-        jumps = _some_jumps(jumps, int(AT_THRESHOLDS * (n_values - 1)) // 2)
+        jumps = _widest_jumps(jumps, int(AT_THRESHOLDS * (n_values - 1)) // 2)
         n_others = int(n_values) - 2 * len(jumps)
-    others = np.linspace(*ends, n_others) if len(distinct) > n_others else distinct
+    others = distinct
+    if len(distinct) > n_others:
+        others = np.linspace(low, high, n_others)
     if n_values is None and not steps.is_constant_between:
-        others = np.append(others, np.linspace(*ends, n_others))
+        others = np.append(others, np.linspace(low, high, n_others))
     # A test is true above its threshold.
     return np.unique(np.concatenate([others, jumps, np.nextafter(jumps, np.inf)])).tolist()
 
 
-def _some_jumps(jumps: np.ndarray, n: int) -> np.ndarray:
+def _widest_jumps(jumps: np.ndarray, n: int) -> np.ndarray:
     """Choose n of the jumps: both ends of the widest gaps, and evenly spaced ones in between."""
     if len(jumps) <= n:
         return jumps
@@ -274,8 +307,11 @@ def _some_jumps(jumps: np.ndarray, n: int) -> np.ndarray:
 class Steps:
     """Where the scores of a model jump, as a function of a number."""
 
-    thresholds: np.ndarray  # sorted; the left ends of the intervals above them are not part of them
-    are_all: bool  # whether there are no other jumps
+    # Where the scores jump, sorted: they have one value up to a threshold, another one above it.
+    thresholds: np.ndarray
+    # Whether there are no other jumps.
+    are_all: bool
+    # Whether the scores do not change between the thresholds.
     is_constant_between: bool
 
     @classmethod
@@ -293,135 +329,189 @@ class Steps:
 
     def are_followed_by(self, values: list) -> bool:
         """Return whether lines from value to value follow all steps."""
-        low, high = min(values), max(values)
-        inside = self.thresholds[(self.thresholds >= low) & (self.thresholds < high)]
-        both = np.append(inside, np.nextafter(inside, np.inf))
-        return self.are_all and bool(np.isin(both, np.asarray(values, dtype=float)).all())
+        is_inside = (self.thresholds >= min(values)) & (self.thresholds < max(values))
+        inside = self.thresholds[is_inside]
+        both_sides = np.append(inside, np.nextafter(inside, np.inf))
+        return self.are_all and bool(np.isin(both_sides, np.asarray(values, dtype=float)).all())
 
 
 def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> np.ndarray:
     """Return the distinct thresholds of trees for a feature at an offset, or at all offsets."""
     chain = fitted_model(model).chain
-    encoder, packed = chain.encoder, chain.forest.pack()
-    inner = packed["true_child"] >= 0
+    encoder = chain.encoder
+    packed = chain.forest.pack()
+    is_inner = packed["true_child"] >= 0
     columns, offsets, tests = (
-        np.append(packed[name][inner], packed[f"surrogate_{name}"]).astype(np.intp) for name in TEST
+        np.append(packed[name][is_inner], packed[f"surrogate_{name}"]).astype(np.intp)
+        for name in TEST
     )
     thresholds = [np.zeros(0)]
-    for column, is_indicator in _columns_of(encoder, feature):
-        learned = encoder.columns[column]
-        if learned.kind != "number" or is_indicator:
-            continue
+    for column in _number_columns(encoder, feature):
+        values = encoder.columns[column].values
         if offset is None and encoder.n_derived:
             # Discovered features have trees of their own.
-            thresholds.append(learned.values)
+            thresholds.append(values)
         else:
-            at_offset = (columns == column) & (True if offset is None else offsets == offset)
-            at_offset &= tests != MISSING
-            thresholds.append(learned.values[np.unique(tests[at_offset])])
+            is_tested = (columns == column) & (tests != MISSING)
+            if offset is not None:
+                is_tested &= offsets == offset
+            thresholds.append(values[np.unique(tests[is_tested])])
     return np.unique(np.concatenate(thresholds))
 
 
-def _columns_of(encoder: Encoder, feature: int) -> list[tuple[int, bool]]:
-    """Return the columns of a feature, and whether they mark its missing values."""
-    origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
-    return [
-        (column, kind == INDICATOR_COLUMN)
-        for column, (kind, j) in enumerate(origins)
-        if kind != DERIVED and j == feature
-    ]
+def _number_columns(encoder: Encoder, feature: int) -> list[int]:
+    """Return the columns with values of a feature, without marks of missing values."""
+    numbers = []
+    for column, learned in enumerate(encoder.columns):
+        kind, j = encoder.origin_of(column)
+        if learned.kind == "number" and kind not in (DERIVED, INDICATOR_COLUMN) and j == feature:
+            numbers.append(column)
+    return numbers
+
+
+# Scores with values of the feature
 
 
 def _scores_with(model: SequenceClassifier, feature: int, offset: int | None, value: Any) -> Scores:
     """Return the scores if the feature has a value at an offset in the window, or everywhere."""
     chain = fitted_model(model).chain
-    schema = chain.schema
-    if schema.form == "symbols":
-        code, row = value, np.array([value])
-    else:
-        code = value
-        if schema.kinds[feature] == CATEGORY:
-            code = schema.categories[feature].tolist().index(value) + 1.0
-        row = np.zeros((1, schema.n_features))
-        row[0, feature] = code
+    code = _code_of_value(chain.schema, feature, value)
 
-    def replaced(part: Sequences) -> Sequences:
-        column = np.array([code] * part.n_positions)
-        if part.form != "symbols" and part.kinds is not None:
+    def replaced(sequences: Sequences) -> Sequences:
+        column = np.array([code] * sequences.n_positions)
+        if sequences.form != "symbols" and sequences.kinds is not None:
             column = column.astype(np.float64)
-        dtype = np.result_type(part.dtype, column)
-        return replace(ReplacedSequences.of(part, feature, column), dtype=dtype)
+        dtype = np.result_type(sequences.dtype, column)
+        return replace(ReplacedSequences.of(sequences, feature, column), dtype=dtype)
 
-    def everywhere(part: Sequences, threads: Threads) -> np.ndarray:
-        return chain.scores(replaced(part), threads)
+    def everywhere(sequences: Sequences, threads: Threads) -> np.ndarray:
+        return chain.scores(replaced(sequences), threads)
 
     if offset is None:
         return everywhere
-    changed, labels, pairs = chain, None, None
-    if isinstance(model, LinearSequenceClassifier):
-        rest, labels, pairs = without_feature(model, feature, offset, row)
-        changed = fitted_model(rest).chain
-    elif isinstance(chain, ForestChain) and chain.start is not None:
-        start, labels, pairs = without_feature(chain.start, feature, offset, row)
-        changed = replace(chain, start=start)
+    row = _row_with(chain.schema, feature, code)
+    rest, label_scores, pair_scores = _without_linear_scores(model, feature, offset, row)
 
-    def at_offset(part: Sequences, threads: Threads) -> np.ndarray:
+    def at_offset(sequences: Sequences, threads: Threads) -> np.ndarray:
         if isinstance(chain, ForestChain):
-            result = _tree_scores(changed, part, replaced(part), offset, threads)
+            scores = _tree_scores(rest, sequences, replaced(sequences), offset, threads)
         else:
-            result = changed.scores(part, threads)
-        inside, is_first = _inside(part.offsets, offset), positions_in_sequences(part.offsets) == 0
-        if pairs is not None:
-            result[:, inside] += labels[:, None, None]
-            if pairs.any():
-                result[:, inside & ~is_first] += pairs.T[:, None]
-        if not inside.all():
-            result[:, ~inside] = chain.scores(part, threads)[:, ~inside]
-        return result
+            scores = rest.scores(sequences, threads)
+        is_inside = _is_inside(sequences.offsets, offset)
+        if pair_scores is not None:
+            scores[:, is_inside] += label_scores[:, None, None]
+            if pair_scores.any():
+                is_later = positions_in_sequences(sequences.offsets) > 0
+                scores[:, is_inside & is_later] += pair_scores.T[:, None]
+        if not is_inside.all():
+            scores[:, ~is_inside] = chain.scores(sequences, threads)[:, ~is_inside]
+        return scores
 
     return at_offset
 
 
+def _without_linear_scores(
+    model: SequenceClassifier, feature: int, offset: int, row: np.ndarray
+) -> tuple[FittedChain, np.ndarray | None, np.ndarray | None]:
+    """Return the chain without linear scores of a feature at an offset, and these scores in a row.
+
+    They are scores of labels, and of labels after labels; None without a linear model.
+    """
+    chain = fitted_model(model).chain
+    if isinstance(model, LinearSequenceClassifier):
+        rest, label_scores, pair_scores = without_feature(model, feature, offset, row)
+        return fitted_model(rest).chain, label_scores, pair_scores
+    if isinstance(chain, ForestChain) and chain.start is not None:
+        start, label_scores, pair_scores = without_feature(chain.start, feature, offset, row)
+        return replace(chain, start=start), label_scores, pair_scores
+    return chain, None, None
+
+
+def _code_of_value(schema: InputSchema, feature: int, value: Any) -> Any:
+    """Return a value of a feature as it is in sequences; categories in tables have numbers."""
+    if schema.form == "symbols" or schema.kinds[feature] != CATEGORY:
+        return value
+    return schema.categories[feature].tolist().index(value) + 1.0
+
+
+def _row_with(schema: InputSchema, feature: int, code: Any) -> np.ndarray:
+    """Return a row of input in which all features but one are 0."""
+    if schema.form == "symbols":
+        return np.array([code])
+    row = np.zeros((1, schema.n_features))
+    row[0, feature] = code
+    return row
+
+
 def _tree_scores(
-    chain: ForestChain, part: Sequences, replaced: Sequences, offset: int, threads: Threads
+    chain: ForestChain, sequences: Sequences, replaced: Sequences, offset: int, threads: Threads
 ) -> np.ndarray:
     """Compute scores for which each window has the values of ``replaced`` at one offset.
 
     Each position gets a window of its own. Discovered features keep their values.
     """
-    encoder, n = chain.encoder, part.n_positions
-    require_table(chain, part)
-    encoded = encoder.encode(part, threads)
-    others = getattr(encoder, "base", encoder).encode(replaced, threads)
-    codes = encoded.codes.copy()
-    codes[:, : others.codes.shape[1]] = others.codes
-    both = chained([encoded, replace(others, codes=codes, has_missing=encoded.has_missing)])
-    values = np.ones(len(both.list_ids), dtype=bool), both.list_ids, both.list_starts
-    lists = sparse.csr_array(values, shape=(len(both.codes), both.n_ids))
+    encoder = chain.encoder
+    require_table(chain, sequences)
+    encoded = encoder.encode(sequences, threads)
+    both = _chained_with_replaced(encoder, encoded, replaced, threads)
+    n_rows = len(encoded.codes)
+    start = chain.start_table(sequences, threads)
+    depth = encoded.depth_of(chain.order)
     left, right = encoder.window
-    start, depth = chain.start_table(part, threads), encoded.depth_of(chain.order)
-    n_bytes = n * (left + 1 + right) * (codes.shape[1] + encoded.bits.shape[1])
+    n_positions = sequences.n_positions
+    n_bytes = n_positions * (left + 1 + right) * (both.codes.shape[1] + both.bits.shape[1])
+    n_blocks = min(n_positions, 1 + n_bytes // PIECE_BYTES)
     scores = []
-    for some in np.array_split(np.arange(n), min(n, 1 + n_bytes // PIECE_BYTES)):
-        rows = both.row_of_position[some, None] + np.arange(-left, right + 1)
+    for block in np.array_split(np.arange(n_positions), n_blocks):
+        rows = both.row_of_position[block, None] + np.arange(-left, right + 1)
         if -left <= offset <= right:  # it may only be in the window of the linear start
-            rows[:, left + offset] += len(codes)
-        ids = lists[rows.ravel()]
-        windows = replace(
-            encoded,
-            row_of_position=(left + rows.shape[1] * np.arange(len(some))).astype(np.int32),
-            codes=both.codes[rows.ravel()],
-            bits=both.bits[rows.ravel()],
-            list_starts=ids.indptr.astype(np.int64),
-            list_ids=ids.indices.astype(np.int32),
+            rows[:, left + offset] += n_rows
+        windows = _windows_of_their_own(encoded, both, rows, left)
+        block_start = None if start is None else np.ascontiguousarray(start[:, block])
+        scores.append(
+            chain.forest.scores(encoder, windows, threads, start=block_start, depth=depth[block])
         )
-        given = None if start is None else np.ascontiguousarray(start[:, some])
-        arguments = {"start": given, "depth": depth[some]}
-        scores.append(chain.forest.scores(encoder, windows, threads, **arguments))
     return np.concatenate(scores, axis=1)
 
 
-def _inside(offsets: np.ndarray, offset: int | None) -> np.ndarray:
+def _chained_with_replaced(
+    encoder: Encoder, encoded: EncodedSequences, replaced: Sequences, threads: Threads
+) -> EncodedSequences:
+    """Return the rows of sequences, followed by their rows with replaced values.
+
+    Columns of discovered features, which follow those of the input, are not replaced.
+    """
+    base = getattr(encoder, "base", encoder)
+    others = base.encode(replaced, threads)
+    codes = encoded.codes.copy()
+    codes[:, : others.codes.shape[1]] = others.codes
+    return chained([encoded, replace(others, codes=codes, has_missing=encoded.has_missing)])
+
+
+def _windows_of_their_own(
+    encoded: EncodedSequences, both: EncodedSequences, rows: np.ndarray, left: int
+) -> EncodedSequences:
+    """Return positions with copies of the rows of their windows, (n_windows, n_offsets), of both.
+
+    There are ``left`` rows of each window before the row of its position.
+    """
+    n_windows, n_offsets = rows.shape
+    copied = rows.ravel()
+    marks = np.ones(len(both.list_ids), dtype=bool)
+    lists = sparse.csr_array(
+        (marks, both.list_ids, both.list_starts), shape=(len(both.codes), both.n_ids)
+    )[copied]
+    return replace(
+        encoded,
+        row_of_position=(left + n_offsets * np.arange(n_windows)).astype(np.int32),
+        codes=both.codes[copied],
+        bits=both.bits[copied],
+        list_starts=lists.indptr.astype(np.int64),
+        list_ids=lists.indices.astype(np.int32),
+    )
+
+
+def _is_inside(offsets: np.ndarray, offset: int | None) -> np.ndarray:
     """Mark the positions at which an offset lies inside the sequence."""
     reached = positions_in_sequences(offsets) + (offset or 0)
     return (reached >= 0) & (reached < np.repeat(np.diff(offsets), np.diff(offsets)))
@@ -429,32 +519,39 @@ def _inside(offsets: np.ndarray, offset: int | None) -> np.ndarray:
 
 def _means(
     model: SequenceClassifier,
-    data: tuple[Sequences, np.ndarray | None],
+    sequences: Sequences,
+    codes: np.ndarray | None,
     offset: int | None,
     scores: list[Scores],
 ) -> np.ndarray:
-    """Compute the mean probabilities, or scores given labels, of each point and label."""
-    sequences, codes = data
+    """Compute the mean probabilities, or scores given ``codes`` of labels; (n_points, n_labels)."""
     chain = fitted_model(model).chain
-    n_labels, order = len(model.classes_), chain.order
-    totals, n = np.zeros((len(scores), n_labels)), 0
+    n_labels = len(model.classes_)
+    totals = np.zeros((len(scores), n_labels))
+    n_inside = 0
     with Threads(model.n_jobs) as threads:
-        for first, last in runs_of_tables(sequences.offsets, n_labels, order, MAX_BYTES):
-            part = sequences.take(np.arange(first, last))
+        for first, last in runs_of_tables(sequences.offsets, n_labels, chain.order, MAX_BYTES):
+            run = sequences.take(np.arange(first, last))
             positions = slice(int(sequences.offsets[first]), int(sequences.offsets[last]))
-            inside = _inside(part.offsets, offset)
-            n += int(inside.sum())
-            for total, scores_of in zip(totals, scores, strict=True):
-                table = scores_of(part, threads)
+            is_inside = _is_inside(run.offsets, offset)
+            n_inside += int(is_inside.sum())
+            for total, compute_scores in zip(totals, scores, strict=True):
+                table = compute_scores(run, threads)
                 if codes is None:
-                    constraints = chain.constraints(part.offsets)
-                    lattice = chain.constrained(table, part.offsets, constraints, threads)
+                    constraints = chain.constraints(run.offsets)
+                    lattice = chain.constrained(table, run.offsets, constraints, threads)
                     rows = lattice.marginals()
                 else:
-                    # Scores after the labels before each position.
-                    contexts = true_contexts(part.offsets, codes[positions], n_labels, order)[1]
-                    rows = np.take_along_axis(table, contexts[None, :, None], axis=2)[:, :, 0].T
-                total += rows[inside].sum(axis=0)
-    if not n:
+                    rows = _scores_after(table, run.offsets, codes[positions], chain.order)
+                total += rows[is_inside].sum(axis=0)
+    if not n_inside:
         raise ValueError(f"no sequence of X reaches to offset {offset} from any of its positions")
-    return totals / n
+    return totals / n_inside
+
+
+def _scores_after(
+    table: np.ndarray, offsets: np.ndarray, codes: np.ndarray, order: int
+) -> np.ndarray:
+    """Return the scores after the labels before each position; (n_positions, n_labels)."""
+    _, contexts = true_contexts(offsets, codes, len(table), order)
+    return np.take_along_axis(table, contexts[None, :, None], axis=2)[:, :, 0].T
