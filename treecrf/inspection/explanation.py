@@ -60,7 +60,9 @@ class Contributions:
         return np.abs(self._long()).mean(axis=0)
 
     def _long(self) -> np.ndarray:
-        return np.concatenate(self.values) if isinstance(self.values, list) else self.values
+        if isinstance(self.values, list):
+            return np.concatenate(self.values)
+        return self.values
 
 
 def contributions(
@@ -166,7 +168,8 @@ def contributions(
     explainer = ScoreExplainer.of(model, label)
     data = CheckedData.of(model, X, y, lengths, groups)
     sequences = data.chain_sequences()
-    values = explainer.values(sequences, explainer.labels_before(sequences, data.chain_codes()))
+    previous = explainer.labels_before(sequences, data.chain_codes())
+    values = explainer.values(sequences, previous)
     by_sequence = fitted_model(model).predictor.as_read(split_sequences(values, sequences.offsets))
     return Contributions(
         base_values=explainer.base_values,
@@ -181,10 +184,13 @@ class ScoreExplainer:
     """Explainer of the scores of a model, which may be sums of trees and of a linear model."""
 
     model: SequenceClassifier
-    codes: list[int]  # the labels whose scores to explain
+    # Codes of the labels whose scores to explain.
+    codes: list[int]
+    # Explainers of the terms of the scores; None if there is no such term.
     trees: ForestExplainer | None
     linear: LinearExplainer | None
-    transitions: np.ndarray | None = None  # scores by number of labels before, label and context
+    # Constant scores by number of labels before, label and context; None if there are none.
+    transitions: np.ndarray | None = None
 
     @classmethod
     def of(cls, model: Any, label: Any = None) -> ScoreExplainer:
@@ -192,35 +198,49 @@ class ScoreExplainer:
         check_model(model)
         classes = model.classes_
         check_label_codes(len(classes), "explaining scores")
-        codes = list(range(len(classes))) if label is None else [code_of(classes, label)]
+        if label is None:
+            codes = list(range(len(classes)))
+        else:
+            codes = [code_of(classes, label)]
         window_of(model)  # raises TypeError for other models
         if isinstance(model, LinearSequenceClassifier):
             return cls(model, codes, None, LinearExplainer(model, codes))
         chain = fitted_model(model).chain
-        linear = None if chain.start is None else LinearExplainer(chain.start, codes)
-        forest, transitions = chain.forest, None
+        forest = chain.forest
+        trees = ForestExplainer(forest, chain.encoder, codes)
+        linear = None
+        if chain.start is not None:
+            linear = LinearExplainer(chain.start, codes)
+        transitions = None
         if forest.transitions is not None:
             transitions = forest.sum_of_transitions((0, forest.n_iter)) * LEAF_UNIT
-        trees = ForestExplainer(forest, chain.encoder, codes)
         return cls(model, codes, trees, linear, transitions)
+
+    @property
+    def chain(self) -> Any:
+        """The chain of the model."""
+        return fitted_model(self.model).chain
 
     @property
     def players(self) -> Players:
         """The players of the trees, of the linear model, and of constant transitions."""
-        parts = [part.players for part in (self.trees, self.linear) if part is not None]
+        players = [term.players for term in (self.trees, self.linear) if term is not None]
         if self.transitions is not None:
-            order = fitted_model(self.model).chain.order
-            parts.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
-        return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
+            order = self.chain.order
+            players.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
+        if len(players) == 1:
+            return players[0]
+        return players[0].union(*players[1:])
 
     @property
     def base_values(self) -> np.ndarray:
         """Expected scores (n_codes,)."""
-        parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
+        terms = [term.base_values for term in (self.trees, self.linear) if term is not None]
         if self.transitions is not None:
-            none = np.zeros((fitted_model(self.model).chain.order, 0), dtype=np.uint8)
-            parts.append(context_contributions(self.transitions, none)[0][self.codes])
-        return np.sum(parts, axis=0)
+            no_positions = np.zeros((self.chain.order, 0), dtype=np.uint8)
+            means, _ = context_contributions(self.transitions, no_positions)
+            terms.append(means[self.codes])
+        return np.sum(terms, axis=0)
 
     @property
     def names(self) -> np.ndarray:
@@ -229,18 +249,21 @@ class ScoreExplainer:
 
     def name_of(self, feature: int, offset: int) -> str:
         """Name a player as in the names of tests."""
-        chain = fitted_model(self.model).chain
-        schema, sign = chain.schema, -1 if chain.is_backward else 1
+        chain = self.chain
+        schema = chain.schema
+        sign = -1 if chain.is_backward else 1
         if feature == LABEL:
             return f"label{bracketed(-sign * offset)}"
         if feature >= schema.n_features:
             return f"future{feature - schema.n_features}"
         at = bracketed(sign * offset) if any(window_of(self.model)) else ""
-        return f"outside{at}" if feature == BOUNDARY else feature_in_test(schema, feature, at)
+        if feature == BOUNDARY:
+            return f"outside{at}"
+        return feature_in_test(schema, feature, at)
 
     def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
         """Return the label at each lag before each position; uint8 array (order, n_positions)."""
-        chain = fitted_model(self.model).chain
+        chain = self.chain
         return previous_labels(codes, sequences.offsets, len(chain.classes), chain.order)
 
     def values(
@@ -267,13 +290,14 @@ class ScoreExplainer:
         if self.transitions is not None:
             lags = np.arange(1, len(previous) + 1)
             columns = players.index_of(np.full(len(lags), LABEL), lags)
-            of_lags = context_contributions(self.transitions, previous)[1]
-            values[:, :, columns] += of_lags[:, self.codes]
+            _, lag_values = context_contributions(self.transitions, previous)
+            values[:, :, columns] += lag_values[:, self.codes]
         return values
 
 
 def _zeros(n_positions: int, n_labels: int, n_players: int) -> np.ndarray:
-    n_bytes = 8 * n_positions * n_labels * n_players
+    """Return zeros of this shape; raises MemoryError if they do not fit in memory."""
+    n_bytes = np.dtype(np.float64).itemsize * n_positions * n_labels * n_players
     check_memory(
         n_bytes,
         f"the contributions of {n_players} features to {n_labels} labels at {n_positions} "
@@ -339,7 +363,9 @@ class Explanation:
         ValueError
             If there is no such label.
         """
-        values = self.values[code_of(self.labels, self.label if label is None else label)]
+        if label is None:
+            label = self.label
+        values = self.values[code_of(self.labels, label)]
         chosen = np.argsort(-np.abs(values), kind="stable")[:n]
         return [(self.descriptions[j], float(values[j])) for j in chosen if values[j]]
 
@@ -367,15 +393,15 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        k, strongest = code_of(self.labels, self.label), self.strongest()
-        rest = self.values[k].sum() - sum(value for _, value in strongest)
-        lines = [("base value", float(self.base_values[k])), *strongest]
+        k = code_of(self.labels, self.label)
+        strongest = self.strongest()
+        summands = [("base value", float(self.base_values[k])), *strongest]
         n_others = int(np.count_nonzero(self.values[k])) - len(strongest)
         if n_others:
-            lines.append((f"{n_others} others", float(rest)))
-        text = [f"{value:+8.3f}  {name}" for name, value in lines]
-        total = f"{self.scores[k]:+8.3f}  score of {self.label!r} at position {self.position}"
-        return "\n".join([*text, total])
+            others = self.values[k].sum() - sum(value for _, value in strongest)
+            summands.append((f"{n_others} others", float(others)))
+        summands.append((f"score of {self.label!r} at position {self.position}", self.scores[k]))
+        return "\n".join(f"{value:+8.3f}  {name}" for name, value in summands)
 
 
 def explain(
@@ -449,30 +475,43 @@ def explain(
     if not predictor.segmentation(x, lengths, groups, may_be_empty=False).is_long:
         if is_frame(x) and isinstance(y, str):
             x, y = label_column(x, y, is_long=True)
-        x, y = [x], None if y is None else [y]
+        x = [x]
+        y = None if y is None else [y]
     data = CheckedData.of(model, x, y, lengths, groups)
     n = data.sequences.n_positions
     what = f": the sequence has {n} positions"
     row = integer_between("position", position, -n, n - 1, what) % n
     i = int(np.searchsorted(data.sequences.offsets, row, side="right")) - 1
     first, last = data.sequences.offsets[i : i + 2].tolist()
-    t = last - 1 - row if predictor.chain.is_backward else row - first
-    data = data.sequence(i)
-    sequences, codes = data.chain_sequences(), data.chain_codes()
+    t = row - first
+    if predictor.chain.is_backward:
+        t = last - 1 - row
+    return _explained(explainer, data.sequence(i), row, t, label)
+
+
+def _explained(
+    explainer: ScoreExplainer, data: CheckedData, row: int, t: int, label: Any
+) -> Explanation:
+    """Explain position ``t``, in the direction of the chain, of one sequence."""
+    sequences = data.chain_sequences()
+    codes = data.chain_codes()
     previous = explainer.labels_before(sequences, codes)
-    values = explainer.values(sequences, previous, t)[0]
-    rows, before = sequences.rows(0, 1), previous[:, t].tolist()
-    described = [
-        _described(explainer, feature, offset, sequences, rows, before, t)
+    input_rows = sequences.rows(0, 1)
+    previous_codes = previous[:, t].tolist()
+    descriptions = [
+        _described(explainer, feature, offset, sequences, input_rows, previous_codes, t)
         for feature, offset in explainer.players.pairs
     ]
+    classes = data.model.classes_
+    if label is None:
+        label = classes[codes[t]].item()
     return Explanation(
         base_values=explainer.base_values,
-        values=values,
+        values=explainer.values(sequences, previous, t)[0],
         feature_names=explainer.names,
-        descriptions=np.array(described, dtype=object),
-        labels=model.classes_[explainer.codes],
-        label=model.classes_[codes[t]].item() if label is None else label,
+        descriptions=np.array(descriptions, dtype=object),
+        labels=classes[explainer.codes],
+        label=label,
         position=row,
     )
 
@@ -483,16 +522,17 @@ def _described(
     offset: int,
     sequences: Sequences,
     rows: Any,
-    before: list[int],
+    previous_codes: list[int],
     position: int,
 ) -> str:
     """Name a player with its value at a position of one sequence, in the direction of the chain.
 
-    ``rows`` are the values of the sequence, ``before`` the codes of the labels at each lag.
+    ``rows`` are the values of the sequence. ``previous_codes`` are the codes of the labels at each
+    lag before the position.
     """
     name = explainer.name_of(feature, offset)
     if feature == LABEL:
-        return f"{name} = {label_or_none(explainer.model.classes_, before[offset - 1])}"
+        return f"{name} = {label_or_none(explainer.model.classes_, previous_codes[offset - 1])}"
     t = position + offset
     is_outside = not 0 <= t < sequences.n_positions
     if feature == BOUNDARY:
