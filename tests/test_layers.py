@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 LAYERS = [
     "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
     "chains+_inference",
-    "chains.beam chains.local chains.losses chains.sampled",
+    "chains.beam chains.local chains.losses chains.sampled", "chains.objectives",
     "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
     "trees.contexts", "trees.explain",
     "learners.linear.model+learners.linear.attributes+learners.linear.standardization"
@@ -34,6 +34,7 @@ UNITS = {
 DOORS = {
     "trees.fast": "trees.evaluators",
     "learners.short": "learners.base.short_sequences",
+    "chains.losses": "chains.objectives",
 }
 # The public names, which are collected from all layers. Only the command line imports them.
 TOP = (len(LAYERS) - 1, "cli")

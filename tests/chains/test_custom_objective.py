@@ -14,7 +14,7 @@ import treecrf
 from treecrf import LinearCRF, TreeCRF
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.likelihood import ChainLabels
-from treecrf.chains.losses.objectives import make_objective
+from treecrf.chains.objectives import make_objective
 from treecrf.inspection import likelihood_curve
 from treecrf.utils.threads import Threads
 

@@ -23,7 +23,7 @@ from treecrf import ModelFileError, TreeCRF
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.likelihood import ChainLabels, WeightedMean
 from treecrf.chains.losses import _gradients
-from treecrf.chains.losses.objectives import OBJECTIVES, make_objective
+from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.utils.threads import Threads
 
 OTHERS = [name for name in OBJECTIVES if name != "log"]
@@ -404,7 +404,7 @@ def test_sums_of_parts_give_the_mean_of_all(weighted):
             positions = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen])
             of_part = WeightedMean(
                 weights[positions] if weighted else None, np.append(0, np.cumsum(lengths[chosen]))
-            ).of_part(weights.max() if weighted else None)
+            ).scaled_to(weights.max() if weighted else None)
             sums.append(of_part.sums(values[chosen]))
         total = sums[0]
         for of_part in sums[1:]:

@@ -23,7 +23,7 @@ from support.samples import (
 from treecrf import _inference
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.likelihood import ChainLabels
-from treecrf.chains.losses.objectives import OBJECTIVES, make_objective
+from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
 from treecrf.chains.sampled.likelihood import FactoredLikelihood
 from treecrf.chains.sampled.sampling import SUM_UNIT, LikelihoodSampler, RawSample

@@ -19,7 +19,7 @@ from treecrf import (
     flatten,
     load,
 )
-from treecrf.chains.losses.objectives import OBJECTIVES
+from treecrf.chains.objectives import OBJECTIVES
 from treecrf.learners.registry import LEARNERS
 from treecrf.utils.validation import Interval
 

@@ -23,7 +23,7 @@ from treecrf import (
     load,
 )
 from treecrf.chains.likelihood import ChainLabels
-from treecrf.chains.losses.objectives import make_objective
+from treecrf.chains.objectives import make_objective
 from treecrf.learners.linear.solvers import GeneralLikelihood
 
 SUMMING = {

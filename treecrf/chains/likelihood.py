@@ -1,17 +1,25 @@
 """The log-likelihood of label sequences, its gradient, and the examples that trees are fitted to.
 
-An objective is a function of the scores of labels in their contexts, which a learner maximizes. The
-log-likelihood of conditional random fields is the sum of log P over the sequences, with P the
-probability of the labels of a sequence. Other objectives are in `treecrf.chains.losses`.
+The score of a label sequence is the sum over its positions of ``scores[v, t, c]``: the score of its
+label v at position t in context c, which is the labels at the last ``order`` positions. Its
+probability P is the exponential of its score, divided by the sum of the exponentials over all label
+sequences. The log-likelihood is the sum of log P over the training sequences. Its derivative with
+respect to a score is
+
+    residual[v, t, c] = I(v follows c at t in the true labels) - P(v follows c at t),
+
+and the kernel `treecrf._inference` computes it. Every (label, position, context) is an example that
+trees are fitted to, with the residual as its target.
+
+Other objectives have the same interface, `Objective`; see `treecrf.chains.objectives`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -26,79 +34,104 @@ from treecrf.utils.threads import Threads
 
 @dataclass(frozen=True)
 class ChainLabels:
-    """Labels of chains, whose probability objectives measure."""
+    """Labels of sequences, whose probability an objective measures."""
 
+    # First position of each sequence, and the number of positions.
     offsets: np.ndarray
-    codes: np.ndarray  # a possible label sequence, if there are candidates
+    # Code of the label at each position; where labels are unknown, of one possible label sequence.
+    codes: np.ndarray
     n_labels: int
+    # Number of previous labels in a context.
     order: int
+    # Labels that are allowed at each position and after each other.
     constraints: Constraints
-    candidates: np.ndarray | None = None  # if not all labels are known
-    # Weights in the value; a sequence has the mean weight of its positions. They do not change the
-    # residuals.
+    # Possible labels of each position, bool (n_positions, n_labels); None if all labels are known.
+    candidates: np.ndarray | None = None
+    # Weight of each position in the value; a sequence has the mean weight of its positions. The
+    # weights do not change the residuals. None stands for ones.
     weights: np.ndarray | None = None
-    # Codes of the labels that later ones depend on in local models; None: ``codes``.
+    # Codes of the labels that later ones depend on in local models; None stands for ``codes``.
     previous: np.ndarray | None = None
 
     @classmethod
-    def joined(cls, parts: Sequence[ChainLabels]) -> ChainLabels:
-        """Append the labels of all parts, which are weighted or partly unknown in all of them."""
-        first, masks = parts[0], [part.constraints.allowed for part in parts]
-        if not all(mask is None for mask in masks):
-            for i, part in enumerate(parts):
-                if masks[i] is None:
-                    masks[i] = np.ones((len(part.codes), part.n_labels), dtype=bool)
-            masks = [np.concatenate(masks)]
-        arrays = {
-            name: joined_arrays(parts, name)
-            for name in ("codes", "candidates", "weights", "previous")
-        }
+    def joined(cls, partitions: Sequence[ChainLabels]) -> ChainLabels:
+        """Append the labels of all partitions, all of which have an optional array, or none."""
+        lengths = [np.diff(labels.offsets) for labels in partitions]
+        constraints = replace(partitions[0].constraints, allowed=joined_masks(partitions))
         return replace(
-            first,
-            offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
-            constraints=replace(first.constraints, allowed=masks[0]),
-            **arrays,
+            partitions[0],
+            offsets=offsets_of(np.concatenate(lengths)),
+            codes=joined_arrays(partitions, "codes"),
+            constraints=constraints,
+            candidates=joined_arrays(partitions, "candidates"),
+            weights=joined_arrays(partitions, "weights"),
+            previous=joined_arrays(partitions, "previous"),
         )
+
+
+def joined_masks(partitions: Sequence[ChainLabels]) -> np.ndarray | None:
+    """Append the masks of allowed labels; None if no partition has one."""
+    if all(labels.constraints.allowed is None for labels in partitions):
+        return None
+    masks = []
+    for labels in partitions:
+        mask = labels.constraints.allowed
+        if mask is None:
+            mask = np.ones((len(labels.codes), labels.n_labels), dtype=bool)
+        masks.append(mask)
+    return np.concatenate(masks)
+
+
+# Means per position
 
 
 @dataclass(frozen=True)
 class MeanSums:
-    """The two sums whose quotient is a mean; the sums of parts of the data can be added."""
+    """The two sums whose quotient is a mean; the sums of partitions of the data can be added."""
 
-    values: ExactSum  # weighted
-    positions: ExactSum  # their weights
+    # Sum of the values, multiplied by their weights.
+    values: ExactSum
+    # Sum of the weights of the positions.
+    positions: ExactSum
 
     def __add__(self, other: MeanSums) -> MeanSums:
         return MeanSums(self.values + other.values, self.positions + other.positions)
 
     def __float__(self) -> float:
-        return float(self.values) / float(self.positions) if self.positions.units else math.nan
+        if not self.positions.units:
+            return math.nan
+        return float(self.values) / float(self.positions)
 
 
 class WeightedMean:
-    """Mean per position of values that are sums over the positions of items.
+    """Mean per position of values that are sums over the positions of items, such as sequences.
 
-    The weight of an item is the mean weight of its positions. Means do not depend on the order of
-    the items.
+    The weight of an item is the mean weight of its positions. Sums are exact, so that means do not
+    depend on the order of the items.
     """
 
     def __init__(
         self, weights: np.ndarray | None, offsets: np.ndarray, largest: float | None = None
     ):
-        self._weights, self._offsets = weights, offsets
-        self.of_items = None  # weight of each item, at most 1: divided by a power of 2
-        self.n_items = float(len(offsets) - 1)
-        self._positions = ExactSum.of(np.array([offsets[-1]], dtype=np.float64))
-        if weights is not None:
+        self._weights = weights  # of each position; None stands for ones
+        self._offsets = offsets  # first position of each item
+        if weights is None:
+            self.item_weights = None
+            self.n_items = float(len(offsets) - 1)
+            self._positions = ExactSum.of(np.array([offsets[-1]], dtype=np.float64))
+        else:
+            # Exact sums need weights of at most 1: they are divided by a power of 2.
+            if largest is None:
+                largest = weights.max()
+            scale = 2.0 ** math.frexp(largest)[1]
             lengths = np.diff(offsets)
-            scale = 2.0 ** math.frexp(weights.max() if largest is None else largest)[1]
-            self.of_items = np.add.reduceat(weights, offsets[:-1]) / (lengths * scale)
-            self.n_items = exact_sum(self.of_items)
-            self._positions = ExactSum.of(self.of_items * lengths)
+            self.item_weights = np.add.reduceat(weights, offsets[:-1]) / (lengths * scale)
+            self.n_items = exact_sum(self.item_weights)
+            self._positions = ExactSum.of(self.item_weights * lengths)
         self.n_positions = float(self._positions)
 
-    def of_part(self, largest: float | None) -> WeightedMean:
-        """Return this mean for data that are a part of others, with this largest weight."""
+    def scaled_to(self, largest: float | None) -> WeightedMean:
+        """Return this mean for a partition of data whose largest weight is this one."""
         return WeightedMean(self._weights, self._offsets, largest)
 
     def __call__(self, values: np.ndarray) -> float:
@@ -107,35 +140,50 @@ class WeightedMean:
 
     def sums(self, values: np.ndarray) -> MeanSums:
         """Return the two sums whose quotient is the mean."""
-        if self.of_items is not None:
-            values = np.where(self.of_items > 0, values, 0.0) * self.of_items
+        if self.item_weights is not None:
+            # Values of items without weight may be infinite.
+            values = np.where(self.item_weights > 0, values, 0.0) * self.item_weights
         return MeanSums(ExactSum.of(values), self._positions)
+
+
+# Examples
 
 
 @dataclass(frozen=True)
 class ExampleTable:
-    """All examples that trees may be fitted to: residuals, and what weighs them."""
+    """All examples that trees may be fitted to: arrays (n_labels, n_positions, n_contexts).
 
-    residuals: np.ndarray  # with n_contexts = 1 and an order above 0, each position has one context
+    With n_contexts = 1 and an order above 0, each position only has the context of its true labels.
+    """
+
+    # Derivatives of the objective with respect to the scores.
+    residuals: np.ndarray
+    # Weights of the examples in a Newton step; None for gradient steps.
     curvature: np.ndarray | None = None
-    counts: np.ndarray | None = None  # without a curvature, examples that a position counts as
+    # Without a curvature: number of examples that a position counts as, (n_positions,).
+    counts: np.ndarray | None = None
 
     def weighted(self, weights: np.ndarray | None) -> ExampleTable:
         """Multiply the examples by weights of their positions; None stands for ones."""
         if weights is None:
             return self
-        of_positions = weights[None, :, None]
+        position_weights = weights[None, :, None]
         if self.counts is None and ((weights == 0) | (weights == 1)).all():
-            # Those of a subset stay in their place, and what is left out was rounded already.
+            # Such weights only select positions, so the rounded values are multiplied in place.
             for values in (self.residuals, self.curvature):
                 if values is not None:
-                    values *= of_positions
+                    values *= position_weights
             return ExampleTable(self.residuals, self.curvature, weights)
-        return ExampleTable(
-            rounded(self.residuals * of_positions),
-            None if self.curvature is None else rounded(self.curvature * of_positions),
-            weights if self.counts is None else rounded(self.counts * weights, np.ceil),
-        )
+        curvature = self.curvature
+        counts = weights
+        if curvature is not None:
+            curvature = rounded(curvature * position_weights)
+        if self.counts is not None:
+            counts = rounded(self.counts * weights, np.ceil)
+        return ExampleTable(rounded(self.residuals * position_weights), curvature, counts)
+
+
+# Objectives
 
 
 class Objective(ABC):
@@ -147,6 +195,8 @@ class Objective(ABC):
     # `examples`, in multiples of 2**-32: for residuals that are not limited to [-1, 1]. None means
     # one example per position, now and always.
     counts: np.ndarray | None = None
+    # Turns the values of sequences, or of other items, into the value per position.
+    mean: WeightedMean
 
     @abstractmethod
     def constrain(self, scores: np.ndarray) -> None:
@@ -156,7 +206,7 @@ class Objective(ABC):
     def examples(
         self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Compute the functional gradient, curvature (or None) and value at the scores.
+        """Compute the residuals, the curvature (or None) and the value at the scores.
 
         Where all positions of a sequence have weight 0, its gradient may be left out. The arrays
         have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
@@ -167,15 +217,19 @@ class Objective(ABC):
         """Compute the value at the scores, per position."""
 
     def sums(self, value: float) -> MeanSums | float:
-        """Return the latest value, in a form in which values of parts of the data add up if any.
+        """Return the latest value as sums, which can be added over partitions of the data.
 
-        Most objectives only have a value of all data together.
+        Most objectives only have a value of all data together, which is returned as it is.
         """
         return value
 
     def forget_tables(self) -> None:
         """Free the memory of residuals that `value` computes as well; most have none."""
         return
+
+    def scale_mean_to(self, largest: float | None) -> None:
+        """Prepare `sums` for a partition of data whose largest weight is this one."""
+        self.mean = self.mean.scaled_to(largest)
 
 
 class ChainObjective(Objective):
@@ -196,11 +250,12 @@ class ChainObjective(Objective):
         self.order = data.order
         self.constraints = data.constraints
         self.candidates = data.candidates
+        # Sequences or, with order 0, single positions: labels of different chains are independent.
         self.chains = chains_of(data.offsets, data.order)
         self.mean = WeightedMean(data.weights, self.chains)
         self.threads = threads
-        self.parts = threads.parts(self.chains)
         self.bound_share = bound_share
+        self._runs = threads.parts(self.chains)  # runs of chains that threads share
         self._shape = (data.n_labels, len(data.codes), data.n_labels**data.order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
@@ -209,19 +264,25 @@ class ChainObjective(Objective):
         """Set the scores of forbidden labels to minus infinity, in place."""
         self.constraints.forbid(scores, self.offsets)
 
-    def tables(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the arrays of the residuals and of the curvature, if there is one."""
-        if self._residuals is None:
-            self._residuals = np.empty(self._shape)
-            self._curvature = None if self.bound_share is None else np.empty(self._shape)
-        return self._residuals, self._curvature
-
     def examples(
         self, scores: np.ndarray, iteration: int, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Compute the functional gradient, curvature (or None) and value at the scores."""
+        """Compute the residuals, the curvature (or None) and the value at the scores."""
         residuals, curvature = self.tables()
-        return residuals, curvature, self._compute(scores, weights)
+        value = self._compute(scores, weights)
+        return residuals, curvature, value
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the arrays of residuals and of curvature, which iterations overwrite."""
+        if self._residuals is None:
+            self._residuals = np.empty(self._shape)
+            if self.bound_share is not None:
+                self._curvature = np.empty(self._shape)
+        return self._residuals, self._curvature
+
+    def run_in_threads(self, kernel: Callable[[int, int], None]) -> None:
+        """Call a function with the first chain of each run, and the chain after its last."""
+        self.threads.map(lambda run: kernel(*run), self._runs)
 
     @abstractmethod
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
@@ -229,13 +290,14 @@ class ChainObjective(Objective):
 
 
 class LogLikelihood(ChainObjective):
-    """Sum of log P over the sequences.
+    """Sum of log P over the sequences; its value is the mean of log P / mean length.
 
     Unknown labels change it as `treecrf.chains.partial_labels` explains.
     """
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+    def __init__(self, data: ChainLabels, threads: Threads, bound_share: float | None = None):
+        super().__init__(data, threads, bound_share)
+        # log P of each chain, at the latest scores.
         self.likelihoods = np.zeros(len(self.chains) - 1)
         self._unknown: UnknownLabels | None = None
         if self.candidates is not None:
@@ -245,12 +307,13 @@ class LogLikelihood(ChainObjective):
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
-        self.threads.map(
-            lambda part: _inference.log_likelihood(
-                scores, self.chains, self.codes, *part, self.likelihoods
-            ),
-            self.parts,
-        )
+
+        def compute(first: int, last: int) -> None:
+            _inference.log_likelihood(
+                scores, self.chains, self.codes, first, last, self.likelihoods
+            )
+
+        self.run_in_threads(compute)
         if self._unknown is not None:
             self._unknown.subtract_likelihoods(scores, self.likelihoods)
         return self._value()
@@ -263,13 +326,15 @@ class LogLikelihood(ChainObjective):
         return self.mean(self.likelihoods)
 
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
-        self.threads.map(
-            lambda part: _inference.residuals(
-                scores, self.chains, self.codes, *part, self._residuals, self._curvature,
-                self.likelihoods, self.bound_share or 0.0, weights,
-            ),
-            self.parts,
-        )  # fmt: skip
+        bound_share = self.bound_share or 0.0
+
+        def compute(first: int, last: int) -> None:
+            _inference.residuals(
+                scores, self.chains, self.codes, first, last, self._residuals, self._curvature,
+                self.likelihoods, bound_share, weights,
+            )  # fmt: skip
+
+        self.run_in_threads(compute)
         if self._unknown is not None:
             self._unknown.subtract_residuals(
                 scores, self._residuals, self._curvature, self.likelihoods

@@ -16,7 +16,7 @@ from support.training import loss_of, training_of
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.likelihood import ChainLabels
-from treecrf.chains.losses.objectives import make_objective
+from treecrf.chains.objectives import make_objective
 from treecrf.learners.linear.solvers import GeneralLikelihood
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.

@@ -1,4 +1,4 @@
-"""Objectives that learners maximize, and their gradients with respect to the scores.
+"""Objectives other than the log-likelihood, and their gradients with respect to the scores.
 
 For conditional random fields, with P the probability of the labels of a sequence, and q the
 probability of the label of a position:
@@ -25,7 +25,6 @@ as the sum of 1/P - 1. Its gradient is a mean of the gradients of log P, weighte
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,16 +37,20 @@ from treecrf.utils.threads import Threads
 
 
 class CountedObjective(ChainObjective):
-    """An objective whose residuals are not limited to [-1, 1]."""
+    """An objective whose residuals are not limited to [-1, 1].
+
+    In tree fitting, a position with large residuals counts as more than one example.
+    """
 
     def _weight_residuals(self, weights: np.ndarray, unit: float) -> None:
         """Multiply the residuals of each position by its weight, and round them."""
-        self.threads.map(
-            lambda part: _gradients.weight_residuals(
-                self._residuals, weights, unit, self.chains[part[0]], self.chains[part[1]]
-            ),
-            self.parts,
-        )
+
+        def multiply(first: int, last: int) -> None:
+            _gradients.weight_residuals(
+                self._residuals, weights, unit, self.chains[first], self.chains[last]
+            )
+
+        self.run_in_threads(multiply)
 
     def _set_counts(self, counts: np.ndarray) -> None:
         """Set ``counts``, rounded up so that sums over all contexts are exact."""
@@ -61,11 +64,11 @@ class ExponentialLoss(CountedObjective, LogLikelihood):
     In tree fitting, a position counts as many examples as the weight of its sequence.
     """
 
-    def __init__(self, data: ChainLabels, *arguments: Any, **options: Any):
-        super().__init__(data, *arguments, **options)
+    def __init__(self, data: ChainLabels, threads: Threads):
+        super().__init__(data, threads)
         self.mean = WeightedMean(data.weights, data.offsets)
         self.counts = np.ones(len(self.codes))
-        self._weights = np.ones(len(self.offsets) - 1)
+        self._weights = np.ones(len(self.offsets) - 1)  # 1/P of each sequence, divided by its mean
 
     sums = CountedObjective.sums
 
@@ -95,26 +98,17 @@ class HammingLogLikelihood(CountedObjective):
 
     exponential = False
 
-    def __init__(self, data: ChainLabels, *arguments: Any, **options: Any):
-        super().__init__(data, *arguments, **options)
-        self._positions = np.arange(len(self.codes) + 1)  # each is an item of the mean
+    def __init__(self, data: ChainLabels, threads: Threads):
+        super().__init__(data, threads)
+        n_positions = len(self.codes)
+        self._positions = np.arange(n_positions + 1)  # each is an item of the mean
         self.mean = WeightedMean(data.weights, self._positions)
-        self.counts = np.ones(len(self.codes))
-        self.log_q = np.zeros(len(self.codes))
-        self._sizes = np.zeros(len(self.codes))
-        possible = self._possible()
-        self._label_probabilities = partial(
-            _gradients.label_probabilities,
-            self.chains,
-            self.codes,
-            self.exponential,
-            self.log_q,
-            self._sizes,
-            None if possible is None else possible.view(np.uint8),
-            None,
-        )
+        self.counts = np.ones(n_positions)
+        self.log_q = np.zeros(n_positions)  # at the latest scores
+        self._sizes = np.zeros(n_positions)  # sums of the absolute residuals
+        self._possible = self._possible_labels()
 
-    def _possible(self) -> np.ndarray | None:
+    def _possible_labels(self) -> np.ndarray | None:
         """Return the possible labels; all of them where all allowed labels are possible."""
         allowed = self.constraints.allowed
         if self.candidates is None or allowed is None:
@@ -123,16 +117,28 @@ class HammingLogLikelihood(CountedObjective):
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
-        self.threads.map(lambda part: self._label_probabilities(scores, *part), self.parts)
+        self._update(scores, None)
         return self._value()
+
+    def _update(self, scores: np.ndarray, residuals: np.ndarray | None) -> None:
+        """Compute log q, and the residuals if there is an array for them."""
+        mask = None
+        if self._possible is not None:
+            mask = self._possible.view(np.uint8)
+
+        def compute(first: int, last: int) -> None:
+            _gradients.label_probabilities(
+                self.chains, self.codes, self.exponential, self.log_q, self._sizes, mask, None,
+                scores, first, last, residuals,
+            )  # fmt: skip
+
+        self.run_in_threads(compute)
 
     def _value(self) -> float:
         return self.mean(self.log_q)
 
     def _compute(self, scores: np.ndarray, weights: np.ndarray | None) -> float:
-        self.threads.map(
-            lambda part: self._label_probabilities(scores, *part, self._residuals), self.parts
-        )
+        self._update(scores, self._residuals)
         value = self._value()
         self._balance()
         return value
@@ -150,17 +156,17 @@ class HammingExponentialLoss(HammingLogLikelihood):
 
     exponential = True
 
-    def __init__(self, data: ChainLabels, *arguments: Any, **options: Any):
-        super().__init__(data, *arguments, **options)
+    def __init__(self, data: ChainLabels, threads: Threads):
+        super().__init__(data, threads)
         weights = data.weights
-        self._weights = np.ones(len(self.codes))
+        self._weights = np.ones(len(self.codes))  # 1/q of each position, divided by its mean
         if weights is not None:  # a chain shares one weight, as its residuals share one scale
             lengths = np.diff(self.chains)
             means = np.add.reduceat(weights, self.chains[:-1]) / lengths
             weights = np.repeat(means, lengths)
             self.mean = WeightedMean(weights, self._positions)
         if self.candidates is not None:  # the terms of unknown labels are constant
-            known = ~self._possible().all(axis=1)
+            known = ~self._possible.all(axis=1)
             weights = known * (1.0 if weights is None else weights)
             self.mean = WeightedMean(weights, self._positions)
 
@@ -179,24 +185,16 @@ class HammingExponentialLoss(HammingLogLikelihood):
 class MarginalLoss(HammingLogLikelihood):
     """Minus the sum over the positions of a loss, a function of the marginal probabilities."""
 
-    def __init__(self, function: Callable, data: ChainLabels, *arguments: Any, **options: Any):
-        super().__init__(data, *arguments, **options)
+    def __init__(self, function: Callable, data: ChainLabels, threads: Threads):
+        super().__init__(data, threads)
         if self.candidates is not None:
             raise ValueError(
                 "a function as objective needs all labels; some are unknown, or sets of labels"
             )
         self._function = function
+        # Derivatives of minus the losses with respect to the probabilities, less their means.
         self._slopes = np.zeros((len(self.codes), data.n_labels))
-        self._label_probabilities = partial(
-            _gradients.label_probabilities,
-            self.chains,
-            self.codes,
-            False,
-            self.log_q.copy(),
-            self._sizes,
-            None,
-            self._slopes,
-        )
+        self._unused = np.zeros(len(self.codes))  # receives log q; ``log_q`` holds minus the losses
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
@@ -209,23 +207,34 @@ class MarginalLoss(HammingLogLikelihood):
         np.subtract(means, gradient, out=self._slopes)
         return super()._compute(scores, weights)
 
+    def _update(self, scores: np.ndarray, residuals: np.ndarray | None) -> None:
+        def compute(first: int, last: int) -> None:
+            _gradients.label_probabilities(
+                self.chains, self.codes, False, self._unused, self._sizes, None, self._slopes,
+                scores, first, last, residuals,
+            )  # fmt: skip
+
+        self.run_in_threads(compute)
+
     def _evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute the losses; return the marginal probabilities, and the gradient at them."""
-        marginals, log_z = np.zeros(self._slopes.shape), np.zeros(len(self.chains) - 1)
-        self.threads.map(
-            lambda part: _inference.marginals(scores, self.chains, *part, marginals, log_z),
-            self.parts,
-        )
+        marginals = np.zeros(self._slopes.shape)
+        log_z = np.zeros(len(self.chains) - 1)
+
+        def compute(first: int, last: int) -> None:
+            _inference.marginals(scores, self.chains, first, last, marginals, log_z)
+
+        self.run_in_threads(compute)
         returned = self._function(self.codes.copy(), marginals.copy())
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ValueError("objective: the function must return two arrays, losses and gradient")
-        losses = _returned("losses", returned[0], (len(self.codes),))
-        gradient = _returned("gradient", returned[1], marginals.shape)
+        losses = checked_array("losses", returned[0], (len(self.codes),))
+        gradient = checked_array("gradient", returned[1], marginals.shape)
         self.log_q[:] = -losses
         return marginals, gradient
 
 
-def _returned(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+def checked_array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Check an array that a function of the user returned."""
     array = np.asarray(value)
     if array.shape != shape:
@@ -238,25 +247,18 @@ def _returned(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-OBJECTIVES: dict[str, type[ChainObjective]] = {
-    "log": LogLikelihood,
+LOSSES: dict[str, type[ExponentialLoss | HammingLogLikelihood]] = {
     "exponential": ExponentialLoss,
     "hamming_log": HammingLogLikelihood,
     "hamming_exponential": HammingExponentialLoss,
 }
 
 
-# Name of an objective that is a function.
-CUSTOM = "custom"
-
-
-def make_objective(
-    objective: str | Callable, data: ChainLabels, threads: Threads, bound_share: float | None = None
-) -> ChainObjective:
-    """Make an objective by its name, or from a loss; the others are those of `ChainObjective`."""
+def make_loss(objective: str | Callable, data: ChainLabels, threads: Threads) -> ChainObjective:
+    """Make an objective other than the log-likelihood by its name, or from a function."""
     if callable(objective):
-        return MarginalLoss(objective, data, threads, bound_share)
-    return OBJECTIVES[objective](data, threads, bound_share)
+        return MarginalLoss(objective, data, threads)
+    return LOSSES[objective](data, threads)
 
 
 def minus_log_mean_inverse(
@@ -267,11 +269,14 @@ def minus_log_mean_inverse(
     ``terms`` receives the terms divided by their mean. Logarithms that are not finite have the
     term 0; the value is -inf or NaN if there are any.
     """
-    if mean is None or mean.of_items is None:
+    if mean is None or mean.item_weights is None:
         value = -_gradients.inverse_weights(logs, terms)
     else:
-        weights = mean.of_items * (np.count_nonzero(mean.of_items) / mean.n_items)
+        n_weighted = np.count_nonzero(mean.item_weights)
+        weights = mean.item_weights * (n_weighted / mean.n_items)
         with np.errstate(divide="ignore"):
             value = -_gradients.inverse_weights(logs - np.log(weights), terms)
         np.divide(terms, weights, out=terms, where=weights > 0)
-    return value if np.isfinite(logs).all() else float(logs.min())
+    if np.isfinite(logs).all():
+        return value
+    return float(logs.min())

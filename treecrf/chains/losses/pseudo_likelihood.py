@@ -34,10 +34,11 @@ class PseudoLikelihoodStart:
         if iteration >= self.n_iter:
             return objective.examples(scores, iteration, weights)
         residuals, curvature = objective.tables()
-        objective.threads.map(
-            lambda part: _pseudo_likelihood.pseudo_residuals(
-                scores, objective.chains, objective.codes, *part, residuals, curvature
-            ),
-            objective.parts,
-        )
+
+        def compute(first: int, last: int) -> None:
+            _pseudo_likelihood.pseudo_residuals(
+                scores, objective.chains, objective.codes, first, last, residuals, curvature
+            )
+
+        objective.run_in_threads(compute)
         return residuals, curvature, objective.value(scores)

@@ -15,13 +15,15 @@ class FactoredLikelihood(LogLikelihood):
 
     def value(self, scores: FactoredScores) -> float:
         """Compute the value at the scores, to the last bit as samples are drawn."""
-        kernel = _sampling if self._unknown is None else _inference
-        self.threads.map(
-            lambda part: kernel.log_likelihood(
-                scores, self.chains, self.codes, *part, self.likelihoods
-            ),
-            self.parts,
-        )
+        # Chains with unknown labels are not sampled in single precision.
+        log_likelihood = _sampling.log_likelihood
+        if self._unknown is not None:
+            log_likelihood = _inference.log_likelihood
+
+        def compute(first: int, last: int) -> None:
+            log_likelihood(scores, self.chains, self.codes, first, last, self.likelihoods)
+
+        self.run_in_threads(compute)
         if self._unknown is not None:
             self._subtract_unknown(scores)
         return self._value()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import clone
 
-from treecrf.chains.losses.objectives import CUSTOM, OBJECTIVES
+from treecrf.chains.objectives import CUSTOM, OBJECTIVES
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.training_data import Labeling

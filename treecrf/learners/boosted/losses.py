@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from treecrf.chains.likelihood import ChainObjective
-from treecrf.chains.losses.objectives import make_objective
-from treecrf.chains.losses.pseudo_likelihood import PseudoLikelihoodStart
+from treecrf.chains.objectives import make_objective, start_with_pseudo_likelihood
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ExactKind
 from treecrf.utils.threads import Threads
@@ -25,8 +23,10 @@ class LossKind(ExactKind):
 
     def objective(
         self, data: EncodedPart, threads: Threads, is_validation: bool = False
-    ) -> ChainObjective | PseudoLikelihoodStart:
+    ) -> Objective:
         """Return the objective that training maximizes, or that is reported for validation data."""
         loss = "log" if is_validation and self.reports_likelihood else self.loss
         objective = make_objective(loss, data.labels, threads, self.bound_share)
-        return PseudoLikelihoodStart(objective, self.n_pseudo) if self.n_pseudo else objective
+        if self.n_pseudo:
+            return start_with_pseudo_likelihood(objective, self.n_pseudo)
+        return objective

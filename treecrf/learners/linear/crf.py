@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.likelihood import ChainLabels
-from treecrf.chains.losses.objectives import OBJECTIVES, make_objective
+from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import widest
 from treecrf.inputs.sequences import Sequences

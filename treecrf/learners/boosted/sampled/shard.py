@@ -227,8 +227,7 @@ class ScoredPartition:
         kind = setup.spec.kind
         self.scores = sampled_scores(kind, setup.encoder, data, threads, self.is_validation)
         # All partitions have the same scale of the objective's value.
-        objective = self.scores.objective
-        objective.mean = objective.mean.of_part(setup.largest_weights[self.is_validation])
+        self.scores.objective.scale_mean_to(setup.largest_weights[self.is_validation])
         if allocate is not None:
             self.scores.keep_in(allocate)
 
