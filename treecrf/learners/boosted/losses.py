@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from treecrf.chains.likelihood import Objective
 from treecrf.chains.objectives import make_objective, start_with_pseudo_likelihood
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ExactKind
