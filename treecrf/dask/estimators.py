@@ -39,6 +39,7 @@ from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import closest_name, column_names
 from treecrf.learners.base.callbacks import as_callbacks
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.predictor import accuracy_of
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
@@ -94,7 +95,7 @@ def _check_groups(model: Any, X: Any, options: dict) -> None:
             )
     groups = options.get("groups")
     if groups is None:
-        groups = model._columns.group
+        groups = fitted_model(model).predictor.columns.group
     if not isinstance(groups, str):
         given = "not given" if groups is None else f"of type {type(groups).__name__}"
         raise TypeError(f"groups is {given}; expected the name of the column of groups")
@@ -130,8 +131,10 @@ def of_frame(frame: Any, model: Any, method: str, options: dict) -> Any:
     result = getattr(model, method)(frame, **options)
     lengths = None
     if method == "decode":
-        predictor, cuts = model._predictor(), (options.get("lengths"), options.get("groups"))
-        segmentation = predictor.segmentation(frame, *cuts, may_be_empty=False)
+        predictor = fitted_model(model).predictor
+        segmentation = predictor.segmentation(
+            frame, options.get("lengths"), options.get("groups"), may_be_empty=False
+        )
         lengths = np.diff(predictor.checked(frame, segmentation).offsets)
     return _as_frame(model, method, frame.index, result, lengths)
 
@@ -151,7 +154,8 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
     # The type does not depend on the labels that are in the result.
     dtype = pd.Series(model.classes_).dtype
     if method == "predict":
-        return pd.Series(result, index=index, dtype=dtype, name=model._columns.label or "label")
+        name = fitted_model(model).predictor.columns.label or "label"
+        return pd.Series(result, index=index, dtype=dtype, name=name)
     if method == "predict_proba":
         # Parquet has strings as names only.
         return pd.DataFrame(
@@ -167,7 +171,8 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
     """Count the labels of a partition; see `Predictor.count_correct`."""
     if not len(raw.X):
         return 0.0, 0.0, 0, 0
-    predictor, segmentation = model._predictor(), raw.segmentation
+    predictor = fitted_model(model).predictor
+    segmentation = raw.segmentation
     if not segmentation.is_long:
         segmentation = predictor.segmentation(raw.X, None, None)
     raw = replace(raw, segmentation=replace(segmentation, may_be_empty=True))

@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoded import widest
 from treecrf.encoding.encoder import Encoder
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted.base import BoostedSequenceClassifier, feature_importances
+from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.linear.crf import mean_start
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import rounded_leaves
@@ -69,21 +71,11 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         raise ValueError("models is empty; expected at least one")
     for i, model in enumerate(models):
         _check_model(i, model, models[0])
-    first, n = models[0], len(models)
-    has_transitions = first._forest.transitions is not None
-    window = widest(*(model._encoder.window for model in models))
-    encoder = first._encoder.with_window(window)
-    forest = Forest(len(first.classes_), first._forest.order, has_transitions)
-    for iteration in range(max(model._forest.n_iter for model in models)):
-        for model in models:
-            n_labels = model._forest.n_labels
-            trees = slice(iteration * n_labels, (iteration + 1) * n_labels)  # none after the last
-            for tree in model._forest.trees[trees]:
-                forest.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
-            if has_transitions and iteration < model._forest.n_iter:
-                units = np.rint(model._forest.transitions[iteration] / n)
-                forest.transitions.append(units.astype(np.int32))
-    mean = copy.copy(first)
+    chains = [fitted_model(model).chain for model in models]
+    window = widest(*(chain.encoder.window for chain in chains))
+    encoder = chains[0].encoder.with_window(window)
+    forest = _mean_forest([chain.forest for chain in chains])
+    mean = copy.copy(models[0])
     vars(mean).update(
         _forest=forest,
         n_iter_=forest.n_iter,
@@ -93,8 +85,26 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         feature_importances_=feature_importances(forest, encoder),
         _encoder=encoder,
     )
-    if first._start is not None:
-        mean.init_ = mean_start([model._start for model in models])
+    if chains[0].start is not None:
+        mean.init_ = mean_start([chain.start for chain in chains])
+    return mean
+
+
+def _mean_forest(forests: list[Forest]) -> Forest:
+    """Return the trees of all forests, by iteration, with their values divided by the number."""
+    first = forests[0]
+    n = len(forests)
+    n_labels = first.n_labels
+    has_transitions = first.transitions is not None
+    mean = Forest(n_labels, first.order, has_transitions)
+    for iteration in range(max(forest.n_iter for forest in forests)):
+        for forest in forests:
+            trees = slice(iteration * n_labels, (iteration + 1) * n_labels)  # none after the last
+            for tree in forest.trees[trees]:
+                mean.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
+            if has_transitions and iteration < forest.n_iter:
+                units = np.rint(forest.transitions[iteration] / n)
+                mean.transitions.append(units.astype(np.int32))
     return mean
 
 
@@ -103,22 +113,26 @@ def _check_model(i: int, model: Any, first: Any) -> None:
     if not isinstance(model, BoostedSequenceClassifier):
         raise TypeError(f"model {i} is a {type(model).__name__}; expected a model of boosted trees")
     check_is_fitted(model, "classes_")
-    if not hasattr(model, "_forest"):
+    fitted = fitted_model(model)
+    chain = fitted.chain
+    if not isinstance(chain, ForestChain):
         raise TypeError(f"model {i} wraps another estimator; expected a model of boosted trees")
     if type(model) is not type(first):
         raise TypeError(
             f"model {i} is a {type(model).__name__}; expected a {type(first).__name__}, as model 0"
         )
+    first_fitted = fitted_model(first)
+    first_chain = first_fitted.chain
+    has_transitions = chain.forest.transitions is not None
+    first_has_transitions = first_chain.forest.transitions is not None
     is_shared = {
         "labels": model.classes_.tolist() == first.classes_.tolist(),
-        "order": model._forest.order == first._forest.order,
-        "direction": model._direction == first._direction,
-        "objective": model._trained_objective == first._trained_objective,
-        "columns": _have_equal_columns(model._encoder, first._encoder),
-        "linear start": (model._start is None) == (first._start is None),
-        "constant transitions": (
-            (model._forest.transitions is None) == (first._forest.transitions is None)
-        ),
+        "order": chain.order == first_chain.order,
+        "direction": chain.is_backward == first_chain.is_backward,
+        "objective": fitted.objective == first_fitted.objective,
+        "columns": _have_equal_columns(chain.encoder, first_chain.encoder),
+        "linear start": (chain.start is None) == (first_chain.start is None),
+        "constant transitions": has_transitions == first_has_transitions,
     }
     for name, is_equal in is_shared.items():
         if not is_equal:

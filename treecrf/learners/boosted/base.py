@@ -17,6 +17,7 @@ from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.base.callbacks import MAX_LEARNING_RATE
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
 from treecrf.learners.base.validation_metrics import (
@@ -386,7 +387,7 @@ class EstimatorDecoder:
         """Return codes of labels, or all probabilities, which ``"neg_log_loss"`` needs."""
         model = self.estimator._fitted_copy(self.estimator._model_attributes(trained))
         model.n_jobs = n_jobs
-        predictor = model._predictor()
+        predictor = fitted_model(model).predictor
         lattice = scores.lattice(model.order)
         sequences = data.source.sequences
         allowed = data.source.allowed

@@ -14,6 +14,7 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.chain import FittedChain
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.boosted.training_scores import starting_scores, table_of_starts
 from treecrf.learners.linear.base import linear_model
@@ -38,7 +39,7 @@ class ForestChain(FittedChain):
             raise ValueError("the model has features of unlimited bags; expected bags of a size")
         if self.start is None:
             return reach
-        return tuple(map(max, reach, self.start._chain().reach()))
+        return tuple(map(max, reach, fitted_model(self.start).chain.reach()))
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""

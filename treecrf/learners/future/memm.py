@@ -17,6 +17,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.history import History
 from treecrf.learners.base.learner import FitArguments
 from treecrf.learners.base.predictor import results_per_sequence
@@ -479,7 +480,9 @@ class FutureFeatures(
         [3, 1]
         """
         check_is_fitted(self)
-        segmentation = self.estimator_._predictor().segmentation(X, lengths, groups, False)
+        segmentation = fitted_model(self.estimator_).predictor.segmentation(
+            X, lengths, groups, False
+        )
         X = X if segmentation.is_long else list(X)
         joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
         joined = joined[..., 1] if segmentation.is_long else [values[..., 1] for values in joined]
@@ -531,7 +534,8 @@ class FutureFeatures(
         return np.array([*input_features, *self._names()], dtype=object)
 
     def _names(self) -> list[str]:
-        return [f"future{k}" for k in range(len(self.estimator_._encoder.features))]
+        n_features = len(fitted_model(self.estimator_).chain.encoder.features)
+        return [f"future{k}" for k in range(n_features)]
 
 
 def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
