@@ -1,4 +1,7 @@
-"""Fits that lose workers end with the same result, or with an error; nothing hangs."""
+"""Fits that lose workers end with the same result, or with an error; nothing hangs.
+
+Processes take long to start again, so in the fast tests only a few die: here, and in `test_fit`.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def test_death_in_an_iteration(workers, tmp_path, place, n):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.exhaustive  # of deaths, the fast tests have those of a whole fit
+@pytest.mark.exhaustive
 def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_path):
     crash = toys.make_files(tmp_path / "crash", 0), "encode"
 
@@ -175,6 +178,7 @@ def test_copied_shards(workers, replicas, runs_on_copies):
     assert bool(caught_up) == runs_on_copies
 
 
+@pytest.mark.exhaustive
 def test_shards_move_to_new_workers(workers, monkeypatch):
     monkeypatch.setattr("treecrf.dask.partitions.SECONDS_BETWEEN_MOVES", 0.0)
 
@@ -209,6 +213,7 @@ def test_too_many_losses(workers, cluster, tmp_path):
     wait_until_idle(cluster)
 
 
+@pytest.mark.exhaustive
 def test_too_many_losses_in_an_iteration(workers, monkeypatch, tmp_path):
     monkeypatch.setattr("treecrf.dask.partitions.MAX_LOSSES", 0)
     crashes = {1: (toys.make_files(tmp_path / "crash", 1), "grow")}
