@@ -14,7 +14,7 @@ import treecrf
 
 PACKAGE = Path(treecrf.__file__).parent
 SCRIPT = Path(__file__).parent / "support" / "everyday_use.py"
-APPENDICES = ["trees/fast", "learners/short"]
+APPENDICES = ["trees/fast", "learners/short", "inputs/large", "learners/large"]
 
 
 def run(folder: Path) -> list[str]:

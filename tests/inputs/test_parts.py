@@ -22,7 +22,7 @@ from treecrf.inputs.large.parts import (
 )
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Description
-from treecrf.learners.boosted.labeled import describe_parts
+from treecrf.learners.large.partitioned import describe_parts
 
 NAN = np.nan
 

@@ -16,10 +16,11 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.base.callbacks import as_callbacks
-from treecrf.learners.base.learner import FitArguments
+from treecrf.learners.base.opening import VALIDATION_DATA, FitArguments
 from treecrf.learners.boosted import training
 from treecrf.learners.boosted.sampled import engine
 from treecrf.learners.boosted.sampled.booster import LocalShards
+from treecrf.learners.large.partitioned import UnreadPartitions
 
 FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",
          "pandas", "polars")  # fmt: skip
@@ -98,9 +99,11 @@ def dealt(X: list, n_parts: int) -> list[np.ndarray]:
 
 def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callbacks=None) -> Any:
     """Return the model, fitted to parts."""
-    given = None if validation is None else LocalPartitions(validation)
-    calls, partitions = as_callbacks(callbacks), LocalPartitions(raws)
-    fitted = model._train(FitArguments(raws[0], given, (), calls, partitions))
+    training, unread = UnreadPartitions(LocalPartitions(raws)), None
+    if validation is not None:
+        unread = UnreadPartitions(LocalPartitions(validation), VALIDATION_DATA)
+    calls = as_callbacks(callbacks)
+    fitted = model._train(FitArguments(raws[0], training, unread, (), calls))
     return model._fitted_copy(fitted | {"_columns": raws[0].columns})
 
 

@@ -175,7 +175,7 @@ def _check_missing_labels(learner: SequenceClassifier, source: Source, data: Fil
     """Raise ValueError if a label is missing, and the learner needs all of them."""
     if data.missing_label is None or not isinstance(learner, SequenceLearner):
         return
-    reason = learner._labeling(np.zeros(0)).unknown_error  # whatever the labels
+    reason = learner._label_rules().unknown_error
     if reason is not None:
         raise ValueError(f"{source.name}: {data.missing_label}: the label is missing; {reason}")
 

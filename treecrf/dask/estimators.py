@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.dask.cluster import PREFIX, Cluster
-from treecrf.dask.partitions import DaskPartitions, local_partitions, require_memory_of_workers
+from treecrf.dask.partitions import local_partitions, require_memory_of_workers
 from treecrf.dask.sources import (
     DISTRIBUTED,
     EXPECTED,
@@ -40,12 +40,15 @@ from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import closest_name, column_names
 from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.fitted import fitted_model
+from treecrf.learners.base.learner import reading_rules
+from treecrf.learners.base.opening import VALIDATION_DATA
 from treecrf.learners.base.predictor import accuracy_of
+from treecrf.learners.base.reading import read_training
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.engines import trains_on_partitions
-from treecrf.learners.boosted.labeled import read_partitions
 from treecrf.learners.boosted.training import train
+from treecrf.learners.large.partitioned import UnreadPartitions
 from treecrf.learners.local.windows import SlidingWindowClassifier, TreeMEMM
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 
@@ -312,10 +315,10 @@ class DaskMixin:
         label = y.name if "y" in columns else y
         names = [value if isinstance(value, str) else None for value in (label, groups)]
         with Cluster(self._client()) as cluster:
-            partitions = raw_partitions(cluster, X, y, groups, sample_weight)
+            partitions = UnreadPartitions(raw_partitions(cluster, X, y, groups, sample_weight))
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
             spec = local._spec()
-            data = read_partitions(local, partitions, validation)
+            data = read_training(reading_rules(local), partitions, validation)
             if trains_on_partitions(spec, data):
                 require_memory_of_workers(cluster, spec, data)
             trained = train(spec, data, as_callbacks(callbacks), local._copy_of)
@@ -520,7 +523,7 @@ class DaskMixin:
 
 def _validation(
     cluster: Cluster, X: Any, y: Any, groups: Any, sample_weight: Any
-) -> DaskPartitions | None:
+) -> UnreadPartitions | None:
     """Return the validation data, which may be local; None if there are none."""
     if (X is None) != (y is None) and form_of(X) not in DISTRIBUTED:
         given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
@@ -529,9 +532,11 @@ def _validation(
         return None
     refuse_other_collections(X, "X_val")
     if form_of(X) or is_table(X):
-        return raw_partitions(cluster, X, y, groups, sample_weight, "_val")
-    raw = RawData(X, y, Segmentation(None, groups), sample_weight)
-    return local_partitions(cluster, [raw])
+        raws = raw_partitions(cluster, X, y, groups, sample_weight, "_val")
+    else:
+        raw = RawData(X, y, Segmentation(None, groups), sample_weight)
+        raws = local_partitions(cluster, [raw])
+    return UnreadPartitions(raws, VALIDATION_DATA)
 
 
 def _has_groups(X_val: Any, y_val: Any, X: Any, name: str) -> bool:

@@ -18,9 +18,11 @@ from treecrf.inputs.labels import find_classes
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, indices_of
 from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
+from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.predictor import Predictor
-from treecrf.learners.base.training_data import LabeledSequences, Labeling, note_unlabeled
+from treecrf.learners.base.reading import note_unlabeled
+from treecrf.learners.base.training_data import LabeledSequences
 from treecrf.utils import model_file
 from treecrf.utils.exact import unit_for
 from treecrf.utils.threads import Threads
@@ -169,7 +171,7 @@ class HMMClassifier(SequenceClassifier):
         warn_without_effect(self, self._needed)
         raw = RawData(X, y, segmentation_of(X, lengths, groups), sample_weight).resolved()
         sequences, labels = raw.read()
-        note_unlabeled(self, labels.n_unlabeled, sequences.n_positions)
+        note_unlabeled(type(self).__name__, 0, labels.n_unlabeled, sequences.n_positions)
         if sequences.schema.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier expects sequences of symbols: strings, or 1-D "
@@ -178,13 +180,13 @@ class HMMClassifier(SequenceClassifier):
         classes = find_classes(labels.present())
         warn_of_padding(labels.padding(classes))
         check_order(len(classes), self.order)
-        labeling = Labeling(
+        rules = LabelRules(
             classes=classes,
             order=self.order,
             transitions=self.transitions,
             cost_matrix=self.cost_matrix,
         )
-        data = labeling.label(raw, sequences, labels)
+        data = rules.label(raw, sequences, labels)
         known = data.sequences.symbols()
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(known, data.sequences)

@@ -22,7 +22,6 @@ from treecrf import (
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.boosted import selection, training
-from treecrf.learners.boosted.labeled import LabeledParts
 from treecrf.learners.boosted.selection import (
     N_FOLDS,
     PART,
@@ -31,7 +30,6 @@ from treecrf.learners.boosted.selection import (
     folds,
     in_blocks,
 )
-from treecrf.utils.partitions import identity
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
 
@@ -69,7 +67,7 @@ def prepared(crf, X, y, **arguments):
 
     with mock.patch.object(training, "choose", choose), pytest.raises(Stop):
         copy.copy(crf).fit(X, y, **arguments)
-    (sequences,) = captured[0].training.partitions.map(identity)
+    sequences = captured[0].training
     return replace(captured[0].without_data(), training=sequences, seed=0)
 
 
@@ -199,8 +197,8 @@ def test_much_data_choose_on_a_sample(monkeypatch):
 def chosen_sample(X, y, n_positions):
     """The sequences on which `choose` chooses if it may use ``n_positions`` only."""
     training = prepared(auto(), X, y).training
-    sampled = LabeledParts.of(training).at_random(n_positions, selection.SEED, N_FOLDS)
-    taken = contents(sampled.partitions.map(identity)[0])
+    sampled = training.at_random(n_positions, selection.SEED, N_FOLDS)
+    taken = contents(sampled)
     chosen = [i for i, one in enumerate(contents(training)) if one in taken]
     return [X[i] for i in chosen], [y[i] for i in chosen]
 

@@ -5,34 +5,26 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.encoded import MAX_WINDOW
-from treecrf.inputs.data_warnings import warn_of_padding
-from treecrf.inputs.dataset import RawData, named
-from treecrf.inputs.forms import is_frame
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
-from treecrf.inputs.labels import find_classes
-from treecrf.inputs.large.local_partitions import LocalPartitions
-from treecrf.inputs.large.tables import in_memory, joined_pieces, partitions_of
-from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.paths import are_tables
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.base.callbacks import Callback, as_callbacks
+from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
-from treecrf.learners.base.training_data import (
-    Labeling,
-    TrainingInput,
-    hold_out,
-    note_unlabeled,
-    seed_of,
+from treecrf.learners.base.label_rules import LabelRules
+from treecrf.learners.base.opening import (
+    FitArguments,
+    open_arguments,
+    read_eval_set,
+    validation_data,
 )
-from treecrf.utils.partitions import Partitions
+from treecrf.learners.base.reading import ReadingRules, read_training
+from treecrf.learners.base.training_data import TrainingInput
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -43,18 +35,6 @@ from treecrf.utils.typing import (
     WeightsLike,
 )
 from treecrf.utils.validation import Interval, Needs, StrOptions, warn_without_effect
-
-
-@dataclass(frozen=True)
-class FitArguments:
-    """Arguments of `fit`, as passed by the user."""
-
-    raw: RawData
-    validation: RawData | Partitions | None
-    eval_sets: tuple[RawData, ...]
-    callbacks: tuple[Callback, ...]
-    # The training data in parts of `RawData`, as are the validation data then; None if in memory.
-    partitions: Partitions | None = None
 
 
 class SequenceLearner(SequenceClassifier):
@@ -146,6 +126,7 @@ class SequenceLearner(SequenceClassifier):
     early_stopping: bool = False
     warm_start: bool = False
     random_state: Any = None
+    verbose: int = 0
 
     def fit(
         self,
@@ -262,8 +243,15 @@ class SequenceLearner(SequenceClassifier):
             eval_sets = read_eval_set(eval_set, columns.group)
         scored = validation or next(iter(eval_sets), None)
         warn_without_effect(self, self._needed, scored is not None)
-        arguments = FitArguments(raw, validation, eval_sets, as_callbacks(callbacks))
-        arguments = opened(arguments, scratch, self.categorical_features, self._takes_parts)
+        arguments = open_arguments(
+            raw,
+            validation,
+            eval_sets,
+            as_callbacks(callbacks),
+            scratch,
+            self.categorical_features,
+            self._takes_parts,
+        )
         if scored is not None and (raw.init_score is None) != (scored.init_score is None):
             raise ValueError(
                 "init_score and init_score_val: one is given without the other; pass both with "
@@ -294,46 +282,14 @@ class SequenceLearner(SequenceClassifier):
 
     def _prepare(self, arguments: FitArguments) -> TrainingInput:
         """Read and check everything that training starts from."""
-        raw = arguments.raw
-        earlier = self._earlier_fit() if self.warm_start else {}
-        schema = self._required_schema(earlier)
-        with named(raw.place):
-            raw = raw.resolved()
-            sequences, labels = raw.read(schema, self.categorical_features)
-        if n_unlabeled := labels.n_unlabeled:
-            note_unlabeled(self, n_unlabeled, sequences.n_positions)
-        seed = seed_of(self.random_state, earlier)
-        classes = earlier["classes_"] if earlier else find_classes(labels.present())
-        warn_of_padding(labels.padding(classes))
-        masks = as_allowed(raw.allowed, None, classes, sequences.offsets, raw.segmentation)
-
-        label = self._labeling(classes).label
-        with named(raw.place):
-            training = label(raw, sequences, labels, masks)
-        held_out, evaluated = None, []
-        if arguments.eval_sets or arguments.validation is not None:
-            schema = schema or training.sequences.schema
-        for i, given in enumerate(arguments.eval_sets):
-            with named(f"eval_set[{i}]"):
-                given = given.resolved()
-                evaluated.append(label(given, *given.read(schema)))
-        if arguments.validation is not None:
-            with named("validation data"):
-                given = arguments.validation.resolved()
-                held_out = label(given, *given.read(schema))
-        elif evaluated:
-            held_out = evaluated[0]
-        elif self.early_stopping not in (False, "auto"):
-            training, held_out = hold_out(training, self.validation_fraction, seed)
-        return TrainingInput(
-            classes, training, held_out, seed, earlier, tuple(evaluated), n_unlabeled
+        return read_training(
+            reading_rules(self), arguments.training, arguments.validation, arguments.eval_sets
         )
 
-    def _labeling(self, classes: np.ndarray) -> Labeling:
-        """Return what training expects of labeled sequences."""
+    def _label_rules(self) -> LabelRules:
+        """Return what training expects of labels."""
         error = f"{type(self).__name__} needs all labels in training"
-        return Labeling(
-            classes=classes,
+        return LabelRules(
             order=self.order,
             transitions=self.transitions,
             cost_matrix=self.cost_matrix,
@@ -379,76 +335,22 @@ class SequenceLearner(SequenceClassifier):
         return (right, left) if self.direction == "right-to-left" else (left, right)
 
 
+def reading_rules(learner: SequenceLearner) -> ReadingRules:
+    """Return what an estimator asks of the data that it is trained on."""
+    earlier = learner._earlier_fit() if learner.warm_start else {}
+    holds_out = learner.early_stopping not in (False, "auto")
+    return ReadingRules(
+        name=type(learner).__name__,
+        verbose=learner.verbose,
+        labels=learner._label_rules(),
+        earlier=earlier,
+        schema=learner._required_schema(earlier),
+        categorical_features=learner.categorical_features,
+        random_state=learner.random_state,
+        validation_fraction=learner.validation_fraction if holds_out else None,
+    )
+
+
 def names_in(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
     """Return the fitted attribute ``feature_names_in_``, if the features have names."""
     return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
-
-
-# Arguments of `fit`
-
-
-def opened(
-    given: FitArguments, scratch: str | PathLike | None, categorical: Any, takes_parts: bool
-) -> FitArguments:
-    """Open files, which are read into memory unless training takes several parts of them."""
-    raw, validation, is_table = given.raw, given.validation, are_tables(given.raw)
-    eval_sets = tuple(in_memory(each, categorical) for each in given.eval_sets)
-    given = replace(given, eval_sets=eval_sets)
-    if not is_table and scratch is None:
-        return replace(given, validation=validation and in_memory(validation, categorical))
-    partitions = partitions_of(raw, scratch, categorical)
-    if validation is not None and are_tables(validation):
-        validation = partitions_of(validation, scratch, categorical)
-    elif validation is not None:
-        validation = LocalPartitions([validation])
-    # A single piece of files is in memory whenever it is used.
-    is_small = scratch is None and partitions.n_parts == 1
-    is_small = is_small and (validation is None or validation.n_parts == 1)
-    if takes_parts and not is_small and not eval_sets:
-        return replace(given, validation=validation, partitions=partitions)
-    raw = partitions.reduce(joined_pieces) if is_table else raw
-    return replace(given, raw=raw, validation=validation and validation.reduce(joined_pieces))
-
-
-def validation_data(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    init_score: Any,
-    lengths: Any,
-    groups: Any,
-    names: Any,  # of the columns or levels of the index that are the groups in training, if any
-) -> RawData | None:
-    """Return the user's validation data, or None; ValueError if they are incomplete."""
-    if (X is None) != (y is None):
-        passed, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
-        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
-    if X is None:
-        for name, value in (("sample_weight_val", sample_weight), ("init_score_val", init_score)):
-            if value is not None:
-                raise ValueError(f"{name} is given without X_val and y_val")
-        return None
-    raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
-    if lengths is None and groups is None and (are_tables(raw) or is_frame(X)):
-        groups = names
-    return replace(raw, segmentation=segmentation_of(X, lengths, groups))
-
-
-def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
-    """Return the sets in the argument ``eval_set`` of `fit`, not checked yet.
-
-    ``groups`` are the names of columns or levels of the index in training, if any.
-    """
-    if not isinstance(eval_set, (list, tuple)):
-        raise TypeError(
-            f"eval_set is of type {type(eval_set).__name__}; expected a list of tuples (X, y)"
-        )
-    for i, item in enumerate(eval_set):
-        if not isinstance(item, tuple) or len(item) not in (2, 3) or item[0] is None:
-            raise TypeError(
-                f"eval_set[{i}] is not a tuple (X, y) or (X, y, sample_weight); expected a list of "
-                "such tuples"
-            )
-    return tuple(
-        RawData(X, y, segmentation_of(X, None, groups), *weights) for X, y, *weights in eval_set
-    )

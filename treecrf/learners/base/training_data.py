@@ -1,45 +1,177 @@
-"""Labeled sequences for training, and validation sequences."""
+"""Labeled sequences for training, and validation sequences.
+
+Training knows them by one interface, `LabeledData`. `LabeledSequences` are in memory; sequences in
+partitions are a class of `treecrf.learners.large`.
+"""
 
 from __future__ import annotations
 
-import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from treecrf.chains.constraints import as_transitions, check_labels
-from treecrf.chains.partial_labels import completed, known_examples, unknown_labels
+from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.sequence_keys import Content, sequence_keys
-from treecrf.inputs.data_warnings import warn_of_unlabeled
-from treecrf.inputs.dataset import MAX_WEIGHT, RawData, as_init_scores, as_weights
-from treecrf.inputs.labels import Labels, refuse_other_labels
-from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
-from treecrf.inputs.sequences import Sequences, cut
+from treecrf.inputs.dataset import MAX_WEIGHT
+from treecrf.inputs.offsets import reversed_positions, split_sequences
+from treecrf.inputs.sequences import Description, Sequences, cut
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
-from treecrf.utils.validation import is_huge
+from treecrf.utils.partitions import InMemory, Partitions
 
-NO_KNOWN_LABELS = "y holds no known labels"
-NO_SYMBOLS = "all symbols of X are missing, except in sequences that are left out"
+
+class LabeledData(ABC):
+    """Labeled sequences that training reads, wherever they are.
+
+    Arrays of their keys or of marks are in lists, with one for each partition of the data.
+    """
+
+    in_memory: ClassVar[bool]  # whether they are `LabeledSequences`
+    described: Description  # of all sequences
+    n_sequences: int
+    n_positions: int
+    largest: int  # number of positions in the largest partition
+
+    @abstractmethod
+    def unlabeled(self) -> Partitions:
+        """Return the sequences without labels, which are of type `Sequences`."""
+
+    @abstractmethod
+    def keys(self) -> list[np.ndarray]:
+        """Return the keys of the sequences, see `sequence_keys`."""
+
+    @abstractmethod
+    def count_labels(self, n_labels: int) -> list[ExactSum]:
+        """Sum the sample weights of the positions of each label."""
+
+    @abstractmethod
+    def marked(self, marks: list[np.ndarray]) -> LabeledData:
+        """Return the sequences that are marked; one at least."""
+
+    @abstractmethod
+    def with_used_categories(self) -> LabeledData:
+        """Drop categories that do not occur."""
+
+    @abstractmethod
+    def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
+        """Return the partitions ``function(part, *args)``, where they are."""
+
+    @abstractmethod
+    def gathered(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(data, *args)``, with all `LabeledSequences` in one place."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Forget the sequences, which have been encoded."""
+
+    # Random choices, which depend on the content of sequences and not on their order
+
+    def smallest(self, seed: int, n: int) -> list[np.ndarray]:
+        """Mark the n sequences with the smallest random numbers."""
+        keys = self.keys()
+        marks = smallest(mix(seed, np.concatenate(keys)), n)
+        return np.split(marks, np.cumsum([len(part) for part in keys])[:-1])
+
+    def at_random(self, n_positions: int, seed: int, min_sequences: int = 1) -> LabeledData:
+        """Choose sequences with about ``n_positions`` positions, but at least ``min_sequences``."""
+        n_chosen = int(n_positions / self.n_positions * self.n_sequences)
+        n_chosen = max(min_sequences, n_chosen)
+        if n_chosen >= self.n_sequences:
+            return self
+        return self.marked(self.smallest(seed, n_chosen))
+
+    def hold_out(self, fraction: float, seed: int) -> tuple[LabeledData, LabeledData]:
+        """Split sequences into training and held-out ones; ValueError if too few.
+
+        Categories that only occur in the latter are unseen in training.
+        """
+        n_held_out = count_held_out(self.n_sequences, fraction)
+        marks = self.smallest(seed, n_held_out)
+        training = self.marked([~is_held_out for is_held_out in marks])
+        return training.with_used_categories(), self.marked(marks)
+
+
+def count_held_out(n_sequences: int, fraction: float) -> int:
+    """Return the number of sequences that are held out; ValueError if none would be left."""
+    n_held_out = max(1, round(fraction * n_sequences))
+    if n_held_out >= n_sequences:
+        raise ValueError(
+            f"early stopping holds out {n_held_out} of {n_sequences} sequences, which leaves none "
+            "for training; pass X_val and y_val, or more sequences"
+        )
+    return n_held_out
 
 
 @dataclass(frozen=True)
-class LabeledSequences:
-    """Sequences, the codes of their labels, and masks of allowed and of possible labels.
+class LabeledSequences(LabeledData):
+    """Labeled sequences in memory."""
 
-    Where labels are unknown, ``codes`` are one of the possible label sequences.
-    """
+    in_memory = True
 
     sequences: Sequences
+    # int32 (n_positions,): indices of the labels among the classes. Where labels are unknown, they
+    # are one of the possible label sequences.
     codes: np.ndarray
+    # bool (n_positions, n_labels): labels that may occur; None if all may.
     allowed: np.ndarray | None = None
+    # bool (n_positions, n_labels): labels that are possible according to y; None if all are known.
     candidates: np.ndarray | None = None
-    weights: np.ndarray | None = None
-    # Codes of the labels that later ones depend on; None: ``codes``.
+    weights: np.ndarray | None = None  # float64 (n_positions,): sample weights; None if all are 1
+    # int32 (n_positions,): codes of the labels that later ones depend on; None: ``codes``.
     previous: np.ndarray | None = None
+
+    @cached_property
+    def described(self) -> Description:
+        """Schema, form and size of the sequences."""
+        return Description.of(self.sequences)
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return self.sequences.n_sequences
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions in all sequences together."""
+        return len(self.codes)
+
+    largest = n_positions
+
+    def unlabeled(self) -> InMemory:
+        """Return the sequences without labels."""
+        return InMemory(self.sequences)
+
+    def keys(self) -> list[np.ndarray]:
+        """Return the keys of the sequences, see `sequence_keys`."""
+        return [sequence_keys(self.content())]
+
+    def count_labels(self, n_labels: int) -> list[ExactSum]:
+        """Sum the sample weights of the positions of each label."""
+        return count_labels(self, n_labels)
+
+    def marked(self, marks: list[np.ndarray]) -> LabeledSequences:
+        """Return the sequences that the only array marks; one at least."""
+        return self.take_marked(marks[0])
+
+    def with_used_categories(self) -> LabeledSequences:
+        """Drop categories that do not occur."""
+        return replace(self, sequences=self.sequences.with_used_categories())
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> InMemory:
+        """Return ``function(data, *args)``."""
+        return InMemory(self).derive(function, *args)
+
+    def gathered(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(data, *args)``."""
+        return function(self, *args)
+
+    def release(self) -> None:
+        """Do nothing: their memory is free when nothing refers to them."""
 
     def content(self) -> Content:
         """Return what keys of the sequences are computed from."""
@@ -68,9 +200,8 @@ class LabeledSequences:
 
         Categories that only occur in the latter are unseen in training.
         """
-        training = self.take(np.flatnonzero(~held_out))
-        sequences = training.sequences.with_used_categories()
-        return replace(training, sequences=sequences), self.take(np.flatnonzero(held_out))
+        training = self.take(np.flatnonzero(~held_out)).with_used_categories()
+        return training, self.take(np.flatnonzero(held_out))
 
     def reversed(self) -> LabeledSequences:
         """Return the same sequences, each in reverse order."""
@@ -111,207 +242,19 @@ class LabeledSequences:
         return LabeledSequences(sequences, self.codes[positions], *others)
 
 
-# Labels, checked against the parameters of an estimator
-
-
-def with_init_score(
-    sequences: Sequences,
-    init_score: Any,
-    segmentation: Segmentation,
-    classes: np.ndarray,
-    error: str | None,
-) -> Sequences:
-    """Add initial scores to the sequences; ValueError if there is a message for it."""
-    if error is not None:
-        raise ValueError(error)
-    scores = as_init_scores(init_score, classes, sequences.offsets, segmentation)
-    return replace(sequences, init_scores=scores)
-
-
-def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the cost of each predicted label for each true one; float (n_labels, n_labels).
-
-    A dict contains the costs of pairs (true, predicted). All other errors cost 1, and correct
-    labels 0; these are also the costs for None.
-    """
-    n = len(classes)
-    if cost_matrix is None:
-        return 1.0 - np.eye(n)
-    refuse_other_labels(cost_matrix, classes, "cost_matrix", of_pairs=True)
-    costs = _named_costs(cost_matrix, classes) if isinstance(cost_matrix, dict) else cost_matrix
-    try:
-        costs = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError("cost_matrix is not numeric; expected an array of numbers") from None
-    if costs.shape != (n, n):
-        raise ValueError(
-            f"cost_matrix has shape {costs.shape}; expected ({n}, {n}), with a row for each true "
-            f"label and a column for each predicted label of {classes.tolist()}"
-        )
-    if not np.isfinite(costs).all():
-        raise ValueError("cost_matrix has NaN or infinite values; expected finite numbers")
-    return costs
-
-
-def _named_costs(pairs: dict, classes: np.ndarray) -> np.ndarray:
-    indices = {label: i for i, label in enumerate(classes.tolist())}
-    costs = 1.0 - np.eye(len(classes))
-    for pair, cost in pairs.items():
-        if not isinstance(pair, tuple) or len(pair) != 2 or not indices.keys() >= set(pair):
-            raise ValueError(
-                f"cost_matrix has the key {pair!r}; expected a pair (true label, predicted label) "
-                f"of labels in {classes.tolist()}"
-            )
-        if not isinstance(cost, Real) or is_huge(cost):
-            raise ValueError(f"cost_matrix: {pair!r} has cost {cost!r}; expected a number")
-        costs[indices[pair[0]], indices[pair[1]]] = cost
-    return costs
-
-
-class Unknown(NamedTuple):
-    """Effects of unknown labels, as numbers that can be added over parts of the data."""
-
-    n_partial: int  # parts in which some labels are unknown
-    n_kept: int  # sequences with weight and information
-    n_uninformative: int  # sequences that are left out for lack of information
-    n_left: int  # unknown labels in the sequences that are kept
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labeling:
-    """What an estimator expects of labeled sequences, and how it uses them.
-
-    The messages are those of a ValueError, or None if the estimator supports it.
-    """
-
-    classes: np.ndarray
-    order: int
-    transitions: Any  # parameter of the estimator, as the next one
-    cost_matrix: Any
-    unknown_error: str | None = None  # message for unknown labels
-    init_score_error: str | None = None  # message for initial scores
-    is_backward: bool = False  # whether training begins at the end of the sequences
-    # Whether positions have weight 0 if their label, or a previous one that matters, is unknown.
-    uses_known_examples: bool = False
-
-    def checked(
-        self,
-        raw: RawData,
-        sequences: Sequences,
-        labels: Labels,
-        masks: np.ndarray | None,
-        weights: np.ndarray | None,
-    ) -> LabeledSequences:
-        """Check what has been read, and return it in the direction of the input.
-
-        Unknown labels are completed to a possible sequence.
-        """
-        classes = self.classes
-        if raw.init_score is not None:
-            scores, cuts = raw.init_score, raw.segmentation
-            sequences = with_init_score(sequences, scores, cuts, classes, self.init_score_error)
-        codes, candidates = labels.encoded(classes)
-        if self.cost_matrix is not None:
-            cost_table(self.cost_matrix, classes)
-        if candidates is None:
-            check_labels(self.transitions, self.order, classes, codes, sequences.offsets, masks)
-        elif self.unknown_error is not None:
-            labels.refuse_unknown(self.unknown_error)
-        else:
-            rules = as_transitions(self.transitions, classes, self.order)
-            codes, candidates = completed(candidates, masks, rules, classes, sequences.offsets)
-        return LabeledSequences(sequences, codes, masks, candidates, weights)
-
-    def label(
-        self,
-        raw: RawData,
-        sequences: Sequences,
-        labels: Labels,
-        masks: np.ndarray | None = None,
-    ) -> LabeledSequences:
-        """Check what has been read, and return what training uses; ValueError if nothing is."""
-        weights = as_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
-        labeled = self.checked(raw, sequences, labels, masks, weights)
-        if weights is None and labeled.candidates is None:
-            return labeled.reversed() if self.is_backward else labeled
-        unknown, _ = examine_unknown(labeled)
-        if not unknown.n_kept:
-            raise ValueError(NO_KNOWN_LABELS)
-        useful = select_useful(labeled, self, unknown)
-        if useful is None:
-            raise ValueError(self.no_known_examples)
-        if useful.sequences.n_sequences == sequences.n_sequences:
-            return useful
-        used = useful.sequences.with_used_categories()
-        if used.are_symbols and not len(used.symbols()):
-            raise ValueError(NO_SYMBOLS)
-        return replace(useful, sequences=used)
-
-    @property
-    def no_known_examples(self) -> str:
-        """Error message for data without an example of known labels."""
-        return (
-            f"y holds no position with a known label after {self.order} known labels; expected at "
-            "least one"
-        )
-
-
-def examine_unknown(data: LabeledSequences) -> tuple[Unknown, np.ndarray]:
-    """Examine the unknown labels of a part, and return the lengths of its sequences with weight."""
-    has_weight, is_informative = data.have_weight(), data.are_informative()
-    kept, lengths, n_left = has_weight & is_informative, np.diff(data.sequences.offsets), 0
-    if data.candidates is not None:
-        n_left = int(unknown_labels(data.candidates[np.repeat(kept, lengths)]).sum())
-    counts = int(kept.sum()), int((has_weight & ~is_informative).sum()), n_left
-    return Unknown(data.candidates is not None, *counts), lengths[has_weight]
-
-
-def select_useful(
-    data: LabeledSequences, labeling: Labeling, unknown: Unknown
-) -> LabeledSequences | None:
-    """Return the sequences that training uses, in the chain's direction; None without any.
-
-    Sequences of weight 0 are left out, and those without information, whose likelihood is 1 under
-    all models. ``unknown`` describes all parts of the data, so that all are treated alike.
-    """
-    if unknown.n_partial and data.candidates is None:
-        data = replace(data, candidates=np.eye(len(labeling.classes), dtype=bool)[data.codes])
-    data = data.take_marked(data.have_weight() & data.are_informative())
-    if data is None:
-        return None
-    if unknown.n_uninformative and not unknown.n_left:
-        data = replace(data, candidates=None)
-    if labeling.is_backward:
-        data = data.reversed()
-    if labeling.uses_known_examples and data.candidates is not None:
-        known = known_examples(data.candidates, data.sequences.offsets, labeling.order)
-        data = replace(data, weights=known * (1.0 if data.weights is None else data.weights))
-    return data.take_marked(data.have_weight())
-
-
-def note_unlabeled(estimator: Any, n_unlabeled: int, n_positions: int) -> None:
-    """Say how many training positions have no label, and warn if these are most of them."""
-    if n_unlabeled and getattr(estimator, "verbose", 0):
-        name = type(estimator).__name__
-        print(
-            f"{name}: {n_unlabeled:,} of {n_positions:,} positions have no label", file=sys.stderr
-        )
-    warn_of_unlabeled(n_unlabeled, n_positions, "training uses")
-
-
 # Weights of labels and of positions, from ``class_weight`` and sample weights
 
 
-def multiplied_weights(of_labels: np.ndarray, data: LabeledSequences) -> np.ndarray:
+def multiplied_weights(weight_of_label: np.ndarray, data: LabeledSequences) -> np.ndarray:
     """Return the weight of each position in training; float64 array (n_positions,).
 
     It is the sample weight, multiplied by the weight of the label. The latter is 1 where the label
     is unknown. If all weights are 1, the array takes no memory and cannot be written to.
     """
-    if (of_labels == 1).all():
+    if (weight_of_label == 1).all():
         ones = np.broadcast_to(np.ones(1), data.codes.shape)
         return ones if data.weights is None else data.weights
-    weights = of_labels[data.codes]
+    weights = weight_of_label[data.codes]
     if data.candidates is not None:
         weights = np.where(unknown_labels(data.candidates), 1.0, weights)
     return weights if data.weights is None else weights * data.weights
@@ -361,51 +304,27 @@ def count_labels(data: LabeledSequences, n_labels: int) -> list[ExactSum]:
 # What a training run starts from
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainingInput:
-    """Everything that a training run starts from, read and checked.
-
-    Boosted trees have sequences in parts, in `LabeledParts` instead of `LabeledSequences`.
-    """
+    """Everything that a training run starts from, read and checked."""
 
     classes: np.ndarray
-    training: Any
-    held_out: Any  # validation data of the user, or a part of the training data; may be None
+    training: LabeledData
+    # Validation data of the user, or a fraction of the training data; None if there are none.
+    held_out: LabeledData | None
     seed: int
     earlier: dict  # fitted attributes that a warm start continues from; may be empty
-    # Further sequences that are scored; beside parts, None stands for the validation data.
-    evaluated: tuple[LabeledSequences | None, ...] = ()
+    # Further sequences that are scored; the first may be the validation data.
+    evaluated: tuple[LabeledSequences, ...] = ()
     n_unlabeled: int = 0  # training positions without a label
-    in_memory: bool = False  # whether all parts are in this process, in one partition
 
     def without_data(self) -> TrainingInput:
         """Return everything else, to be sent where sequences are."""
         return TrainingInput(self.classes, None, None, self.seed, self.earlier)
 
-
-def seed_of(random_state: Any, earlier: dict) -> int:
-    """Return the seed of all random choices; a warm start keeps the earlier seed."""
-    rng = check_random_state(random_state)
-    return earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
-
-
-def hold_out(
-    data: LabeledSequences, fraction: float, seed: int
-) -> tuple[LabeledSequences, LabeledSequences]:
-    """Split sequences at random into training and held-out ones; ValueError if too few.
-
-    The choice depends on the content of the sequences, not on their order.
-    """
-    n_held_out = count_held_out(data.sequences.n_sequences, fraction)
-    return data.parted(smallest(data.hashes(seed), n_held_out))
-
-
-def count_held_out(n_sequences: int, fraction: float) -> int:
-    """Return the number of sequences that `hold_out` holds out; its error is raised here."""
-    n_held_out = max(1, round(fraction * n_sequences))
-    if n_held_out >= n_sequences:
-        raise ValueError(
-            f"early stopping holds out {n_held_out} of {n_sequences} sequences, which leaves none "
-            "for training; pass X_val and y_val, or more sequences"
-        )
-    return n_held_out
+    def release(self) -> None:
+        """Forget the sequences, which have been encoded."""
+        for labeled in (self.training, self.held_out):
+            if labeled is not None:
+                labeled.release()
+        self.training = self.held_out = None

@@ -19,7 +19,8 @@ from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.base.callbacks import MAX_LEARNING_RATE
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.history import Stopping
-from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.base.learner import SequenceLearner, names_in
+from treecrf.learners.base.opening import FitArguments
 from treecrf.learners.base.validation_metrics import (
     NEG_LOG_LOSS,
     OBJECTIVE_SCORINGS,
@@ -28,7 +29,6 @@ from treecrf.learners.base.validation_metrics import (
 )
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
-from treecrf.learners.boosted.labeled import in_one_part, read_partitions
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
@@ -108,10 +108,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
         spec = self._spec()
-        if arguments.partitions is None:
-            data = in_one_part(self._prepare(arguments))
-        else:
-            data = read_partitions(self, arguments.partitions, arguments.validation)
+        data = self._prepare(arguments)
         trained = train(spec, data, arguments.callbacks, self._copy_of)
         return self._attributes_of(trained) | {"_n_unlabeled": data.n_unlabeled}
 

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from treecrf.chains.objectives import CUSTOM, OBJECTIVES
 from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.learner import SequenceLearner
-from treecrf.learners.base.training_data import Labeling
 from treecrf.learners.base.validation_metrics import resolved_scoring
 from treecrf.learners.base.warm_start import refuse_lost_objective
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -390,13 +390,13 @@ class TreeCRF(BoostedSequenceClassifier):
             )
         return earlier
 
-    def _labeling(self, classes: np.ndarray) -> Labeling:
+    def _label_rules(self) -> LabelRules:
         error, needs = None, "needs all labels in training; expected"
         if self.beam_width is not None:
             error = f"beam_width={self.beam_width!r} {needs} None"
         elif self.init == "pseudo_likelihood":
             error = f"init='pseudo_likelihood' {needs} 'zero', 'linear' or a LinearCRF"
-        return replace(super()._labeling(classes), unknown_error=error)
+        return replace(super()._label_rules(), unknown_error=error)
 
     @property
     def _init_score_error(self) -> str | None:

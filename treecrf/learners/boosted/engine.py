@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,6 @@ from treecrf.learners.base.history import History
 from treecrf.learners.base.training_data import (
     LabeledSequences,
     TrainingInput,
-    count_labels,
     label_weights,
     multiplied_weights,
 )
@@ -36,8 +34,7 @@ from treecrf.learners.boosted.training_scores import (
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings, read_constraints
-from treecrf.utils.exact import ExactSum
-from treecrf.utils.partitions import Partitions, PerPartition, identity
+from treecrf.utils.partitions import Partitions, PerPartition
 from treecrf.utils.threads import Threads
 
 
@@ -78,10 +75,6 @@ class Engine(ABC):
     ) -> Any:
         """Return what adds trees."""
 
-    def validation(self, booster: Any) -> Validation:
-        """Return validation data in partitions that the booster has."""
-        raise NotImplementedError
-
     def run(
         self,
         spec: BoostingSpec,
@@ -90,14 +83,16 @@ class Engine(ABC):
         threads: Threads,
     ) -> TrainingRun:
         """Return the run that trains from a start on the data, which it may release."""
-        training, earlier = data.training, data.earlier
-        sequences = training.partitions.view(attrgetter("sequences"))
+        earlier = data.earlier
+        sequences = data.training.unlabeled()
+        described = data.training.described
         if earlier:
-            encoder = earlier["_encoder"].widened(training.described.longest).measured(sequences)
-            forest, start = earlier["_forest"].copy(), earlier.get("init_")
+            encoder = earlier["_encoder"].widened(described.longest).measured(sequences)
+            forest = earlier["_forest"].copy()
+            start = earlier.get("init_")
         else:
             encoder = Encoder(spec.window, spec.max_bins, spec.missing)
-            encoder.fit_parts(sequences, training.described, data.seed)
+            encoder.fit_parts(sequences, described, data.seed)
             forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
         return self.run_from(spec, data, encoder, forest, start, threads)
 
@@ -111,39 +106,61 @@ class Engine(ABC):
         threads: Threads,
     ) -> TrainingRun:
         """Encode the data, and return the run that trains on them."""
-        classes, training = data.classes, data.training
-        constraints = None
-        if spec.monotonic_cst is not None or spec.interaction_cst is not None:
-            constraints = read_constraints(
-                spec.monotonic_cst, spec.interaction_cst, encoder, classes
-            )
-        tree_settings = replace(spec.tree_settings, seed=data.seed, constraints=constraints)
-        setup = BoostingSetup(spec, classes, encoder, tree_settings)
-        weights = np.ones(len(classes))
-        if spec.class_weight is not None:
-            counts = training.partitions.map(count_labels, len(classes))
-            sums = [sum(label_counts, ExactSum()) for label_counts in zip(*counts, strict=True)]
-            weights = label_weights(spec.class_weight, classes, sums)
-        settings = setup, start, weights, threads if data.in_memory else None
-        keys = PerPartition(training.keys()) if self.needs_keys(tree_settings) else None
-        encoded = training.partitions.derive(encode_part, *settings, True, keys).kept()
+        setup = make_setup(spec, data, encoder)
+        encoded = self._encoded(setup, data, start, threads)
+        if data.training.in_memory:
+            validation, sets = self._validations(setup, data, start, threads)
+            booster = self.booster(forest, encoded, setup, data, threads)
+        else:
+            sets = []
+            booster, validation = self.on_partitions(forest, encoded, setup, data, start, threads)
+        trained = Trained(data.classes, data.seed, encoder, forest, start, History())
+        return TrainingRun(trained, booster, validation, sets)
+
+    def on_partitions(
+        self,
+        forest: Forest,
+        encoded: Partitions,
+        setup: BoostingSetup,
+        data: TrainingInput,
+        start: LinearCRF | None,
+        threads: Threads,
+    ) -> tuple[Any, Validation | None]:
+        """Return what adds trees on data that stay in partitions, and the validation data."""
+        raise NotImplementedError
+
+    def _encoded(
+        self, setup: BoostingSetup, data: TrainingInput, start: LinearCRF | None, threads: Threads
+    ) -> Partitions:
+        """Encode the training data where they are."""
+        training = data.training
+        weight_of_label = np.ones(setup.n_labels)
+        if setup.spec.class_weight is not None:
+            counts = training.count_labels(setup.n_labels)
+            weight_of_label = label_weights(setup.spec.class_weight, data.classes, counts)
+        keys = None
+        if self.needs_keys(setup.tree_settings):
+            keys = PerPartition(training.keys())
+        # Partitions are encoded side by side, if they are on a cluster.
+        own_threads = threads if training.in_memory else None
+        return training.derive(encode_training, setup, start, own_threads, weight_of_label, keys)
+
+    def _validations(
+        self, setup: BoostingSetup, data: TrainingInput, start: LinearCRF | None, threads: Threads
+    ) -> tuple[Validation | None, list[Validation | None]]:
+        """Return the validation data in memory, and further sets that are scored."""
+
+        def validation(labeled: LabeledSequences) -> Validation:
+            encoded = encode_validation(labeled, setup, start, threads)
+            return self._validation_data(setup, encoded, threads)
+
         held_out = None
         if data.held_out is not None:
-            held_out = data.held_out.partitions.derive(encode_part, *settings).kept()
-        validation, sets = None, []
-        if data.in_memory:
-            parts = [part and encode_part(part, *settings) for part in data.evaluated]
-            parts = [held_out and held_out.map(identity)[0], *parts]
-            validation, *sets = [
-                part and self._validation_data(setup, part, threads) for part in parts
-            ]
-        elif held_out is not None:
-            encoded = encoded.chain(held_out)
-        booster = self.booster(forest, encoded, setup, data, threads)
-        if held_out is not None and not data.in_memory:
-            validation = self.validation(booster)
-        trained = Trained(classes, data.seed, encoder, forest, start, History())
-        return TrainingRun(trained, booster, validation, sets)
+            held_out = validation(data.held_out)
+        others = [
+            None if labeled is data.held_out else validation(labeled) for labeled in data.evaluated
+        ]
+        return held_out, others
 
     def _validation_data(
         self, setup: BoostingSetup, data: EncodedPart, threads: Threads
@@ -182,7 +199,7 @@ class AllExamples(Engine):
     ) -> Booster:
         """Return what adds trees."""
         kind = setup.spec.kind
-        part = encoded.map(identity)[0]
+        part = encoded.reduce(EncodedPart.joined)
         return kind.booster_class(
             forest,
             setup.encoder,
@@ -196,32 +213,59 @@ class AllExamples(Engine):
         )
 
 
-# Encoding, where the partitions are
+# Encoding, where the data are
 
 
-def encode_part(
+def make_setup(spec: BoostingSpec, data: TrainingInput, encoder: Encoder) -> BoostingSetup:
+    """Return the settings that follow from the parameters and from the training data."""
+    constraints = None
+    if spec.monotonic_cst is not None or spec.interaction_cst is not None:
+        constraints = read_constraints(
+            spec.monotonic_cst, spec.interaction_cst, encoder, data.classes
+        )
+    tree_settings = replace(spec.tree_settings, seed=data.seed, constraints=constraints)
+    return BoostingSetup(spec, data.classes, encoder, tree_settings)
+
+
+def encode_training(
     data: LabeledSequences,
     setup: BoostingSetup,
     start: LinearCRF | None,
-    of_labels: np.ndarray,  # float64 (n_labels,): weights of the labels
-    threads: Threads | None = None,  # for data in this process
-    is_training: bool = False,
-    keys: np.ndarray | None = None,  # of the sequences, for random choices in training
+    threads: Threads | None,  # None for one
+    weight_of_label: np.ndarray,  # float64 (n_labels,)
+    keys: np.ndarray | None,  # of the sequences, for random choices
 ) -> EncodedPart:
-    """Encode sequences; those for training have position weights."""
-    spec, threads, weights = setup.spec, threads or Threads(1), None
-    if is_training:
-        weights = multiplied_weights(of_labels, data)
-        if spec.kind.order == 0 and data.candidates is not None:
-            # Without neighbors, positions at which all labels are possible have no residuals.
-            weights = weights * ~data.candidates.all(axis=1)
+    """Encode sequences for training."""
+    kind = setup.spec.kind
+    threads = threads or Threads(1)
+    weights = multiplied_weights(weight_of_label, data)
+    if kind.order == 0 and data.candidates is not None:
+        # Without neighbors, positions at which all labels are possible have no residuals.
+        weights = weights * ~data.candidates.all(axis=1)
+    return EncodedPart(
+        setup.encoder.encode(data.sequences, threads),
+        kind.labels(data, setup.classes),
+        weights,
+        *starting_scores(start, data.sequences, threads),
+        keys=keys,
+    )
+
+
+def encode_validation(
+    data: LabeledSequences,
+    setup: BoostingSetup,
+    start: LinearCRF | None,
+    threads: Threads | None,  # None for one
+) -> EncodedPart:
+    """Encode sequences that are scored after each iteration."""
+    spec = setup.spec
+    threads = threads or Threads(1)
     return EncodedPart(
         setup.encoder.encode(data.sequences, threads),
         spec.kind.labels(data, setup.classes),
-        weights,
+        None,
         *starting_scores(start, data.sequences, threads),
-        source=None if is_training or spec.scoring in OBJECTIVE_SCORINGS else data,
-        keys=keys,
+        source=None if spec.scoring in OBJECTIVE_SCORINGS else data,
     )
 
 

@@ -139,4 +139,4 @@ def run_from(
 
 
 def _engine(spec: BoostingSpec, data: TrainingInput) -> Engine:
-    return engine_for(spec, len(data.classes), data.training.described.n_positions)
+    return engine_for(spec, len(data.classes), data.training.n_positions)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from treecrf.chains.constraints import Transitions, as_transitions
-from treecrf.inputs.sequences import Description
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.engines import make_run
-from treecrf.learners.boosted.labeled import LabeledParts, in_one_part, joined
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress
-from treecrf.utils.partitions import identity
 from treecrf.utils.threads import Background, Threads
 
 # A fold holds out a fifth of the positions; of more positions this number, and of many this
@@ -84,7 +82,7 @@ def default_choice(spec: BoostingSpec) -> Choice:
 def choose(spec: BoostingSpec, data: TrainingInput) -> Choice:
     """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
     sampled = data.training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
-    return sampled.partitions.reduce(_choose, spec, *_arguments(data, sampled))
+    return sampled.gathered(_choose, spec, *_arguments(data))
 
 
 def choices(spec: BoostingSpec, data: TrainingInput) -> Generator[Choice, None, None]:
@@ -94,13 +92,11 @@ def choices(spec: BoostingSpec, data: TrainingInput) -> Generator[Choice, None, 
     iterations. Another thread trains on the data at the same time.
     """
     sampled = data.training.at_random(MAX_POSITIONS, SEED, N_FOLDS)
-    parts = sampled.partitions.map(identity)
-    yield from _choices(parts, spec, *_arguments(data, sampled), is_alone=False)
+    yield from sampled.gathered(_choices, spec, *_arguments(data), False)
 
 
-def _arguments(data: TrainingInput, sampled: LabeledParts) -> tuple:
-    sizes = data.training.described.n_positions, data.held_out is not None
-    return data.without_data(), sampled.described, *sizes
+def _arguments(data: TrainingInput) -> tuple:
+    return data.without_data(), data.training.n_positions, data.held_out is not None
 
 
 def _choose(*arguments: Any) -> Choice:
@@ -109,10 +105,9 @@ def _choose(*arguments: Any) -> Choice:
 
 
 def _choices(
-    parts: list[LabeledSequences],
+    training: LabeledSequences,
     spec: BoostingSpec,
     data: TrainingInput,
-    described: Description,
     n_positions: int,
     has_held_out: bool,
     is_alone: bool = True,
@@ -123,14 +118,13 @@ def _choices(
     positions fit less noise. ``n_positions`` counts the positions of all training sequences. With
     ``has_held_out``, validation data will end training, so that only the start is chosen.
     """
-    data = replace(data, training=joined(parts, described), seed=SEED)
+    data = replace(data, training=training, seed=SEED)
     rules = as_transitions(spec.kind.transitions, data.classes, spec.kind.order)
     if rules is not None and spec.kind.is_backward:
         rules = rules.reversed()
     if len(data.training.codes) > MAX_POSITIONS:
         blocks = in_blocks(data.training, MAX_POSITIONS, N_FOLDS, rules)
-        sampled = LabeledParts.of(blocks).at_random(MAX_POSITIONS, SEED)
-        data = replace(data, training=joined(sampled.partitions.map(identity), sampled.described))
+        data = replace(data, training=blocks.at_random(MAX_POSITIONS, SEED))
     choice, parts_of_folds = None, folds(data, rules)
     if len(spec.starts) > 1 and parts_of_folds:
         yield Choice(spec.starts[-1], min(COMPARED_ITERATIONS, spec.max_iter), [], is_guess=True)
@@ -156,7 +150,7 @@ class FoldRun:
         self, spec: BoostingSpec, fold: TrainingInput, start: LinearCRF | None, threads: Threads
     ):
         self.n_held_out = len(fold.held_out.codes)
-        run = make_run(spec, in_one_part(fold), start, threads)
+        run = make_run(spec, copy(fold), start, threads)
         self._booster, self._held_out = run.booster, run.validation
         self._scores = [self._held_out.value(self._booster.forest)]
 
@@ -221,9 +215,9 @@ class Race:
 
     def _starts(self, part: TrainingInput) -> list[LinearCRF | None]:
         """Return the models to start from, fitted to a fold; several are shares of one model."""
-        inits, data = self.spec.starts, in_one_part(part)
-        linear = fit_linear(self.spec, data, inits[0]) if len(inits) > 1 else None
-        return [start_of(self.spec, data, init, linear) for init in inits]
+        inits = self.spec.starts
+        linear = fit_linear(self.spec, part, inits[0]) if len(inits) > 1 else None
+        return [start_of(self.spec, part, init, linear) for init in inits]
 
     def advance(self, candidates: list[Candidate], n_iters: list[int]) -> None:
         """Train each candidate for a number of iterations in all."""
@@ -402,17 +396,17 @@ def start_of(
 def fit_linear(spec: BoostingSpec, data: TrainingInput, init: float | LinearCRF) -> LinearCRF:
     """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
     sample = data.training.at_random(MAX_START_POSITIONS, data.seed)
-    return sample.partitions.reduce(_fit_joined, spec, data.without_data(), sample.described, init)
+    return sample.gathered(_fit_start, spec, data.without_data(), init)
 
 
-def _fit_joined(
-    parts: list[LabeledSequences],
+def _fit_start(
+    training: LabeledSequences,
     spec: BoostingSpec,
-    data: TrainingInput,
-    described: Description,
+    data: TrainingInput,  # the rest of it
     init: float | LinearCRF,
 ) -> LinearCRF:
-    data = replace(data, training=joined(parts, described))
+    """Fit the linear model of a start to sequences in one place."""
+    data = replace(data, training=training)
     if isinstance(init, LinearCRF):
         return fitted_to(init, data, spec.n_jobs)
     linear = LinearCRF(**spec.linear, tol=START_TOLERANCE)

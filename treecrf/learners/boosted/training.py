@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from treecrf.inputs.large.local_partitions import LocalPartitions
 from treecrf.inputs.sequences import Description
 from treecrf.learners.base.callbacks import Callback, IterationInfo, call_all, start_callbacks
 from treecrf.learners.base.history import History
@@ -27,7 +26,6 @@ from treecrf.learners.base.warm_start import warn_without_new_iterations
 from treecrf.learners.boosted.booster import Validation, boost
 from treecrf.learners.boosted.engine import TrainingRun
 from treecrf.learners.boosted.engines import make_run, trains_on_partitions
-from treecrf.learners.boosted.labeled import in_one_part, joined
 from treecrf.learners.boosted.selection import (
     LatestChoice,
     choices,
@@ -39,7 +37,6 @@ from treecrf.learners.boosted.selection import (
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress, warn
-from treecrf.utils.partitions import identity
 from treecrf.utils.threads import Background, Threads, check_memory, size_text
 
 
@@ -54,17 +51,17 @@ def train(
     Some models need all data in one place: models without sampling, such as ``sampling="auto"``
     with few examples, and objectives other than the log-likelihood. Others stay in partitions.
     """
-    if not (data.in_memory or trains_on_partitions(spec, data)):
-        return _train_joined(spec, data, callbacks, model)
+    if not (data.training.in_memory or trains_on_partitions(spec, data)):
+        return _train_gathered(spec, data, callbacks, model)
     n_labels = len(data.classes)
-    largest = max(int(lengths.sum()) for lengths in data.training.lengths)
-    spec.kind.check_size(n_labels, largest, in_partitions=not data.in_memory)
+    in_memory = data.training.in_memory
+    spec.kind.check_size(n_labels, data.training.largest, in_partitions=not in_memory)
     n_threads = Threads(spec.n_jobs).n_threads
     are_open = len(spec.starts) > 1 or data.held_out is None
     if not (spec.early_stopping and not spec.warm_start and are_open):
         return _trained(spec, data, LatestChoice(default_choice(spec)), callbacks, model)
     # Callbacks and progress show the final number of iterations.
-    if n_threads == 1 or not data.in_memory or callbacks or spec.verbose:
+    if n_threads == 1 or not in_memory or callbacks or spec.verbose:
         return _trained(spec, data, LatestChoice(choose(spec, data)), callbacks, model)
     with Background(choices(spec, data)) as later:
         halved = replace(spec, n_jobs=n_threads // 2)
@@ -86,12 +83,8 @@ def _trained(
             if latest.choice.is_guess:
                 # Another start is another share of the same model.
                 linear = fit_linear(spec, data, init)
-                # The run may release its partitions.
-                training, held_out = (
-                    parts and replace(parts, partitions=copy(parts.partitions))
-                    for parts in (data.training, data.held_out)
-                )
-                read = replace(data, training=training, held_out=held_out)
+                # The run may release the data.
+                read = copy(data)
             start = None if data.earlier else start_of(spec, data, init, linear)
             run = make_run(spec, read, start, threads)
             found = _boosted(spec, run, data, latest, callbacks, model)
@@ -199,40 +192,33 @@ class Evaluations:
 # In one place
 
 
-def _train_joined(
+def _train_gathered(
     spec: BoostingSpec,
     data: TrainingInput,
     callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
     """Join all partitions where one of them is, and train on them there."""
-    partitions = data.training.partitions.derive(identity)
-    n_parts, described = partitions.n_parts, [data.training.described]
+    described = [data.training.described]
     if data.held_out is not None:
-        partitions = partitions.chain(data.held_out.partitions.derive(identity))
         described.append(data.held_out.described)
     _require_memory(described)
-    if callbacks:
-        # They are called in this process.
-        partitions = LocalPartitions(partitions.map(identity))
-    arguments = data.without_data(), n_parts, described, callbacks, model if callbacks else None
-    return partitions.reduce(train_on_all, spec, *arguments)
+    # Callbacks are called in this process.
+    in_process = bool(callbacks)
+    arguments = spec, data.without_data(), callbacks, model if in_process else None
+    return data.training.gathered_with(data.held_out, in_process, train_on_all, *arguments)
 
 
 def train_on_all(
-    parts: list[LabeledSequences],
+    training: LabeledSequences,
+    held_out: LabeledSequences | None,
     spec: BoostingSpec,
-    data: TrainingInput,
-    n_parts: int,
-    described: list[Description],
+    data: TrainingInput,  # the rest of it
     callbacks: tuple[Callback, ...],
     model: Callable[[Trained], Any] | None,
 ) -> Trained:
-    """Train on all partitions; those from ``n_parts`` on are validation data."""
-    training, *others = map(joined, (parts[:n_parts], parts[n_parts:]), described)
-    held_out = others[0] if others else None
-    data = in_one_part(replace(data, training=training, held_out=held_out))
-    return train(spec, data, callbacks, model)
+    """Train on all sequences."""
+    return train(spec, replace(data, training=training, held_out=held_out), callbacks, model)
 
 
 def _require_memory(described: list[Description]) -> None:

@@ -19,9 +19,9 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.history import History
-from treecrf.learners.base.learner import FitArguments
+from treecrf.learners.base.joined_sequences import joined_in_memory
+from treecrf.learners.base.opening import FitArguments
 from treecrf.learners.base.predictor import results_per_sequence
-from treecrf.learners.boosted.labeled import joined_in_memory
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.future.discovery import MAX_EFFECT, SearchSettings
 from treecrf.learners.future.features import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,6 @@ from treecrf.learners.base.history import History
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.booster import Booster, Validation, boost
 from treecrf.learners.boosted.engines import run_from
-from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.future.discovery import FeatureSearch, SearchSettings
 from treecrf.learners.future.features import BagFeature, FutureEncoder, bins_of
@@ -98,7 +98,7 @@ class AlternatingTraining:
 
     def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Validation | None]:
         """Prepare a phase of boosting: the booster and the validation data."""
-        run = run_from(self.spec, in_one_part(self.data), encoder, forest, None, self.threads)
+        run = run_from(self.spec, copy(self.data), encoder, forest, None, self.threads)
         return run.booster, run.validation
 
     def _criterion(self, state: State) -> float:

@@ -20,7 +20,8 @@ from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.base.callbacks import Callback
 from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.history import Stopping
-from treecrf.learners.base.learner import FitArguments, SequenceLearner, names_in
+from treecrf.learners.base.learner import SequenceLearner, names_in
+from treecrf.learners.base.opening import FitArguments
 from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.base.training_data import (
     LabeledSequences,

@@ -25,7 +25,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.predictor import best_codes
 from treecrf.learners.base.saving import estimator_state, restored_estimator
-from treecrf.learners.base.training_data import TrainingInput, hold_out
+from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.base.validation_metrics import (
     NEG_LOG_LOSS,
     SCORINGS,
@@ -394,7 +394,7 @@ def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> Lin
     if linear.solver == "lbfgs":  # It sums over the sequences in their order.
         training = training.take(np.argsort(training.hashes(0)))
     if linear.early_stopping:
-        training, held_out = hold_out(training, linear.validation_fraction, seed)
+        training, held_out = training.hold_out(linear.validation_fraction, seed)
     copied.n_jobs = n_jobs if own_n_jobs is None else own_n_jobs
     fitted = copied._trained(TrainingInput(classes, training, held_out, seed, {}))
     copied.n_jobs = own_n_jobs

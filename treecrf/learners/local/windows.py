@@ -12,11 +12,12 @@ from sklearn.utils import Tags, get_tags
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.dataset import named
-from treecrf.learners.base.learner import FitArguments, names_in
-from treecrf.learners.base.training_data import Labeling, TrainingInput
+from treecrf.learners.base.label_rules import LabelRules
+from treecrf.learners.base.learner import names_in
+from treecrf.learners.base.opening import FitArguments
+from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.labeled import in_one_part
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.local.chains import LocalChain, LocalForestChain
@@ -86,8 +87,8 @@ class LocalClassifier(BoostedSequenceClassifier):
             return None
         return self.beam_width if self.decoding == "beam" else 1
 
-    def _labeling(self, classes: np.ndarray) -> Labeling:
-        return replace(super()._labeling(classes), uses_known_examples=True)
+    def _label_rules(self) -> LabelRules:
+        return replace(super()._label_rules(), uses_known_examples=True)
 
 
 @documented_as(TreeCRF, without=["init_"])
@@ -488,7 +489,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
 def learned(model: WindowClassifier, data: TrainingInput, is_weighted: bool) -> dict:
     """Train trees or the estimator; return the fitted attributes that predictions depend on."""
     if model.estimator is None:
-        return model._model_attributes(train(model._spec(), in_one_part(data)))
+        return model._model_attributes(train(model._spec(), data))
     training, classes = data.training, data.classes
     model._kind().check_size(len(classes), len(training.codes))
     encoder = Encoder(model._window(), model.max_bins, model.missing).fit(training.sequences)

@@ -7,7 +7,7 @@ from typing import Any
 
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.engine import Engine
+from treecrf.learners.boosted.engine import Engine, encode_validation
 from treecrf.learners.boosted.sampled.booster import (
     LocalShards,
     SampledBooster,
@@ -18,6 +18,7 @@ from treecrf.learners.boosted.sampled.exchange import total
 from treecrf.learners.boosted.sampled.scores import SampledScores, sampled_scores
 from treecrf.learners.boosted.sampled.setup import SampledSetup
 from treecrf.learners.boosted.spec import BoostingSetup
+from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.allocation import Allocate
@@ -69,22 +70,32 @@ class SampledEngine(Engine):
             setup.tree_settings,
             threshold=self.threshold,
             empty=forest.copy(0),
-            n_sequences=data.training.described.n_sequences,
+            n_sequences=data.training.n_sequences,
             weight=float(total(weight for weight, _ in totals)),
             largest_weights=(
                 _largest(largest for weight, largest in totals if weight is not None),
                 _largest(largest for weight, largest in totals if weight is None),
             ),
         )
-        for labeled in (data.training, data.held_out):
-            if labeled is not None:
-                labeled.partitions.release()
+        data.release()
         shards = encoded.make_shards(local_shards, sampled_setup)
         return SampledBooster(forest, shards, sampled_setup)
 
-    def validation(self, booster: SampledBooster) -> ShardsValidation:
-        """Return validation data in partitions that the booster has."""
-        return validation_on_shards(booster)
+    def on_partitions(
+        self,
+        forest: Forest,
+        encoded: Partitions,
+        setup: BoostingSetup,
+        data: TrainingInput,
+        start: LinearCRF | None,
+        threads: Threads,
+    ) -> tuple[SampledBooster, ShardsValidation | None]:
+        """Return a booster on partitions, and the validation data, which it has, too."""
+        if data.held_out is None:
+            return self.booster(forest, encoded, setup, data, threads), None
+        held_out = data.held_out.derive(encode_validation, setup, start, None)
+        booster = self.booster(forest, encoded.chain(held_out), setup, data, threads)
+        return booster, validation_on_shards(booster)
 
 
 def weight_totals(data: EncodedPart) -> tuple[ExactSum | None, float | None]:

@@ -1,0 +1,1 @@
+"""Training data in partitions, such as files and parts of data in memory."""
