@@ -113,8 +113,13 @@ def test_log_odds_of_certain_labels_are_finite():
 # Calibration
 
 
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("method", "whole"),
+    pairs(
+        product(["sigmoid", "isotonic"], [False, True]),
+        lambda method, whole: whole == (method == "sigmoid"),
+    ),
+)
 def test_calibration_keeps_the_order_of_probabilities(model, table, method, whole):
     """Scikit-learn once took the probabilities of the first of two labels for the second's."""
     frame, y, folds = table
