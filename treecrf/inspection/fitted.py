@@ -93,8 +93,9 @@ def window_of(model: SequenceClassifier) -> tuple[int, int]:
         )
     left, right = chain.encoder.window
     if chain.start is not None:
-        more = fitted_model(chain.start).chain.attributes.window
-        left, right = max(left, more[0]), max(right, more[1])
+        start_left, start_right = fitted_model(chain.start).chain.attributes.window
+        left = max(left, start_left)
+        right = max(right, start_right)
     return (right, left) if chain.is_backward else (left, right)
 
 
@@ -127,17 +128,23 @@ class CheckedData:
 
     def sequence(self, i: int) -> CheckedData:
         """Return the data of one sequence."""
-        labels = None if self.labels is None else [self.labels[i]]
+        labels = None
+        if self.labels is not None:
+            labels = [self.labels[i]]
         return replace(self, sequences=self.sequences.take(np.array([i])), labels=labels)
 
     def chain_sequences(self) -> Sequences:
         """Return the sequences in the direction of the chain."""
         is_backward = fitted_model(self.model).chain.is_backward
-        return self.sequences.reversed() if is_backward else self.sequences
+        if is_backward:
+            return self.sequences.reversed()
+        return self.sequences
 
     def chain_codes(self) -> np.ndarray:
         """Return the codes of the labels, which are predicted if not given, in this direction."""
-        labels = self.model.predict(self.sequences) if self.labels is None else self.labels
+        labels = self.labels
+        if labels is None:
+            labels = self.model.predict(self.sequences)
         codes = encode_labels(labels, self.model.classes_)
         if fitted_model(self.model).chain.is_backward:
             codes = codes[reversed_positions(self.sequences.offsets)]
@@ -151,7 +158,8 @@ class FittedTrees:
     forest: Forest
     encoder: Encoder
     classes: np.ndarray
-    backward: bool  # whether the chain starts at the end of the sequences
+    # Whether the chain starts at the end of the sequences.
+    backward: bool
 
     @classmethod
     def of(cls, model: Any) -> FittedTrees:
@@ -177,7 +185,8 @@ class FittedTrees:
     def offsets(self) -> np.ndarray:
         """The offsets in the window, from left to right."""
         left, right = self.encoder.window
-        left, right = (right, left) if self.backward else (left, right)
+        if self.backward:
+            left, right = right, left
         return np.arange(-left, right + 1)
 
     def name_of_test(self, column: int, offset: int, value: int) -> str:
@@ -188,15 +197,15 @@ class FittedTrees:
 
     def name_of_condition(self, condition: Condition) -> str:
         """Describe the condition under which a leaf is reached."""
-        everything = (1 << len(self.classes) + 1) - 1
-        parts = [
+        all_labels = (1 << len(self.classes) + 1) - 1
+        tests = [
             name_of_labels(self.classes, lag, mask, backward=self.backward)
             for lag, mask in enumerate(condition.labels, 1)
-            if mask != everything
+            if mask != all_labels
         ]
-        if condition.window or not parts:
-            parts.append(conjunction(self.encoder, condition.window, backward=self.backward))
-        return " and ".join(parts)
+        if condition.window or not tests:
+            tests.append(conjunction(self.encoder, condition.window, backward=self.backward))
+        return " and ".join(tests)
 
 
 def warn_of_linear_start(model: Any, what: str) -> None:
@@ -218,8 +227,10 @@ class ReplacedSequences(Sequences):
     """Sequences with replaced values in one column."""
 
     base: Sequences
+    # Index of the column.
     column: int
-    values: np.ndarray  # (n_positions,), symbols, or values for the column of the tables of base
+    # Symbols, or values for the column of the tables of ``base``; array (n_positions,).
+    values: np.ndarray
 
     @classmethod
     def of(cls, base: Sequences, column: int, values: np.ndarray) -> ReplacedSequences:
@@ -240,8 +251,8 @@ class ReplacedSequences(Sequences):
         return piece
 
     def _taken(self, indices: np.ndarray) -> dict[str, Any]:
-        parts = split_sequences(self.values, self.offsets)
-        values = np.concatenate([parts[i] for i in indices])
+        by_sequence = split_sequences(self.values, self.offsets)
+        values = np.concatenate([by_sequence[i] for i in indices])
         return {"base": self.base.take(indices), "values": values}
 
     def _reversed(self) -> dict[str, Any]:
@@ -251,17 +262,20 @@ class ReplacedSequences(Sequences):
 
 def _with_sparse_column(piece: Any, column: int, values: np.ndarray) -> sparse.csr_array:
     entries = piece.tocoo()
-    others, new_rows = entries.col != column, np.flatnonzero(values)
-    data = np.concatenate([entries.data[others], values[new_rows]])
-    rows = np.concatenate([entries.row[others], new_rows])
-    columns = np.concatenate([entries.col[others], np.full(len(new_rows), column)])
+    is_other = entries.col != column
+    new_rows = np.flatnonzero(values)
+    data = np.concatenate([entries.data[is_other], values[new_rows]])
+    rows = np.concatenate([entries.row[is_other], new_rows])
+    columns = np.concatenate([entries.col[is_other], np.full(len(new_rows), column)])
     return sparse.csr_array((data, (rows, columns)), shape=piece.shape)
 
 
 def column_values(sequences: Sequences, j: int) -> np.ndarray:
     """Return the values of a column at all positions."""
-    parts = []
+    columns = []
     for _, _, piece in sequences.pieces():
         column = piece if piece.ndim == 1 else piece[:, [j]]
-        parts.append((column.toarray() if sparse.issparse(column) else column).ravel())
-    return np.concatenate(parts)
+        if sparse.issparse(column):
+            column = column.toarray()
+        columns.append(column.ravel())
+    return np.concatenate(columns)

@@ -100,24 +100,32 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     """
     grown = FittedTrees.of(model)
     warn_of_linear_start(model, "gains describe the trees")
-    encoder, offsets = grown.encoder, grown.offsets
+    encoder = grown.encoder
+    offsets = grown.offsets
     gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
-    own, derived = gains.copy(), gains.sum(axis=2)
+    # The gains of discovered features go to the features that identify their instances.
+    own = gains.copy()
     own[:, encoder.n_own_columns :] = 0.0
+    derived = gains.sum(axis=2)
     derived[:, : encoder.n_own_columns] = 0.0
-    of_features, smallest = gains.sum(), np.finfo(float).tiny
-    scale = of_features if of_features > smallest else outside.sum() + before.sum() + smallest
     tables = {
         "importances": np.stack(
             [_by_feature(encoder, own[:, :, j]) for j in range(len(offsets))], axis=2
         ),
-        # The gains of discovered features go to the features that identify their instances.
         "in_bags": _by_feature(encoder, derived),
         "outside": outside,
         "labels_before": before[:, : grown.forest.order],
     }
+    # The importances of features sum to 1, unless only sequence ends and labels have gains.
+    scale = gains.sum()
+    smallest = np.finfo(float).tiny
+    if scale <= smallest:
+        scale = outside.sum() + before.sum() + smallest
+    importances = {
+        name: (table if per_label else table[0]) / scale for name, table in tables.items()
+    }
     return Bunch(
-        **{name: (table if per_label else table[0]) / scale for name, table in tables.items()},
+        **importances,
         offsets=offsets,
         feature_names=feature_names(encoder.schema),
         labels=grown.classes,
@@ -133,22 +141,26 @@ def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np
     Offsets are in the direction of the input. The first axis is for labels, or one group of all.
     """
     packed = grown.forest.pack()
-    inner = packed["true_child"] >= 0
+    is_inner = packed["true_child"] >= 0
     sizes = np.diff(packed["starts"])
-    group = np.repeat(np.arange(len(sizes)) % len(grown.classes), sizes)[inner] % n_groups
-    column, offset = (packed[name][inner].astype(np.int64) for name in ("column", "offset"))
-    gain, index = packed["gain"][inner], -offset if grown.backward else offset
-    index = index - grown.offsets[0]
+    label = np.repeat(np.arange(len(sizes)) % len(grown.classes), sizes)[is_inner]
+    group = label % n_groups
+    column = packed["column"][is_inner].astype(np.int64)
+    offset = packed["offset"][is_inner].astype(np.int64)
+    gain = packed["gain"][is_inner]
 
-    def table(chosen: np.ndarray, second: np.ndarray, *shape: int) -> np.ndarray:
+    def table(is_counted: np.ndarray, cell: np.ndarray, *shape: int) -> np.ndarray:
+        """Sum gains by group and cell of a table of this shape."""
         size = int(np.prod(shape))
-        keys = group[chosen] * size + second[chosen]
-        return np.bincount(keys, gain[chosen], n_groups * size).reshape(n_groups, *shape)
+        keys = group[is_counted] * size + cell[is_counted]
+        return np.bincount(keys, gain[is_counted], n_groups * size).reshape(n_groups, *shape)
 
-    n_columns, n_offsets = len(grown.encoder.columns), len(grown.offsets)
-    of_value = column * n_offsets + index
+    input_offset = -offset if grown.backward else offset
+    index = input_offset - grown.offsets[0]
+    n_columns = len(grown.encoder.columns)
+    n_offsets = len(grown.offsets)
     return (
-        table(column >= 0, of_value, n_columns, n_offsets),
+        table(column >= 0, column * n_offsets + index, n_columns, n_offsets),
         table(column == BOUNDARY, index, n_offsets),
         table(column == LABEL, offset - 1, max(grown.forest.order, 1)),
     )
@@ -247,19 +259,20 @@ def permutation_importance(
     check_model(model)
     check_positive("n_repeats", n_repeats)
     scorer = _scorer(scoring)
-    names = feature_names(fitted_model(model).chain.schema)
+    predictor = fitted_model(model).predictor
+    names = feature_names(predictor.chain.schema)
     chosen = np.arange(len(names))
     if features is not None:
         items = as_list(features, "features", "names or indices")
         chosen = np.array([feature_index(item, names, "features: ") for item in items], np.intp)
-    y = fitted_model(model).predictor.labels_of(X, y)
-    data = CheckedData.of(model, X, y, lengths, groups)
-    sequences, labels = data.sequences, data.labels
+    data = CheckedData.of(model, X, predictor.labels_of(X, y), lengths, groups)
+    sequences = data.sequences
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    score = float(scorer(model, sequences, labels))
+    score = float(scorer(model, sequences, data.labels))
     if not np.isfinite(score):
         raise ValueError(f"the score of the original data is {score}; expected a finite number")
-    importances, in_use = np.zeros((len(chosen), n_repeats)), features_in_use(model)
+    importances = np.zeros((len(chosen), n_repeats))
+    in_use = features_in_use(model)
     for row, j in zip(importances, chosen, strict=True):
         if not in_use[j]:
             continue
@@ -267,8 +280,8 @@ def permutation_importance(
         for i in range(n_repeats):
             rng = np.random.default_rng([seed, j, i])
             order = shuffled_positions(sequences.offsets, rng, within_sequences)
-            changed = ReplacedSequences.of(sequences, j, values[order])
-            row[i] = score - scorer(model, changed, labels)
+            shuffled = ReplacedSequences.of(sequences, j, values[order])
+            row[i] = score - scorer(model, shuffled, data.labels)
     return Bunch(
         importances_mean=importances.mean(axis=1),
         importances_std=importances.std(axis=1),

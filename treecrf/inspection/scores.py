@@ -100,37 +100,55 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     """
     check_model(model)
     if not isinstance(model, LinearSequenceClassifier):
-        has_start = getattr(model, "init_", None) is not None
-        start = "Its trees are added to a linear model: pass model.init_"
+        if getattr(model, "init_", None) is not None:
+            advice = "Its trees are added to a linear model: pass model.init_"
+        else:
+            advice = "strongest_rules supports boosted trees"
         raise TypeError(
             f"{type(model).__name__} is not a linear model; expected a model such as LinearCRF. "
-            + (start if has_start else "strongest_rules supports boosted trees")
+            f"{advice}"
         )
     check_weights(model)
     check_positive("n_weights", n_weights)
-    codes = slice(None) if label is None else [code_of(model.classes_, label)]
-    # Of attributes, of attributes after labels, and of labels after labels; last axis: labels.
+    # Weights of attributes, of attributes after labels, and of labels after labels. The last axis
+    # are the labels.
     transitions = np.vstack([model.transition_weights_, model.start_weights_])
     blocks = [model.state_weights_, model.transition_feature_weights_, transitions]
-    blocks = [block[..., codes] if block.size else block for block in blocks]
+    codes = np.arange(len(model.classes_))
+    if label is not None:
+        codes = codes[[code_of(model.classes_, label)]]
+        blocks = [block[..., codes] if block.size else block for block in blocks]
+    names = model.get_attribute_names()
     values = np.concatenate([block.ravel() for block in blocks])
     strongest = np.argsort(-np.abs(values), kind="stable")[:n_weights]
     ends = np.cumsum([block.size for block in blocks])
-    names, labels = model.get_attribute_names(), model.classes_[codes]
     weights = []
     for i in strongest[values[strongest] != 0]:
         k = int(np.searchsorted(ends, i, side="right"))
         *index, v = np.unravel_index(i - ends[k] + blocks[k].size, blocks[k].shape)
-        attribute, before, conditions = names[index[0]] if k < 2 else None, None, []
-        if k > 0:
-            symbol = int(index[-1])
-            is_start = symbol == len(model.classes_)
-            before = (None if is_start else model.classes_[symbol].item(),)
-            conditions.append(name_of_label_test(model.classes_, 1, symbol))
-        conditions += [] if attribute is None else [attribute]
-        condition = " and ".join(conditions)
-        weights.append(Weight(labels[v].item(), float(values[i]), condition, attribute, (before,)))
+        attribute = names[index[0]] if k < 2 else None
+        previous = int(index[-1]) if k > 0 else None
+        weights.append(_weight(model.classes_, codes[v], float(values[i]), attribute, previous))
     return weights
+
+
+def _weight(
+    classes: np.ndarray, code: int, value: float, attribute: str | None, previous: int | None
+) -> Weight:
+    """Describe a weight of a label, given an attribute and the code of a label before, if any.
+
+    The code after the last label stands for the start of a sequence.
+    """
+    conditions = []
+    label_before = None
+    if previous is not None:
+        is_start = previous == len(classes)
+        label_before = (None if is_start else classes[previous].item(),)
+        conditions.append(name_of_label_test(classes, 1, previous))
+    if attribute is not None:
+        conditions.append(attribute)
+    condition = " and ".join(conditions)
+    return Weight(classes[code].item(), value, condition, attribute, (label_before,))
 
 
 def transition_weights(model: Any) -> Bunch:
@@ -176,9 +194,11 @@ def transition_weights(model: Any) -> Bunch:
     """
     check_model(model)
     tables = _transition_tables(model)
-    order, n_labels = len(tables) - 1, len(model.classes_)
+    order = len(tables) - 1
+    n_labels = len(model.classes_)
     # A sequence whose last position has all previous labels.
-    scores, offsets = np.ascontiguousarray(tables.swapaxes(0, 1)), np.array([0, order + 1])
+    scores = np.ascontiguousarray(tables.swapaxes(0, 1))
+    offsets = np.array([0, order + 1])
     fitted_model(model).chain.constraints(offsets).forbid(scores, offsets)
     return Bunch(
         scores=scores[:, -1].T.reshape((n_labels,) * (order + 1)),
@@ -206,16 +226,17 @@ def _transition_tables(model: SequenceClassifier) -> np.ndarray:
     n_labels = len(model.classes_)
     if isinstance(model, LinearSequenceClassifier):
         tables = np.zeros((2, n_labels, n_labels))
-        tables[0, :, 0], tables[1] = model.start_weights_, model.transition_weights_.T
+        tables[0, :, 0] = model.start_weights_
+        tables[1] = model.transition_weights_.T
         return tables
     chain = fitted_model(model).chain
     forest = chain.forest
-    parts = FactoredScores(n_labels, forest.order, np.array([0, forest.order + 1]))
+    scores = FactoredScores(n_labels, forest.order, np.array([0, forest.order + 1]))
     if chain.start is not None:
         no_state = np.zeros((n_labels, forest.order + 1))
-        parts.start_from(no_state, fitted_model(chain.start).chain.weights.transitions)
-    parts.add(forest.sum_of_transitions((0, forest.n_iter)))
-    return parts.transitions * SCORE_UNIT
+        scores.start_from(no_state, fitted_model(chain.start).chain.weights.transitions)
+    scores.add(forest.sum_of_transitions((0, forest.n_iter)))
+    return scores.transitions * SCORE_UNIT
 
 
 # Size of the scores held in memory at a time.
@@ -279,8 +300,10 @@ def transition_scores(
     check_model(model)
     sequences = CheckedData.of(model, X, None, lengths, groups).chain_sequences()
     chain = fitted_model(model).chain
-    n_labels, order = len(model.classes_), chain.order
-    total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
+    n_labels = len(model.classes_)
+    order = chain.order
+    total = _Mean((n_labels, n_labels**order))
+    start = _Mean((n_labels, 1))
     for lattice in lattices_of(model, sequences):
         indices = positions_in_sequences(lattice.offsets)
         total.add(lattice.scores[:, indices >= order])
@@ -304,13 +327,15 @@ class _Mean:
     """Running mean of the finite scores (n_labels, n_contexts) over positions."""
 
     def __init__(self, shape: tuple[int, int]):
-        self.total, self.counts, self.n_positions = np.zeros(shape), np.zeros(shape), 0
+        self.total = np.zeros(shape)
+        self.counts = np.zeros(shape)
+        self.n_positions = 0
 
     def add(self, scores: np.ndarray) -> None:
         """Add scores at further positions, the middle axis."""
-        possible = np.isfinite(scores)
-        self.total += np.where(possible, scores, 0.0).sum(axis=1)
-        self.counts += possible.sum(axis=1)
+        is_possible = np.isfinite(scores)
+        self.total += np.where(is_possible, scores, 0.0).sum(axis=1)
+        self.counts += is_possible.sum(axis=1)
         self.n_positions += scores.shape[1]
 
     def value(self) -> np.ndarray:
@@ -321,13 +346,13 @@ class _Mean:
 def lattices_of(model: SequenceClassifier, sequences: Sequences) -> Iterator[Lattice]:
     """Yield lattices of all contexts of runs of sequences, in the direction of the chain."""
     chain = fitted_model(model).chain
-    shape = len(model.classes_), chain.order
+    n_labels = len(model.classes_)
     with Threads(model.n_jobs) as threads:
-        for first, last in runs_of_tables(sequences.offsets, *shape, MAX_BYTES):
-            part = sequences.take(np.arange(first, last))
-            scores = chain.scores(part, threads)
-            constraints = chain.constraints(part.offsets)
-            yield chain.constrained(scores, part.offsets, constraints, threads)
+        for first, last in runs_of_tables(sequences.offsets, n_labels, chain.order, MAX_BYTES):
+            run = sequences.take(np.arange(first, last))
+            scores = chain.scores(run, threads)
+            constraints = chain.constraints(run.offsets)
+            yield chain.constrained(scores, run.offsets, constraints, threads)
 
 
 def likelihood_curve(
@@ -386,23 +411,26 @@ def likelihood_curve(
     if (X is None) != (y is None):
         passed, missing = ("y", "X") if X is None else ("X", "y")
         raise ValueError(f"{passed} is given without {missing}; pass both or neither")
-    validation, further = model.validation_score_, None
+    values = None
     if X is not None:
-        further = _objective_on(CheckedData.of(model, X, y, lengths, groups))
+        values = _objective_on(CheckedData.of(model, X, y, lengths, groups))
+    validation = model.validation_score_
     return Bunch(
         objective=fitted_model(model).objective,
         iterations=np.arange(model.n_iter_ + 1),
         train=model.train_score_,
         validation=validation if len(validation) else None,
-        given=further,
+        given=values,
     )
 
 
 def _objective_on(data: CheckedData) -> np.ndarray:
     """Compute the objective per position before and after each iteration."""
-    model, sequences, codes = data.model, data.chain_sequences(), data.chain_codes()
+    model = data.model
+    sequences = data.chain_sequences()
+    codes = data.chain_codes()
     chain = fitted_model(model).chain
-    objective, values = fitted_model(model).objective, []
+    objective = fitted_model(model).objective
     if objective == CUSTOM:
         objective = model.objective
         if not callable(objective):
@@ -410,8 +438,10 @@ def _objective_on(data: CheckedData) -> np.ndarray:
                 "the objective of the model is a function, which its file does not contain; set "
                 "the parameter objective"
             )
+    values = []
     with Threads(model.n_jobs) as threads:
-        constraints, ends = chain.constraints(sequences.offsets), range(model.n_iter_ + 1)
+        constraints = chain.constraints(sequences.offsets)
+        ends = range(model.n_iter_ + 1)
         for lattice in chain.staged_lattices(sequences, constraints, threads, ends):
             if objective == "log":
                 values.append(lattice.log_likelihoods(codes).sum() / len(codes))

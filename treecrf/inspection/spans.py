@@ -123,7 +123,8 @@ def find_spans(
     2 4 PER 0.71
     """
     check_model(model)
-    rows = X = as_groups(X, "X")
+    X = as_groups(X, "X")
+    table = X
     predictor = fitted_model(model).predictor
     segmentation = predictor.segmentation(X, lengths, groups)
     if isinstance(times, str):
@@ -132,70 +133,92 @@ def find_spans(
     offsets = data.sequences.offsets
     names: Any = range(len(offsets) - 1)
     if segmentation.groups is not None:
-        of_rows = group_values(rows, segmentation)
-        names = [of_rows[start] for start in offsets[:-1]]
-    places = _places(rows, times, segmentation, offsets)
+        groups_of_rows = group_values(table, segmentation)
+        names = [groups_of_rows[start] for start in offsets[:-1]]
+    places = _places(table, times, segmentation, offsets)
     rules = SpanRules.of(model.classes_, prefixes, predictor.chain.is_backward)
     spans = []
     for i, lattice, codes in _chains(data):
-        starts, ends = rules.bounds(codes)
-        probabilities = _probabilities if lattice.order < 2 else _probabilities_of_sums
-        possible = rules.has_same_name[codes], np.eye(lattice.n_labels, dtype=bool)[codes]
-        p, p_of_labels = (
-            probabilities(lattice, of_positions, starts, ends, rules.goes_on).tolist()
-            for of_positions in possible
+        sequence_places = places[offsets[i] : offsets[i + 1]]
+        spans += _spans_in(
+            lattice, codes, rules, names[i], sequence_places, predictor.chain.is_backward
         )
-        of_labels = lattice.marginals()[np.arange(len(codes)), codes]
-        means = [float(of_labels[a:b].mean()) for a, b in zip(starts, ends, strict=True)]
-        labels_here = [rules.name_of[code] for code in codes[starts]]
-        if predictor.chain.is_backward:
-            starts, ends = len(codes) - ends, len(codes) - starts
-        rows_here = places[offsets[i] : offsets[i + 1]]
-        found = [
-            Span(names[i], a, b, label, of_span, mean, rows_here[a], rows_here[b - 1], with_labels)
-            for a, b, label, of_span, mean, with_labels in zip(
-                starts.tolist(), ends.tolist(), labels_here, p, means, p_of_labels, strict=True
-            )
-        ]
-        spans += sorted(found, key=lambda span: span.start)
     return spans
+
+
+def _spans_in(
+    lattice: Lattice,
+    codes: np.ndarray,
+    rules: SpanRules,
+    sequence: Any,
+    places: list,
+    is_backward: bool,
+) -> list[Span]:
+    """Return the spans of one sequence, in the direction of the input.
+
+    ``sequence`` is its index or group, and ``places`` are the times of its positions.
+    """
+    starts, ends = rules.bounds(codes)
+    probabilities = _probabilities if lattice.order < 2 else _probabilities_of_sums
+    goes_on = rules.goes_on
+    may_be_in_span = rules.has_same_name[codes]
+    is_given_label = np.eye(lattice.n_labels, dtype=bool)[codes]
+    p_spans = probabilities(lattice, may_be_in_span, starts, ends, goes_on).tolist()
+    p_labels = probabilities(lattice, is_given_label, starts, ends, goes_on).tolist()
+    marginals = lattice.marginals()[np.arange(len(codes)), codes]
+    spans = []
+    for k, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        first, last = start, end
+        if is_backward:
+            first, last = len(codes) - end, len(codes) - start
+        spans.append(
+            Span(
+                sequence,
+                first,
+                last,
+                rules.name_of[codes[start]],
+                p_spans[k],
+                float(marginals[start:end].mean()),
+                places[first],
+                places[last - 1],
+                p_labels[k],
+            )
+        )
+    return sorted(spans, key=lambda span: span.start)
 
 
 @dataclass(frozen=True)
 class SpanRules:
     """How spans are read, in the direction of the chain."""
 
-    goes_on: np.ndarray  # bool (n_labels, n_labels): whether a span with a label has the next one
-    is_outside: np.ndarray  # bool (n_labels,)
-    name_of: list  # of the spans with each label
+    # Whether a span with a label goes on with the next label; bool array (n_labels, n_labels).
+    goes_on: np.ndarray
+    # Labels outside of all spans; bool array (n_labels,).
+    is_outside: np.ndarray
+    # Name of the spans with each label.
+    name_of: list
 
     @classmethod
     def of(cls, classes: np.ndarray, prefixes: bool | None, backward: bool = False) -> SpanRules:
         """Read labels as `find_spans` does."""
         labels = classes.tolist()
-        found = [TAG.fullmatch(label) if isinstance(label, str) else None for label in labels]
+        matches = [TAG.fullmatch(label) if isinstance(label, str) else None for label in labels]
         if prefixes is None:
-            prefixes = all(found) and any("-" in label for label in labels)
+            prefixes = all(matches) and any("-" in label for label in labels)
         if not prefixes:
             return cls(np.eye(len(labels), dtype=bool), np.zeros(len(labels), dtype=bool), labels)
-        if not all(found):
-            label = labels[found.index(None)]
+        if not all(matches):
+            label = labels[matches.index(None)]
             raise ValueError(
                 f"prefixes={prefixes}: the label {label!r} is neither O nor one of the prefixes B, "
                 "I, E, S, L and U, with '-' and a type or alone"
             )
-        tags = [match.groups() for match in found]
-        goes_on = np.array(
-            [
-                [
-                    None not in (a, b) and kind == next_kind and a not in "ESLU" and b not in "BSU"
-                    for b, next_kind in tags
-                ]
-                for a, kind in tags
-            ]
-        )
-        is_outside = np.array([letter is None for letter, _ in tags])
-        return cls(goes_on.T if backward else goes_on, is_outside, [kind or "" for _, kind in tags])
+        tags = [match.groups() for match in matches]
+        goes_on = np.array([[_goes_on(tag, next_tag) for next_tag in tags] for tag in tags])
+        if backward:
+            goes_on = goes_on.T
+        is_outside = np.array([prefix is None for prefix, _ in tags])
+        return cls(goes_on, is_outside, [kind or "" for _, kind in tags])
 
     @property
     def has_same_name(self) -> np.ndarray:
@@ -219,16 +242,25 @@ class SpanRules:
         return starts[is_span], ends[is_span]
 
 
+def _goes_on(tag: tuple, next_tag: tuple) -> bool:
+    """Return whether a span goes on from a tag to the next one; tags are (prefix, type)."""
+    prefix, kind = tag
+    next_prefix, next_kind = next_tag
+    if prefix is None or next_prefix is None or kind != next_kind:
+        return False
+    return prefix not in "ESLU" and next_prefix not in "BSU"
+
+
 def _chains(data: CheckedData) -> Iterator[tuple[int, Lattice, np.ndarray]]:
     """Yield the index, the lattice and the codes of each sequence with positions."""
     offsets = data.sequences.offsets
-    present = iter(np.flatnonzero(np.diff(offsets)).tolist())
+    with_positions = iter(np.flatnonzero(np.diff(offsets)).tolist())
     if offsets[-1] == 0:
         return
     codes = data.chain_codes()
     for lattice in lattices_of(data.model, data.chain_sequences().without_empty()):
         for first, last in pairwise(lattice.offsets.tolist()):
-            i = next(present)
+            i = next(with_positions)
             scores = np.ascontiguousarray(lattice.scores[:, first:last])
             one = replace(lattice, scores=scores, offsets=np.array([0, last - first]))
             yield i, one, codes[offsets[i] : offsets[i + 1]]
@@ -249,26 +281,26 @@ def _probabilities(
     marginals = lattice.marginals()
     pairs = lattice.pairwise()
     n = len(possible)
-    begins = np.sum(pairs[starts] * ~goes_on, axis=1)
-    begins[starts == 0] = marginals[0]
-    so_far = begins * possible[starts]
+    p_first = np.sum(pairs[starts] * ~goes_on, axis=1)
+    p_first[starts == 0] = marginals[0]
+    so_far = p_first * possible[starts]
     lengths = ends - starts
     for step in range(1, int(lengths.max(initial=0))):
-        longer = lengths > step
-        here = starts[longer] + step
-        steps = _given_previous(pairs[here], marginals[here - 1]) * goes_on
-        so_far[longer] = np.einsum("sl,slm->sm", so_far[longer], steps) * possible[here]
-    inner = ends < n
-    after = ends[inner]
-    stops = _given_previous(pairs[after], marginals[after - 1]) * ~goes_on
-    so_far[inner] *= stops.sum(axis=2)
+        is_longer = lengths > step
+        positions = starts[is_longer] + step
+        steps = _given_previous(pairs[positions], marginals[positions - 1]) * goes_on
+        so_far[is_longer] = np.einsum("sl,slm->sm", so_far[is_longer], steps) * possible[positions]
+    is_before_end = ends < n
+    after = ends[is_before_end]
+    p_stop = _given_previous(pairs[after], marginals[after - 1]) * ~goes_on
+    so_far[is_before_end] *= p_stop.sum(axis=2)
     return so_far.sum(axis=1)
 
 
 def _given_previous(pairs: np.ndarray, previous: np.ndarray) -> np.ndarray:
     """Divide joint probabilities of labels by those of the first one; 0 where that is 0."""
-    given = previous[:, :, np.newaxis]
-    return np.divide(pairs, given, out=np.zeros_like(pairs), where=given > 0)
+    divisors = previous[:, :, np.newaxis]
+    return np.divide(pairs, divisors, out=np.zeros_like(pairs), where=divisors > 0)
 
 
 def _probabilities_of_sums(
@@ -286,13 +318,13 @@ def _probabilities_of_sums(
     log_p = np.zeros(len(starts))
     size = max(1, MAX_BYTES // lattice.scores.nbytes)
     for first in range(0, len(starts), size):
-        some = slice(first, first + size)
-        bounds = list(zip(starts[some].tolist(), ends[some].tolist(), strict=True))
+        block = slice(first, first + size)
+        bounds = list(zip(starts[block].tolist(), ends[block].tolist(), strict=True))
         scores = np.tile(lattice.scores, (1, len(bounds), 1))
         for k, (start, end) in enumerate(bounds):
             _require_span(scores[:, k * n : (k + 1) * n], possible, start, end, goes_on)
         copies = replace(lattice, scores=scores, offsets=n * np.arange(len(bounds) + 1))
-        log_p[some] = copies.log_partitions()
+        log_p[block] = copies.log_partitions()
     return np.exp(log_p - lattice.log_partitions())
 
 

@@ -25,7 +25,9 @@ from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
 
-SPACE, BRANCH = "|   ", "|--- "
+# Text before a node: for each node above it, and for the node itself.
+SPACE = "|   "
+BRANCH = "|--- "
 
 
 def export_text(
@@ -86,29 +88,34 @@ def export_text(
     |   |--- -0.28 (weight 18, 54.55%)
     """
     grown = FittedTrees.of(model)
-    parts = []
-    for name in grown.classes.tolist() if label is None else [label]:
-        title, nodes = titled_tree(grown, iteration, name, decimals)
-        parts.append("\n".join([title, *_lines(nodes, 0, 0, max_depth, decimals)]))
-    return "\n\n".join(parts)
+    labels = grown.classes.tolist() if label is None else [label]
+    texts = []
+    for tree_label in labels:
+        title, nodes = titled_tree(grown, iteration, tree_label, decimals)
+        texts.append("\n".join([title, *_lines(nodes, 0, 0, max_depth, decimals)]))
+    return "\n\n".join(texts)
 
 
 def _lines(
     nodes: list[Node], i: int, depth: int, max_depth: int | None, decimals: int
 ) -> Iterator[str]:
+    """Yield the lines of node i and of all below it."""
     node = nodes[i]
+    indent = SPACE * depth + BRANCH
     if node.is_leaf:
-        leaf = f"{node.format_value(decimals)} ({node.format_examples(decimals)})"
-        yield SPACE * depth + BRANCH + leaf
+        yield f"{indent}{node.format_value(decimals)} ({node.format_examples(decimals)})"
         return
     if max_depth is not None and depth >= max_depth:
-        yield SPACE * depth + BRANCH + f"... {node.n_leaves} leaves"
+        yield f"{indent}... {node.n_leaves} leaves"
         return
-    notes = [f"gain {node.gain:.{decimals}f}", node.missing[0]], [node.missing[1]]
-    for child, word, texts in zip((node.passed, node.failed), ("", "not "), notes, strict=True):
-        note = "; ".join(filter(None, texts))
-        yield SPACE * depth + BRANCH + word + node.test + (f" ({note})" if note else "")
-        yield from _lines(nodes, child, depth + 1, max_depth, decimals)
+    missing_passed, missing_failed = node.missing
+    gain = f"gain {node.gain:.{decimals}f}"
+    note = f"{gain}; {missing_passed}" if missing_passed else gain
+    yield f"{indent}{node.test} ({note})"
+    yield from _lines(nodes, node.passed, depth + 1, max_depth, decimals)
+    note = f" ({missing_failed})" if missing_failed else ""
+    yield f"{indent}not {node.test}{note}"
+    yield from _lines(nodes, node.failed, depth + 1, max_depth, decimals)
 
 
 def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decimals: int = 3) -> str:
@@ -220,23 +227,32 @@ def titled_tree(
 
     The first node is the root, and children follow their parents.
     """
-    label = grown.classes[0].item() if label is None else label
+    if label is None:
+        label = grown.classes[0].item()
     iteration = _from_start(iteration, grown.forest.n_iter)
     tree = grown.forest.trees[iteration * len(grown.classes) + code_of(grown.classes, label)]
     nodes = []
-    for i, (n_leaves, fraction) in enumerate(zip(*_leaves_and_fractions(tree), strict=True)):
-        is_leaf = tree["true_child"][i] < 0
-        nodes.append(Node(
-            test="" if is_leaf else grown.name_of_test(*(int(tree[name][i]) for name in TEST)),
-            value=float(tree["leaf"][i]),
-            weight=float(tree["weight"][i]),
-            fraction=fraction,
-            gain=float(tree["gain"][i]),
-            missing=("", "") if is_leaf else _of_missing(grown, tree, i, decimals),
-            passed=int(tree["true_child"][i]),
-            failed=int(tree["false_child"][i]),
-            n_leaves=n_leaves,
-        ))  # fmt: skip
+    n_leaves, fractions = _leaves_and_fractions(tree)
+    for i in range(len(n_leaves)):
+        test = ""
+        missing = ("", "")
+        if tree["true_child"][i] >= 0:
+            column, offset, value = (int(tree[name][i]) for name in TEST)
+            test = grown.name_of_test(column, offset, value)
+            missing = _routes_of_missing(grown, tree, i, decimals)
+        nodes.append(
+            Node(
+                test=test,
+                value=float(tree["leaf"][i]),
+                weight=float(tree["weight"][i]),
+                fraction=fractions[i],
+                gain=float(tree["gain"][i]),
+                missing=missing,
+                passed=int(tree["true_child"][i]),
+                failed=int(tree["false_child"][i]),
+                n_leaves=n_leaves[i],
+            )
+        )
     return f"{label!r}, iteration {iteration}", nodes
 
 
@@ -247,44 +263,55 @@ def _from_start(iteration: int, n_iter: int) -> int:
             "the model has no trees: it has 0 iterations; "
             "strongest_weights(model.init_) lists the weights of a linear start"
         )
-    of_model = f": the model has {n_iter} iterations"
-    return integer_between("iteration", iteration, -n_iter, n_iter - 1, of_model) % n_iter
+    what = f": the model has {n_iter} iterations"
+    return integer_between("iteration", iteration, -n_iter, n_iter - 1, what) % n_iter
 
 
 def _leaves_and_fractions(tree: dict) -> tuple[list[int], list[float]]:
     """Return the number of leaves below each node, and the fraction of the examples in it."""
-    passed, failed = tree["true_child"].tolist(), tree["false_child"].tolist()
-    covers = relative_covers(tree | {"starts": np.array([0, len(passed)])}).tolist()
-    n_leaves, fractions = [1] * len(passed), [1.0] * len(passed)
-    inner = [i for i in range(len(passed)) if passed[i] >= 0]
-    for i in inner:
+    passed = tree["true_child"].tolist()
+    failed = tree["false_child"].tolist()
+    n_nodes = len(passed)
+    covers = relative_covers(tree | {"starts": np.array([0, n_nodes])}).tolist()
+    inner_nodes = [i for i in range(n_nodes) if passed[i] >= 0]
+    fractions = [1.0] * n_nodes
+    for i in inner_nodes:
         fractions[passed[i]] = fractions[i] * covers[i]
         fractions[failed[i]] = fractions[i] * (1.0 - covers[i])
-    for i in reversed(inner):
+    n_leaves = [1] * n_nodes
+    for i in reversed(inner_nodes):
         n_leaves[i] = n_leaves[passed[i]] + n_leaves[failed[i]]
     return n_leaves, fractions
 
 
-def _of_missing(grown: FittedTrees, tree: dict, i: int, decimals: int) -> tuple[str, str]:
+def _routes_of_missing(grown: FittedTrees, tree: dict, i: int, decimals: int) -> tuple[str, str]:
     """Describe how missing values of a test are routed, for both children."""
-    column, encoder = int(tree["column"][i]), grown.encoder
-    never = column < 0 or int(tree["value"][i]) == MISSING
-    if never or not encoder.layout.has_missing[column]:
+    column = int(tree["column"][i])
+    encoder = grown.encoder
+    is_never_missing = column < 0 or int(tree["value"][i]) == MISSING
+    if is_never_missing or not encoder.layout.has_missing[column]:
         return "", ""
     share = float(tree["share"][i])
     if encoder.missing != "surrogate":
-        passed, failed = (_without_zeros(100 * part, decimals) for part in (share, 1 - share))
+        passed = _without_zeros(100 * share, decimals)
+        failed = _without_zeros(100 * (1 - share), decimals)
         return f"missing: {passed}%", f"missing: {failed}%"
-    # The surrogate tests in the form in which they pass.
-    first, n = int(tree["n_surrogates"][:i].sum()), int(tree["n_surrogates"][i])
-    tests = [[int(tree[f"surrogate_{name}"][s]) for name in TEST] for s in range(first, first + n)]
-    negations = ["not " * bool(is_reversed) for is_reversed in tree["reversed"][first : first + n]]
-    names = [grown.name_of_test(*test) for test in tests]
-    surrogates = ", then ".join(map("".join, zip(negations, names, strict=True)))
-    default = "else here" if surrogates else "here"
-    if share < 0.5:
-        return f"missing: as {surrogates}" if surrogates else "", f"missing: {default}"
-    return f"missing: as {surrogates}, {default}" if surrogates else f"missing: {default}", ""
+    surrogates = ", then ".join(_surrogate_tests(grown, tree, i))
+    passes_by_default = share >= 0.5
+    if not surrogates:
+        return ("missing: here", "") if passes_by_default else ("", "missing: here")
+    if passes_by_default:
+        return f"missing: as {surrogates}, else here", ""
+    return f"missing: as {surrogates}", "missing: else here"
+
+
+def _surrogate_tests(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:
+    """Yield the surrogate tests of a node, in the form in which they pass."""
+    first = int(tree["n_surrogates"][:i].sum())
+    for s in range(first, first + int(tree["n_surrogates"][i])):
+        column, offset, value = (int(tree[f"surrogate_{name}"][s]) for name in TEST)
+        test = grown.name_of_test(column, offset, value)
+        yield f"not {test}" if tree["reversed"][s] else test
 
 
 @dataclass(frozen=True)
@@ -380,37 +407,42 @@ def strongest_rules(
     if X is None and y is not None:
         raise ValueError("y is given without X; pass both or neither")
     warn_of_linear_start(model, "rules describe the trees")
-    code = None if label is None else code_of(grown.classes, label)
-    rules = leaf_values(grown.forest, grown.encoder).items()
-    of_label = (rule for rule in rules if code is None or rule[0][0] == code)
-    chosen = nlargest(n_rules, of_label, key=lambda rule: abs(rule[1]))
-    fractions: list = [None] * len(chosen)
+    values = leaf_values(grown.forest, grown.encoder)
+    if label is not None:
+        label_code = code_of(grown.classes, label)
+        values = {key: value for key, value in values.items() if key[0] == label_code}
+    strongest = nlargest(n_rules, values, key=lambda key: abs(values[key]))
+    shares: list = [None] * len(strongest)
     if X is not None:
-        conditions = [condition for (_, condition), _ in chosen]
-        fractions = _fractions_of(conditions, grown, CheckedData.of(model, X, y, lengths, groups))
+        conditions = [condition for _, condition in strongest]
+        shares = _fractions_of(conditions, grown, CheckedData.of(model, X, y, lengths, groups))
     return [
         Rule(
             label=grown.classes[code].item(),
-            value=value,
+            value=values[code, condition],
             condition=grown.name_of_condition(condition),
             labels_before=tuple(_labels(grown.classes, mask) for mask in condition.labels),
             share=share,
         )
-        for ((code, condition), value), share in zip(chosen, fractions, strict=True)
+        for (code, condition), share in zip(strongest, shares, strict=True)
     ]
 
 
 def _labels(classes: np.ndarray, mask: int) -> tuple | None:
+    """Return the labels in a mask, and None for the start; None instead of a tuple for all."""
     symbols = [*classes.tolist(), None]
     allowed = tuple(symbol for k, symbol in enumerate(symbols) if mask >> k & 1)
-    return None if len(allowed) == len(symbols) else allowed
+    if len(allowed) == len(symbols):
+        return None
+    return allowed
 
 
 def _fractions_of(
     conditions: list[Condition], grown: FittedTrees, data: CheckedData
 ) -> list[float]:
     """Return the fraction of positions at which each condition holds."""
-    n_labels, order = len(grown.classes), grown.forest.order
+    n_labels = len(grown.classes)
+    order = grown.forest.order
     check_label_codes(n_labels, "counting rules")
     sequences = data.chain_sequences()
     previous = previous_labels(data.chain_codes(), sequences.offsets, n_labels, order)
@@ -444,11 +476,14 @@ def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
             tests.append(((LABEL, lag, allowed[0]), True))
         else:
             tests += [((LABEL, lag, s), False) for s in symbols if s not in allowed]
-    inner, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
+    inner = 2 * np.arange(len(tests))
+    n = 2 * len(tests) + 1
     holds = np.array([holds for _, holds in tests], dtype=bool)
-    children, fields, share = np.full((2, n), -1), np.zeros((3, n)), np.zeros(n)
+    children = np.full((2, n), -1)
     children[:, inner] = inner + np.where(holds, [[2], [1]], [[1], [2]])
+    fields = np.zeros((3, n))
     fields[:, inner] = np.reshape([test for test, _ in tests], (-1, 3)).T
+    share = np.zeros(n)
     share[inner] = ~holds  # a missing value counts as failure
-    of_tests = dict(zip(TEST, fields, strict=True))
-    return make_tree(children, leaf=np.arange(n) == n - 1, share=share, **of_tests)
+    test_fields = dict(zip(TEST, fields, strict=True))
+    return make_tree(children, leaf=np.arange(n) == n - 1, share=share, **test_fields)
