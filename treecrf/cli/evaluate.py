@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     data = read_file(source, reading_of(options), input_of(model))
     if data.labels is None:
         raise ValueError(f"{source.name}: no labels; {missing_labels(data, model)}")
-    labels, classes = known_labels(data.labels), model.classes_.tolist()
+    labels = known_labels(data.labels)
+    classes = model.classes_.tolist()
     if not labels or labels.isdisjoint(classes):
         where = f"column {data.columns.label!r}" if data.is_table else "the file"
         examples = short_list(list(map(repr, sorted(labels)))) or "no labels"
@@ -165,4 +166,6 @@ def are_like_tags(labels: set) -> bool:
 def scheme_of_letters(labels: set) -> str | None:
     """Return the scheme that alone has the letters of some tags, or None if none is needed."""
     letters = {label[0] for label in labels if isinstance(label, str) and label}
-    return "bilou" if letters & {"L", "U"} else None
+    if letters & {"L", "U"}:
+        return "bilou"
+    return None

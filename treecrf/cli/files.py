@@ -39,7 +39,8 @@ from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 
 # Columns of CoNLL-U: the only one in texts without annotations, and the label by default.
-WORD, UPOS = "form", "upos"
+WORD = "form"
+UPOS = "upos"
 # Name of all attributes of a position in a file without columns.
 ATTRIBUTES = "attributes"
 
@@ -140,7 +141,9 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
     stored = None if model is None else model.columns.label
     name = reading.label or (stored if stored in CONLLU_NAMES else UPOS)
     column = index_of(name, f"--label {name}")
-    words, tags, lengths = CodedStrings(), CodedStrings(), []
+    words = CodedStrings()
+    tags = CodedStrings()
+    lengths = []
     with source.open() as file:
         for rows in words_of(Lines(file, reading.encoding)):
             words.extend(row[CONLLU_NAMES.index(WORD)] for row in rows)
@@ -163,7 +166,10 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     # With the names of the columns of a model, other attributes are ignored.
     known = None if model is None else model.schema.names
     attributes = CodedStrings(known)
-    values, ends, labels, lengths = array("d"), array("q", [0]), CodedStrings(), []
+    values = array("d")
+    ends = array("q", [0])
+    labels = CodedStrings()
+    lengths = []
     with source.open() as file:
         for x, y in iter_crfsuite(file, encoding=reading.encoding):
             for row in x:
@@ -174,7 +180,8 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
                 ends.append(len(values))
             labels.extend(y)
             lengths.append(len(y))
-    offsets, column = _offsets(source, lengths), attributes.finish()
+    offsets = _offsets(source, lengths)
+    column = attributes.finish()
     names = known or tuple(column.values.tolist())
     if not names:
         raise ValueError(f"{source.name}: no line has an attribute")
@@ -256,7 +263,9 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
             )
         data = READERS[name](source, reading, model)
     are_symbols = model is not None and model.schema.form == "symbols"
-    return data.as_symbols() if are_symbols else data
+    if are_symbols:
+        return data.as_symbols()
+    return data
 
 
 def format_of(source: Source) -> str:
@@ -292,7 +301,9 @@ def is_blank(source: Source, reading: Reading) -> bool:
 def _format_of_ending(source: Source) -> str | None:
     endings = [ending for ending in Path(source.path).suffixes if ending != ".gz"]
     others = {f".{name}": name for name in READERS}
-    return (FORMAT_OF_ENDING | others).get(endings[-1].lower()) if endings else None
+    if endings:
+        return (FORMAT_OF_ENDING | others).get(endings[-1].lower())
+    return None
 
 
 def format_of_content(head: bytes, is_whole: bool) -> str | None:
@@ -320,8 +331,12 @@ def format_of_content(head: bytes, is_whole: bool) -> str | None:
                     return name
     has_attributes = any("\t" in row and ("=" in row or ":" in row) for row in rows)
     if _common_width([split_line(row) for row in rows if not starts_document(row)]):
-        return None if has_attributes else "conll"
-    return "crfsuite" if has_attributes and has_blank_lines else None
+        if has_attributes:
+            return None
+        return "conll"
+    if has_attributes and has_blank_lines:
+        return "crfsuite"
+    return None
 
 
 def _is_conllu(rows: list[str]) -> bool:

@@ -79,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
 def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     fitted = fitted_model(model)
     schema = fitted.chain.schema
-    labels, kinds = model.classes_.tolist(), schema.kinds
+    labels = model.classes_.tolist()
+    kinds = schema.kinds
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__
     yield "labels", f"{len(labels)}: {short_list(list(map(str, labels)), MAX_LABELS)}"

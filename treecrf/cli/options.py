@@ -58,7 +58,9 @@ def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
             raise ValueError("both the data and the model are standard input; name a file")
         path = "/dev/stdin"
     model = treecrf.load(path)
-    return with_settings(model, n_jobs=options.jobs) if hasattr(options, "jobs") else model
+    if hasattr(options, "jobs"):
+        return with_settings(model, n_jobs=options.jobs)
+    return model
 
 
 def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> None:
@@ -239,7 +241,10 @@ def _is_same(path: str, other: str) -> bool:
     # An input that is missing, or a standard input that is not a file, is not the output either.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         is_standard = other == STANDARD
-        status = os.fstat(sys.stdin.fileno()) if is_standard else os.stat(other)
+        if is_standard:
+            status = os.fstat(sys.stdin.fileno())
+        else:
+            status = os.stat(other)
         return os.path.isfile(path) and os.path.samestat(os.stat(path), status)
     return False
 

@@ -74,4 +74,6 @@ def _blocks(
 
 def _type_of(kind: np.dtype) -> Any:
     pa = import_pyarrow()
-    return pa.string() if kind.kind == "U" else pa.from_numpy_dtype(kind)
+    if kind.kind == "U":
+        return pa.string()
+    return pa.from_numpy_dtype(kind)

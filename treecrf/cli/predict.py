@@ -82,7 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the model and the file, and write the predicted labels."""
     check_output(options.output, [options.data, options.model])
-    model, source = loaded_model(options), Source(options.data)
+    model = loaded_model(options)
+    source = Source(options.data)
     reading = replace(reading_of(options, options.reference), may_be_empty=True)
     to_parquet = _is_parquet(options.output)
     if is_blank(source, reading) and not to_parquet:
@@ -127,7 +128,10 @@ def predictions(model: SequenceClassifier, sequences: Sequences, proba: bool = F
     for first, last in runs_of_tables(sequences.offsets, *shape, BATCH_BYTES):
         batch = sequences.take(np.arange(first, last))
         labels = model.predict(batch)
-        probabilities = model.predict_proba(batch) if proba else [None] * len(labels)
+        if proba:
+            probabilities = model.predict_proba(batch)
+        else:
+            probabilities = [None] * len(labels)
         yield from zip(labels, probabilities, strict=True)
 
 
@@ -135,7 +139,8 @@ def _write_table(
     file: TextIO, data: FileData, copied: list[str], results: Results, shown: Sequence
 ) -> None:
     """Write a row for each row of a table, with the probabilities of the shown labels."""
-    group, label = data.columns.group, data.columns.label
+    group = data.columns.group
+    label = data.columns.label
     groups = data.groups if group is not None and group not in copied else None
     labels = data.labels if data.labels is not None and label not in copied else None
     header = _columns_before(data, copied)
@@ -217,7 +222,10 @@ def _output_rows(
     data: FileData, copied: list[str], labels: list[np.ndarray] | None, results: Results
 ) -> Iterator[list[tuple[list[str], list[str]]]]:
     """Yield the rows of each sequence: columns up to the prediction, and probabilities if any."""
-    texts = data.text_rows(copied) if copied else itertools.repeat(())
+    if copied:
+        texts = data.text_rows(copied)
+    else:
+        texts = itertools.repeat(())
     for i, (predicted, probabilities) in enumerate(results):
         rows = []
         for t, prediction in enumerate(predicted.tolist()):

@@ -129,7 +129,8 @@ def run(options: argparse.Namespace) -> int:
 def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     if options.data == options.validation == STANDARD:
         raise ValueError("both the data and --validation are standard input; name a file")
-    reading, source = reading_of(options), Source(options.data)
+    reading = reading_of(options)
+    source = Source(options.data)
     form = reading.format or format_of(source)
     if form in TABLES and reading.label is None:
         raise ValueError(f"{source.name} is a table: specify the column of labels with --label")
@@ -184,7 +185,9 @@ def _window(text: str) -> Any:
     sides = text.split(",")
     if len(sides) > 2 or not all(side.strip().isdecimal() for side in sides):
         raise argparse.ArgumentTypeError(f"{text!r}; expected N, or LEFT,RIGHT")
-    return int(text) if len(sides) == 1 else tuple(map(int, sides))
+    if len(sides) == 1:
+        return int(text)
+    return tuple(map(int, sides))
 
 
 # Tables in pieces
@@ -204,7 +207,8 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
     validation = None if options.validation is None else _opened(options.validation, options)
     if not options.quiet:
         print(f"positions: {pieces.n_rows:,}, pieces: {len(pieces.pieces):,}", file=sys.stderr)
-    label, group = options.label, options.group
+    label = options.label
+    group = options.group
     of_validation = {} if validation is None else {"y_val": label, "groups_val": group}
     learner.fit(pieces, label, validation, groups=group, scratch=options.scratch, **of_validation)
 
@@ -226,7 +230,10 @@ def make_learner(name: str, settings: Iterable[tuple[str, Any]]) -> SequenceClas
     for parameter, value in settings:
         if parameter not in known:
             near = difflib.get_close_matches(parameter, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+            if near:
+                hint = f"did you mean {near[0]!r}?"
+            else:
+                hint = f"expected one of {', '.join(known)}"
             raise ValueError(f"{type(learner).__name__} has no parameter {parameter!r}; {hint}")
         learner.set_params(**{parameter: value})
     learner._validate_params()

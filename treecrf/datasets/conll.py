@@ -233,7 +233,8 @@ def split_rows(
     finds a problem of a row after the row before it in the sequence, it is an error.
     """
     rows: list[list[str]] = []
-    expected, hint = f"expected {n_columns}", ""
+    expected = f"expected {n_columns}"
+    hint = ""
     for line in lines:
         is_document = has_documents and DOCUMENT in line and starts_document(line, separator)
         if is_document or is_empty_row(line, separator):
@@ -249,7 +250,8 @@ def split_rows(
             hint = f"; line {lines.number} starts with #: {comment_hint}"
         row = split_line(line, separator)
         if n_columns is None:
-            n_columns, expected = len(row), f"expected {len(row)}, as in line {lines.number}"
+            n_columns = len(row)
+            expected = f"expected {len(row)}, as in line {lines.number}"
         if len(row) != n_columns:
             problem = _problem(line, separator)
             raise lines.error(f"{len(row)} columns; {expected}{hint}{problem}")
@@ -540,7 +542,8 @@ def _number_problem(before: list[str] | None, row: list[str]) -> str:
     """
     number = row[0]
     n_words = _words_until(before)
-    joined, empty = _RANGE.fullmatch(number), _EMPTY_NODE.fullmatch(number)
+    joined = _RANGE.fullmatch(number)
+    empty = _EMPTY_NODE.fullmatch(number)
     if empty:
         is_right = int(empty[1]) == n_words
     elif joined:
@@ -562,11 +565,15 @@ def _words_until(row: list[str] | None) -> int:
     if row is None:
         return 0
     joined = _RANGE.fullmatch(row[0])
-    return int(joined[1]) - 1 if joined else int(row[0].partition(".")[0])
+    if joined:
+        return int(joined[1]) - 1
+    return int(row[0].partition(".")[0])
 
 
 def label_of(word: Sequence[str], column: int) -> str | None:
     """Return the label of a word, None if it is not specified."""
     label = read_label(word[column])
     is_unknown = label == UNSPECIFIED and CONLLU_NAMES[column] not in LISTS
-    return None if is_unknown else label
+    if is_unknown:
+        return None
+    return label

@@ -100,7 +100,8 @@ def iter_crfsuite(
         if ends_sequence(line):
             if x:
                 yield x, y
-            x, y = [], []
+            x = []
+            y = []
             continue
         if x and lines.is_joint:
             raise lines.joint()

@@ -37,7 +37,10 @@ class Lines:
         self.encoding = encoding
         is_path = isinstance(source, (str, os.PathLike))
         # Of the file in messages, and of the current line, from 1.
-        self.name = os.fspath(source) if is_path else str(getattr(source, "name", "the file"))
+        if is_path:
+            self.name = os.fspath(source)
+        else:
+            self.name = str(getattr(source, "name", "the file"))
         self.number = 0
         # Whether a file that was appended to another one starts at the current line.
         self.is_joint = False
@@ -107,7 +110,9 @@ class Lines:
             return line
         # A mark alone in a column can be a word.
         self.is_joint = self.number > 1 and line[1:2] not in ("\t", " ")
-        return line[1:] if self.is_joint or self.number == 1 else line
+        if self.is_joint or self.number == 1:
+            return line[1:]
+        return line
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -133,7 +138,9 @@ def check_encoding(encoding: str) -> None:
 
 def _decompressed(file: Any) -> Any:
     """Return the file, decompressed if it is gzip; one that cannot go back is taken as plain."""
-    return gzip.GzipFile(fileobj=file) if _head(file) == GZIP_MAGIC else file
+    if _head(file) == GZIP_MAGIC:
+        return gzip.GzipFile(fileobj=file)
+    return file
 
 
 def _head(file: Any) -> bytes:

@@ -175,9 +175,11 @@ def fetch_nettalk(
     folder = data_folder(data_home)
     chosen = None if folder is None else folder / "nettalk" / f"stress.{subset}.txt"
     if chosen is not None and chosen.is_file():
-        words, split = _published(chosen, path, task), "published"
+        words = _published(chosen, path, task)
+        split = "published"
     else:
-        words, split = _random(path, subset), "random"
+        words = _random(path, subset)
+        split = "random"
     data = [word for word, _, _ in words]
     target = [_labels(phonemes, stresses, task) for _, phonemes, stresses in words]
     return labeled(data, target, return_X_y, split=split, filename=str(path))
@@ -186,7 +188,9 @@ def fetch_nettalk(
 def _labels(phonemes: str, stresses: str, task: str) -> str | list[str]:
     if task == "full":
         return list(map("".join, zip(phonemes, stresses, strict=True)))
-    return stresses if task == "stress" else phonemes
+    if task == "stress":
+        return stresses
+    return phonemes
 
 
 def _published(chosen: Path, dictionary: Path, task: str) -> list[Word]:
@@ -505,7 +509,8 @@ def _parse(row: list[str], lines: Lines) -> tuple[np.datetime64, list[float], in
     if len(row) != len(COLUMNS) + 1:
         raise lines.error(f"{len(row)} columns; expected {len(COLUMNS) + 1}")
     try:
-        date, features = np.datetime64(row[1], "s"), list(map(float, row[2:-1]))
+        date = np.datetime64(row[1], "s")
+        features = list(map(float, row[2:-1]))
     except ValueError as error:
         raise lines.error(str(error)) from None
     if row[-1] not in ("0", "1") or not all(map(math.isfinite, features)):

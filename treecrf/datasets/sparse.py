@@ -177,4 +177,6 @@ def _symbols(x: sparse.csr_array, n_symbols: int) -> np.ndarray | None:
         return None
     columns = x.indices.reshape(len(x.indptr) - 1, n_blocks)
     blocks, symbols = np.divmod(columns, n_symbols)
-    return symbols if np.all(blocks == np.arange(n_blocks)) else None
+    if np.all(blocks == np.arange(n_blocks)):
+        return symbols
+    return None

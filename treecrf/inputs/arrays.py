@@ -169,7 +169,8 @@ def _read_sparse_columns(items: list, offsets: np.ndarray, specs: ColumnSpecs) -
         reader = specs.reader(j, offsets, table.indices[part])
         reader.add(exact[order[part]])
         column = reader.finish()
-        table.data[part], categories[j] = floats_of_codes(column.data), column.values
+        table.data[part] = floats_of_codes(column.data)
+        categories[j] = column.values
     return sparse_table_of(table, offsets, None, kinds, categories)
 
 
@@ -192,7 +193,9 @@ def rows_as_array(rows: Any, where: str) -> np.ndarray:
     What is masked is NaN among floats, and None among objects.
     """
     array = _as_array(rows, where)
-    return _with_none(array) if np.ma.is_masked(array) else array
+    if np.ma.is_masked(array):
+        return _with_none(array)
+    return array
 
 
 def _as_item(item: Any, where: str) -> Any:
@@ -228,14 +231,19 @@ def _as_item(item: Any, where: str) -> Any:
 def _as_array(item: Any, where: str) -> np.ndarray:
     """Convert an item to an array that holds the same values, masked if some of them are."""
     of_masked = isinstance(item, (list, tuple)) and np.ma.MaskedArray in set(map(type, item))
-    convert = np.ma.array if of_masked else np.asanyarray
+    if of_masked:
+        convert = np.ma.array
+    else:
+        convert = np.asanyarray
     try:
         array = convert(item)
         if not hasattr(item, "dtype") and _may_differ(array):
             array = convert(item, dtype=object)
     except ValueError as error:
         raise ValueError(f"{where} is ragged{_reason_of(item, error)}") from None
-    return array if np.ma.is_masked(array) else np.asarray(array)
+    if np.ma.is_masked(array):
+        return array
+    return np.asarray(array)
 
 
 def _may_differ(array: np.ndarray) -> bool:
@@ -285,7 +293,9 @@ def _with_none(array: np.ndarray) -> np.ndarray:
         array = array.astype(object)
         array[mask] = None
     floats = _as_floats(array)
-    return floats if floats.dtype.kind == "f" and are_exact(floats) else array
+    if floats.dtype.kind == "f" and are_exact(floats):
+        return floats
+    return array
 
 
 def _as_floats(array: np.ndarray) -> np.ndarray:
@@ -308,7 +318,9 @@ def _as_floats(array: np.ndarray) -> np.ndarray:
 def _form(item: Any) -> str:
     if sparse.issparse(item):
         return "sparse"
-    return "dense" if getattr(item, "ndim", 1) == 2 else "symbols"
+    if getattr(item, "ndim", 1) == 2:
+        return "dense"
+    return "symbols"
 
 
 # Values
@@ -400,9 +412,11 @@ def read_plain(items: list, schema: InputSchema | None, categorical: Any) -> Seq
     elif not kinds <= {str, list, tuple} or not items or not all(items):
         return None
     elif kinds == {str}:
-        dtype, is_plain = np.dtype("U1"), "\0" not in "".join(items)
+        dtype = np.dtype("U1")
+        is_plain = "\0" not in "".join(items)
     else:
-        dtype, is_plain = np.dtype("U"), str not in kinds and are_plain(items)
+        dtype = np.dtype("U")
+        is_plain = str not in kinds and are_plain(items)
     if not is_plain:
         return None
     if schema is not None:
@@ -450,7 +464,8 @@ def read_symbols(
 ) -> Sequences:
     """Convert checked symbols to sequences; if some are missing, to a table of one category."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
-        known, reason = None, ""
+        known = None
+        reason = ""
         if schema is not None:
             known = schema.categories[0]
             reason = f"in training all symbols were {TYPES[known.dtype.kind]}"
@@ -468,7 +483,10 @@ def read_symbols(
         schema.check_symbols(dtype)
     description = {"form": "symbols", "offsets": offsets, "n_features": 1, "dtype": dtype}
     if segmentation.is_long:
-        table = characters(items[0]) if isinstance(items[0], str) else items[0]
+        if isinstance(items[0], str):
+            table = characters(items[0])
+        else:
+            table = items[0]
         return LongSequences.of(table, **description)
     if not all(are_strings):
         items = [characters(item) if isinstance(item, str) else item for item in items]

@@ -156,7 +156,10 @@ class ColumnReader:
                 codes.append(part)
                 continue
             # What was read as numbers must be all missing.
-            present = ~np.isnan(part) if part.dtype.kind == "f" else np.ones(len(part), bool)
+            if part.dtype.kind == "f":
+                present = ~np.isnan(part)
+            else:
+                present = np.ones(len(part), bool)
             if present.any():
                 t = int(np.argmax(present))
                 self._refuse_mixture(self.seen[True], (start + t, part[t]))
@@ -190,7 +193,8 @@ class ColumnReader:
     def _add_category(self, values: list) -> None:
         """Add strings or whole numbers, None if missing."""
         t, value = _first(values)
-        known, is_string = self.known, isinstance(value, str)
+        known = self.known
+        is_string = isinstance(value, str)
         # If the training data had no value, every value is unseen.
         if value is not None and (known is None or len(known)):
             is_other = known is not None and (known.dtype.kind == "U") != is_string
@@ -262,7 +266,9 @@ def _fits_integer(value: Any) -> bool:
 
 
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays)
 
 
 def table_of(
@@ -323,7 +329,10 @@ class ColumnSpecs:
             selected = schema.kinds == CATEGORY
         self.is_category = np.zeros(n, dtype=bool) if selected is None else selected
         # Columns whose only numbers are 0 and 1.
-        self.is_boolean = np.zeros(n, dtype=bool) if schema is None else schema.kinds == BOOLEAN
+        if schema is None:
+            self.is_boolean = np.zeros(n, dtype=bool)
+        else:
+            self.is_boolean = schema.kinds == BOOLEAN
 
     def reader(
         self, j: int, offsets: np.ndarray, positions: np.ndarray | None = None
@@ -340,7 +349,8 @@ class ColumnSpecs:
         if self.schema is None:
             return ColumnReader(where)
         # The same kind of values as in training.
-        kind, known = self.schema.kinds[j], self.schema.categories.get(j)
+        kind = self.schema.kinds[j]
+        known = self.schema.categories.get(j)
         held = "booleans" if kind == BOOLEAN else "numbers"
         if kind == CATEGORY:
             held = TYPES[known.dtype.kind]
@@ -366,7 +376,10 @@ def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) ->
     if categorical is None:
         return selected
     array = np.asarray(categorical, dtype=None if hasattr(categorical, "dtype") else object)
-    items = array.tolist() if array.ndim == 1 else [None]
+    if array.ndim == 1:
+        items = array.tolist()
+    else:
+        items = [None]
     kinds = set(map(type, items))
     if len(kinds) > 1 or kinds - {bool, int, str}:
         raise ValueError(
@@ -382,9 +395,10 @@ def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) ->
         if isinstance(item, int) and not -n <= item < n:
             raise ValueError(f"categorical_features: no column has index {item}; X has {n} columns")
         if isinstance(item, str) and item not in indices:
-            known = (
-                f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
-            )
+            if indices:
+                known = f"X has {quoted(list(indices))}"
+            else:
+                known = "the columns of X have no names"
             raise ValueError(f"categorical_features: there is no column {item!r}; {known}")
         selected[item if isinstance(item, int) else indices[item]] = True
     return selected

@@ -216,7 +216,9 @@ def _times_of(index: Any) -> np.ndarray | None:
     column = read_column(index)
     is_meant = is_last_level or getattr(index, "name", None) is not None
     if column.values.dtype.kind in "iuf":
-        return _numbers_of(column.objects()) if is_meant else None
+        if is_meant:
+            return _numbers_of(column.objects())
+        return None
     texts = ["" if v is None else _text_of_time(v) for v in column.objects()]
     if all(text is not None and (not text or _ORDERED_TIME.match(text)) for text in texts):
         return np.array(texts, dtype=np.str_)
@@ -236,13 +238,17 @@ def _text_of_time(value: Any) -> str | None:
     """Return a string, or a date as one whose order is that of time; None for other values."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
-    return value.strip() if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value.strip()
+    return None
 
 
 def _are_missing(times: np.ndarray) -> np.ndarray:
     if times.dtype.kind == "U":
         return times == ""
-    return np.isnan(times) if times.dtype.kind == "f" else times == np.iinfo(np.int64).min
+    if times.dtype.kind == "f":
+        return np.isnan(times)
+    return times == np.iinfo(np.int64).min
 
 
 def _key_changes(index: Any) -> np.ndarray:
@@ -345,7 +351,9 @@ def _quoted_keys(keys: list) -> str:
 def _similar_name(key: Any, names: Iterable[str]) -> str | None:
     """Return the most similar name, if there is one."""
     similar = get_close_matches(key, names, 1) if isinstance(key, str) else []
-    return similar[0] if similar else None
+    if similar:
+        return similar[0]
+    return None
 
 
 def warn_of_unknown(sequences: Sequences, schema: InputSchema, X: Any, is_long: bool) -> None:
@@ -384,7 +392,8 @@ def _find_categories(sequences: Sequences, schema: InputSchema) -> tuple[int, st
     is_read = isinstance(sequences, LongSequences) and isinstance(sequences.table, ColumnTable)
     if not is_read or any(v is not schema.categories[j] for j, v in sequences.categories.items()):
         return None
-    columns, offsets = sequences.table.columns, sequences.offsets
+    columns = sequences.table.columns
+    offsets = sequences.offsets
     present = np.flatnonzero(offsets[1:] > offsets[:-1])
     known = np.zeros(len(present), dtype=bool)
     for codes in columns:
@@ -400,12 +409,16 @@ def _find_categories(sequences: Sequences, schema: InputSchema) -> tuple[int, st
 def _find_dicts(
     sequences: Sequences, schema: InputSchema, X: Any, is_long: bool
 ) -> tuple[int, str] | None:
-    offsets, table = sequences.offsets, sequences.table
+    offsets = sequences.offsets
+    table = sequences.table
     if not isinstance(X, (list, tuple, np.ndarray)) or not sparse.issparse(table):
         return None
     n_values = table.indptr[offsets[1:]] - table.indptr[offsets[:-1]]
     for i in np.flatnonzero(n_values == 0).tolist():
-        rows = X[offsets[i] : offsets[i + 1]] if is_long else X[i]
+        if is_long:
+            rows = X[offsets[i] : offsets[i + 1]]
+        else:
+            rows = X[i]
         unknown = _unknown_name(rows, schema)
         if unknown is not None:
             return i, f"its keys and categories, such as {unknown},"

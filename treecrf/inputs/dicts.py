@@ -76,7 +76,8 @@ def read_dicts(
         reader = specs.reader(j, offsets, positions)
         reader.add_objects([rows[t][names[j]] for t in positions.tolist()])
         column = reader.finish()
-        entries.values[of_column], kinds[j] = column.data, column.kind
+        entries.values[of_column] = column.data
+        kinds[j] = column.kind
         if column.kind == CATEGORY:
             entries.values[of_column] = floats_of_codes(column.data)
             categories[j] = column.values
@@ -222,10 +223,12 @@ def _sorted_keys(keys: list[str]) -> np.ndarray:
 
 def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndarray]:
     """Determine the kinds of columns, and mark those with values that need a `ColumnReader`."""
-    flags, is_new = entries.flags, not entries.is_fixed
+    flags = entries.flags
+    is_new = not entries.is_fixed
     is_not_category = ~specs.is_category & specs.are_fixed
     is_boolean = False if specs.schema is None else specs.schema.kinds == BOOLEAN
-    strings, others = (flags & STRINGS) > 0, (flags & OTHER) > 0
+    strings = (flags & STRINGS) > 0
+    others = (flags & OTHER) > 0
     numbers = (flags & (BOOLEANS | NUMBERS)) > 0
     is_coded = np.array([codes is not None for codes in entries.codes], dtype=bool)
     by_reader = others | (strings & (numbers | is_not_category | ~is_coded))
@@ -240,7 +243,8 @@ def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndar
 def _sort_categories(entries: Entries, columns: np.ndarray) -> dict[int, np.ndarray]:
     """Replace the codes of strings by their ranks; return the sorted strings of each column."""
     categories = {}
-    firsts, ranks = np.full(len(entries.codes), -1), [np.zeros(0)]
+    firsts = np.full(len(entries.codes), -1)
+    ranks = [np.zeros(0)]
     n = 0
     for j in columns.tolist():
         strings, order = ranked([] if entries.codes[j] is None else entries.codes[j].strings)
@@ -352,7 +356,9 @@ def _table(vectors: list) -> np.ndarray | None:
         return None
     kinds = set(map(type, table.flat)) if table.dtype.kind == "O" else ()
     are_numbers = all(is_number(kind) or stands_for_missing(kind) for kind in kinds)
-    return table.astype(np.float64) if are_numbers else None
+    if are_numbers:
+        return table.astype(np.float64)
+    return None
 
 
 def _refuse_first(vectors: list, where: Any, width: int) -> None:

@@ -63,7 +63,9 @@ class NumberBlock:
             start = rows.stop
         kinds = np.max(kinds_of_parts, axis=0)
         block = cls(table, kinds)
-        return block if block.is_valid(specs.is_boolean) else None
+        if block.is_valid(specs.is_boolean):
+            return block
+        return None
 
     def is_valid(self, is_boolean: np.ndarray) -> bool:
         """Return whether numbers are finite, and 0 or 1 in some of the columns."""
@@ -71,7 +73,10 @@ class NumberBlock:
             values = self.table[:, j]
             if not ((values == 0) | (values == 1) | np.isnan(values)).all():
                 return False
-        numbers = self.table if (self.kinds != OTHER).all() else self.table[:, self.kinds != OTHER]
+        if (self.kinds != OTHER).all():
+            numbers = self.table
+        else:
+            numbers = self.table[:, self.kinds != OTHER]
         with np.errstate(**IGNORE_OVERFLOW):
             return first_infinite(numbers) is None
 
@@ -108,7 +113,10 @@ def _copy_numbers(frame: Any, chosen: np.ndarray, table: np.ndarray) -> np.ndarr
 def _kinds_of(frame: Any) -> np.ndarray:
     """Return the kind of each column that its type implies."""
     native = frame.to_native()
-    types = list(native.dtypes) if hasattr(native, "dtypes") else native.schema.types
+    if hasattr(native, "dtypes"):
+        types = list(native.dtypes)
+    else:
+        types = native.schema.types
     # There are few different types, and it takes long to convert those of all columns.
     examples = {dtype: j for j, dtype in enumerate(types)}
     dtypes = frame[:, list(examples.values())].schema.values()
@@ -121,7 +129,9 @@ def _kind_of(dtype: Any) -> int:
 
     if dtype == narwhals.Boolean:
         return BOOLEAN
-    return NUMBER if dtype.is_numeric() and dtype not in _wide_types() else OTHER
+    if dtype.is_numeric() and dtype not in _wide_types():
+        return NUMBER
+    return OTHER
 
 
 def _wide_types() -> tuple:

@@ -45,7 +45,8 @@ def segmentation_of(X: Any, lengths: Any, groups: Any, may_be_empty: bool = Fals
         return plain
     levels = index_levels(X)
     if groups is None:
-        names, columns = (), [X.index.get_level_values(k) for k in range(len(levels) - 1)]
+        names = ()
+        columns = [X.index.get_level_values(k) for k in range(len(levels) - 1)]
         if not columns:
             return plain
     else:
@@ -62,7 +63,10 @@ def segmentation_of(X: Any, lengths: Any, groups: Any, may_be_empty: bool = Fals
     columns = [list(column) for column in columns]
     for column in columns:
         refuse_missing_groups(column)
-    keys[:] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    if len(columns) == 1:
+        keys[:] = columns[0]
+    else:
+        keys[:] = list(zip(*columns, strict=True))
     return Segmentation(None, keys, may_be_empty, names=tuple(names))
 
 
@@ -141,7 +145,8 @@ def read_frames(
     frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
     """Convert data frames, or one long data frame, to sequences."""
-    wheres, group = segmentation.item_names(len(frames)), segmentation.column
+    wheres = segmentation.item_names(len(frames))
+    group = segmentation.column
     runs = _joined(frames, wheres)
     groups = None if group is None else _group_column(runs[0][0], group)
     offsets = segmentation.item_offsets(list(map(len, frames)), groups)
@@ -225,7 +230,9 @@ def _names_of(columns: dict[Any, int], where: str) -> tuple[str, ...] | None:
     are_strings = {isinstance(name, str) for name in columns}
     if are_strings == {True, False}:
         raise TypeError(f"{where}: some column names are strings, others are not")
-    return tuple(columns) if are_strings == {True} else None
+    if are_strings == {True}:
+        return tuple(columns)
+    return None
 
 
 def _match(
@@ -242,7 +249,8 @@ def _match(
     mend = "" if schema is None else f"; pass {{}}[[{used}]]"
     orders = []
     for own_columns, where in zip(columns, wheres, strict=True):
-        own, indices = _names_of(own_columns, where), list(own_columns.values())
+        own = _names_of(own_columns, where)
+        indices = list(own_columns.values())
         if (own is None) != (names is None):
             named, other = (wheres[0], where) if own is None else (where, wheres[0])
             raise ValueError(f"{named} has column names, {other} does not")
@@ -268,7 +276,10 @@ def as_groups(items: Any, name: str) -> Any:
         warn_of_dropped_groups(n_rows - sum(map(len, parts)), n_rows, name)
         if not parts or not is_frame(parts[0]):
             return parts
-        keys = items.keys if isinstance(items.keys, list) else [items.keys]
+        if isinstance(items.keys, list):
+            keys = items.keys
+        else:
+            keys = [items.keys]
         names = {key if isinstance(key, str) else getattr(key, "name", None) for key in keys}
         return [part.drop(columns=[n for n in names if n in part.columns]) for part in parts]
     if kind.__module__.startswith("polars") and kind.__name__ == "GroupBy":
@@ -318,4 +329,6 @@ def without_columns(X: Any, names: set[str]) -> Any:
     if isinstance(X, (list, tuple)) and any(map(is_frame, X)):
         return [without_columns(item, names) if is_frame(item) else item for item in X]
     dropped = names.intersection(column_names(X)) if is_frame(X) else ()
-    return _wrap(X, "X").drop(*dropped).to_native() if dropped else X
+    if dropped:
+        return _wrap(X, "X").drop(*dropped).to_native()
+    return X

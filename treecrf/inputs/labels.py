@@ -77,7 +77,9 @@ class Labels:
             found = [label for label in present.tolist() if label < 0]
         if len(found) != 1 or len(present) == 1:
             return []
-        return found if found == [IGNORED] or self._fills_ends(found[0]) else []
+        if found == [IGNORED] or self._fills_ends(found[0]):
+            return found
+        return []
 
     def _fills_ends(self, label: Any) -> bool:
         """Return whether a label, at several positions, is followed by itself only."""
@@ -192,7 +194,9 @@ def _placeholder(label: Any) -> Any:
     """Return a label of the same type as another one."""
     if isinstance(label, str):
         return ""
-    return False if isinstance(label, (bool, np.bool_)) else 0
+    if isinstance(label, (bool, np.bool_)):
+        return False
+    return 0
 
 
 def _find_choices(array: np.ndarray, where: str) -> dict[int, np.ndarray]:
@@ -223,7 +227,10 @@ def _join(parts: list[Labels]) -> Labels:
     if labeled and all(part.are_complete for part in parts):
         return Labels(np.concatenate(labeled), offsets)
     # Placeholders must not widen the type of the labels.
-    kind = labeled[0].dtype if labeled else np.dtype(bool)
+    if labeled:
+        kind = labeled[0].dtype
+    else:
+        kind = np.dtype(bool)
     values = [p.values if p.has_labels else np.zeros(len(p.values), kind) for p in parts]
     missing = [part.missing + start for part, start in zip(parts, offsets, strict=False)]
     choices = {
@@ -269,12 +276,16 @@ def _mend_of_lists(labels: Any) -> str:
     """Return the end of an error message about a list of labels, if a set may be meant."""
     distinct = list(dict.fromkeys(v for v in labels if isinstance(v, (str, int))))
     example = f"{{{short_list(list(map(repr, distinct)))}}}"
-    return f", or a set of possible labels, such as {example}" if distinct else ""
+    if distinct:
+        return f", or a set of possible labels, such as {example}"
+    return ""
 
 
 def _plain_labels(array: np.ndarray, where: str) -> np.ndarray:
     array = plain_array(array, where, "label")
-    return array if array.dtype.kind in "bU" else whole_numbers(array, where, "label")
+    if array.dtype.kind in "bU":
+        return array
+    return whole_numbers(array, where, "label")
 
 
 def refuse_other_labels(table: Any, classes: np.ndarray, name: str, of_pairs: bool = False) -> None:
@@ -305,7 +316,9 @@ def _check_names(names: list, classes: np.ndarray, what: str) -> None:
 
 def label_kind(array: np.ndarray) -> str:
     """Return the kind of the labels in a result of `label_array`: "str" or "number"."""
-    return "str" if array.dtype.kind == "U" else "number"
+    if array.dtype.kind == "U":
+        return "str"
+    return "number"
 
 
 def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:

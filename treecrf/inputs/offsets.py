@@ -36,7 +36,9 @@ def split_sequences(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]
 def joined_arrays(parts: Sequence[Any], name: str, axis: int = 0) -> np.ndarray | None:
     """Join the arrays of all parts that an attribute holds; None if they have none."""
     arrays = [getattr(part, name) for part in parts]
-    return None if arrays[0] is None else np.concatenate(arrays, axis)
+    if arrays[0] is None:
+        return None
+    return np.concatenate(arrays, axis)
 
 
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
@@ -93,7 +95,9 @@ class Segmentation:
     @property
     def column(self) -> str | None:
         """Name of the column that holds the groups."""
-        return self.groups if isinstance(self.groups, str) else None
+        if isinstance(self.groups, str):
+            return self.groups
+        return None
 
     @property
     def group_columns(self) -> set[str]:
@@ -104,7 +108,10 @@ class Segmentation:
         """Name the ``n`` items of X in error messages."""
         if self.is_long:
             return ["X"]
-        places = range(n) if self.present is None else np.flatnonzero(self.present)
+        if self.present is None:
+            places = range(n)
+        else:
+            places = np.flatnonzero(self.present)
         return [f"sequence {i}" for i in places]
 
     def in_places(self, items: list) -> list:
@@ -163,7 +170,9 @@ class Segmentation:
 
     def join(self, items: list[np.ndarray], *empty: np.ndarray) -> Any:
         """Return results in the form of X: a list, or an array, of ``empty`` if there are none."""
-        return np.concatenate([*empty, *items]) if self.is_long else items
+        if self.is_long:
+            return np.concatenate([*empty, *items])
+        return items
 
 
 def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.ndarray:

@@ -32,7 +32,8 @@ def are_tables(raw: RawData) -> bool:
     and ``y`` can only be the name of a column. A single one is a path if ``groups`` is a name, or
     if it is like a path and neither ``lengths`` nor ``groups`` define sequences of its characters.
     """
-    X, segmentation = raw.X, raw.segmentation
+    X = raw.X
+    segmentation = raw.segmentation
     if isinstance(X, str):
         if segmentation.column is not None and segmentation.lengths is None:
             return True

@@ -120,7 +120,9 @@ def _as_series(items: Any) -> Any:
     elif library == "pyarrow" and not hasattr(items, "chunks"):
         items = sys.modules["pyarrow"].chunked_array([items])
     series = narwhals.from_native(items, allow_series=True, pass_through=True)
-    return series if isinstance(series, narwhals.Series) else None
+    if isinstance(series, narwhals.Series):
+        return series
+    return None
 
 
 def _read_series(series: Any) -> RawColumn:

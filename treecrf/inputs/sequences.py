@@ -115,7 +115,8 @@ class InputSchema:
 
     def check(self) -> None:
         """Raise ValueError unless the parts fit together, such as those of a saved model."""
-        n, kinds = self.n_features, self.kinds
+        n = self.n_features
+        kinds = self.kinds
         require(self.form in ("symbols", "table"), "form")
         check_counts(n)
         require(n > 0 and (self.form == "table" or n == 1), "columns")
@@ -134,7 +135,9 @@ class InputSchema:
 
 def column_name(names: tuple[str, ...] | None, j: int) -> str:
     """Name of a column in error messages."""
-    return f"feature {j}" if names is None else f"column {names[j]!r}"
+    if names is None:
+        return f"feature {j}"
+    return f"column {names[j]!r}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +174,8 @@ class Sequences:
 
     def take(self, indices: np.ndarray) -> Sequences:
         """Return the selected sequences, in the order of the indices."""
-        offsets, scores = offsets_of(np.diff(self.offsets)[indices]), self.init_scores
+        offsets = offsets_of(np.diff(self.offsets)[indices])
+        scores = self.init_scores
         if scores is not None:
             parts = split_sequences(scores, self.offsets)
             scores = np.concatenate([parts[i] for i in indices])
@@ -188,7 +192,10 @@ class Sequences:
     def schema(self) -> InputSchema:
         """Schema that other sequences need to be compatible with these."""
         is_symbols = self.form == "symbols" or self.are_symbols
-        categories = {0: self.symbols()} if is_symbols else self.categories
+        if is_symbols:
+            categories = {0: self.symbols()}
+        else:
+            categories = self.categories
         form = "symbols" if is_symbols else "table"
         absent_is_missing = self.form == "dense" and self.names is not None
         return InputSchema(
@@ -231,7 +238,8 @@ class Sequences:
         if self.form != "dense":
             row_bytes = min(row_bytes, SPARSE_ROW_BYTES)
         for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
-            start, stop = int(self.offsets[first]), int(self.offsets[last])
+            start = int(self.offsets[first])
+            stop = int(self.offsets[last])
             rows = self.rows(first, last)
             # Compiled code relies on it, and objects of the user may have changed meanwhile.
             if rows.shape[0] != stop - start:
@@ -241,7 +249,9 @@ class Sequences:
     def without_empty(self) -> Sequences:
         """Drop sequences without positions, which chains and encoders do not have."""
         present = np.diff(self.offsets) > 0
-        return self if present.all() else self.take(np.flatnonzero(present))
+        if present.all():
+            return self
+        return self.take(np.flatnonzero(present))
 
     def with_used_categories(self) -> Sequences:
         """Drop categories that do not occur."""
@@ -262,7 +272,8 @@ class Sequences:
         for j, values in self.categories.items():
             if values is not categories[j] and not np.array_equal(values, categories[j]):
                 # 0, followed by the rank of each value among the known ones, from 1.
-                tables[j], known = np.zeros(len(values) + 1), categories[j]
+                tables[j] = np.zeros(len(values) + 1)
+                known = categories[j]
                 if known.dtype.kind == values.dtype.kind:
                     tables[j][1:] = as_category(values, known)[:, 0]
         if not tables:
@@ -325,7 +336,8 @@ def indices_of(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
     if not len(symbols):
         return np.zeros(len(values), dtype=np.intp)
     if values.dtype == symbols.dtype == CHARACTER:
-        points, known = values.view(np.uint32), symbols.view(np.uint32)
+        points = values.view(np.uint32)
+        known = symbols.view(np.uint32)
         last = max(int(points.max(initial=0)), int(known[-1]))
         if last < MAX_TABLE:
             codes = np.full(last + 1, len(known), dtype=np.intp)
@@ -358,15 +370,21 @@ class ListedSequences(Sequences):
         """Return the concatenated values of some sequences."""
         items = self.items[first:last]
         if self.form == "sparse":
-            return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
+            if len(items) == 1:
+                return items[0]
+            return sparse.vstack(items, format="csr")
         if self.form == "symbols" and isinstance(items[0], str):
             return characters("".join(items))
         if isinstance(items[0], (list, tuple)):
             symbols = list(chain.from_iterable(items))
             joined = "".join(symbols)
             are_characters = len(joined) == len(symbols) and all(symbols)
-            return characters(joined) if are_characters else np.array(symbols, dtype=np.str_)
-        return items[0] if len(items) == 1 else np.concatenate(items)
+            if are_characters:
+                return characters(joined)
+            return np.array(symbols, dtype=np.str_)
+        if len(items) == 1:
+            return items[0]
+        return np.concatenate(items)
 
     def _taken(self, indices: np.ndarray) -> dict[str, Any]:
         return {"items": [self.items[i] for i in indices]}
@@ -405,11 +423,14 @@ class LongSequences(Sequences):
 
     def rows(self, first: int, last: int) -> Any:
         """Return the concatenated values of some sequences."""
-        starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
+        starts = self.starts[first:last]
+        lengths = np.diff(self.offsets[first : last + 1])
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
             # Adjacent rows of an array or a CSR matrix are views.
-            table, first, last = self.table, int(starts[0]), int(ends[-1])
+            table = self.table
+            first = int(starts[0])
+            last = int(ends[-1])
             if not sparse.issparse(table):
                 return table[first:last]
             entries = slice(table.indptr[first], table.indptr[last])
@@ -448,7 +469,10 @@ class ConvertedSequences(Sequences):
 
 def _recoded(tables: dict[int, np.ndarray], piece: Any) -> Any:
     """Replace the codes in some columns, given the new code for each old one."""
-    table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
+    if sparse.issparse(piece):
+        table = sparse.csc_array(piece)
+    else:
+        table = piece.copy()
     for j, codes in tables.items():
         values = _column(table, j)
         known = ~np.isnan(values)

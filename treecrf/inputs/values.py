@@ -46,7 +46,9 @@ def column_names(frame: Any) -> list:
     names = getattr(frame, "column_names", None)
     names = frame.columns if names is None else names
     # It takes longer to iterate over an index of pandas.
-    return names.tolist() if hasattr(names, "tolist") else list(names)
+    if hasattr(names, "tolist"):
+        return names.tolist()
+    return list(names)
 
 
 def is_index(name: Any) -> bool:
@@ -93,7 +95,9 @@ def find_missing(values: Sequence) -> np.ndarray | None:
     if not missing and not floats:
         return None
     are_missing = [type(v) in missing or (type(v) in floats and is_nan(v)) for v in values]
-    return np.array(are_missing) if any(are_missing) else None
+    if any(are_missing):
+        return np.array(are_missing)
+    return None
 
 
 def refuse_masked(values: Any, where: str) -> None:
@@ -104,7 +108,9 @@ def refuse_masked(values: Any, where: str) -> None:
 
 def is_nan(value: Any) -> bool:
     """Return whether a float or a decimal is not a number; of decimals, some refuse to compare."""
-    return value.is_nan() if isinstance(value, Decimal) else value != value
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return value != value
 
 
 def whole_decimals(values: Sequence) -> Any:
@@ -123,7 +129,9 @@ def _integer_of(value: Decimal) -> int | Decimal:
     """Convert a decimal to an integer; one that has a fraction, or is far too large, remains."""
     if not value.is_finite() or value.adjusted() > MAX_EXPONENT:
         return value
-    return int(value) if value == value.to_integral_value() else value
+    if value == value.to_integral_value():
+        return int(value)
+    return value
 
 
 def floats_of_codes(codes: np.ndarray) -> np.ndarray:
@@ -139,7 +147,9 @@ def short_repr(value: object) -> str:
         return f"an object of type {type(value).__name__}"
     if "\n" in text:  # of a table or an array
         text = " ".join(text.split())
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return f"{text[:MAX_CHARACTERS]}..."
 
 
 def short_list(items: Sequence[str], n: int = MAX_NAMES, separator: str = ", ") -> str:
@@ -215,7 +225,9 @@ def first_infinite(values: np.ndarray) -> int | None:
     if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
         return None
     infinite = np.isinf(values.astype(np.float64, copy=False))
-    return int(np.argmax(infinite)) if infinite.any() else None
+    if infinite.any():
+        return int(np.argmax(infinite))
+    return None
 
 
 def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
@@ -232,7 +244,10 @@ def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
         )
     kinds = set(map(type, array))
     strings = {kind for kind in kinds if issubclass(kind, str)}
-    invalid = kinds - strings if strings else {kind for kind in kinds if not is_number(kind)}
+    if strings:
+        invalid = kinds - strings
+    else:
+        invalid = {kind for kind in kinds if not is_number(kind)}
     if invalid:
         t = next(t for t, value in enumerate(array) if type(value) in invalid)
         raise TypeError(
@@ -244,7 +259,9 @@ def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
         return np.array(array.tolist(), dtype=np.str_)
     # An array of floats could not represent large integers exactly.
     numbers = np.array(array.tolist())
-    return numbers if numbers.dtype.kind in "biu" else array.astype(object)
+    if numbers.dtype.kind in "biu":
+        return numbers
+    return array.astype(object)
 
 
 def whole_numbers(array: np.ndarray, where: str, name: str) -> np.ndarray:

@@ -82,7 +82,8 @@ def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
 
 
 # A value is the sum of two integers, in units of 2**-30 and of 2**-62.
-HIGH_BITS, LOW_BITS = 30, 32
+HIGH_BITS = 30
+LOW_BITS = 32
 
 
 def integer_parts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +116,8 @@ class ExactSum:
     @classmethod
     def of(cls, values: np.ndarray) -> ExactSum:
         """Sum the values of an array."""
-        total, other = 0, 0.0
+        total = 0
+        other = 0.0
         for block in _blocks(values.astype(np.float64, copy=False)):
             high, low, n_large = sum_block(block, MAX_EXACT)
             total += (high << LOW_BITS) + low
@@ -141,7 +143,9 @@ class ExactSum:
         try:
             return self.units / 2**SUM_BITS
         except OverflowError:
-            return math.inf if self.units > 0 else -math.inf
+            if self.units > 0:
+                return math.inf
+            return -math.inf
 
 
 def exact_sum(values: np.ndarray) -> float:

@@ -27,8 +27,10 @@ PARTS_PER_THREAD = 4
 MAX_THREADS = 16
 
 # Numbers of two parameters of the GNU C library, and values with which it keeps freed memory.
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-LARGE_TRIM_THRESHOLD, LARGEST_MMAP_THRESHOLD = 1 << 30, 1 << 25
+TRIM_THRESHOLD = -1
+MMAP_THRESHOLD = -3
+LARGE_TRIM_THRESHOLD = 1 << 30
+LARGEST_MMAP_THRESHOLD = 1 << 25
 DEFAULT_MMAP_THRESHOLD = 1 << 17
 
 # None unless this is the GNU C library.
@@ -64,7 +66,8 @@ class Threads(AbstractContextManager["Threads"]):
         return min(n, max(MAX_THREADS, os.cpu_count() or 1))
 
     def __exit__(self, *_: object) -> None:
-        pool, self._pool = self._pool, None
+        pool = self._pool
+        self._pool = None
         if pool is not None:
             pool.shutdown(cancel_futures=True)
 
@@ -194,7 +197,9 @@ def size_text(n_bytes: float) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6)):
         if n_bytes >= 0.9995 * size:
             value = n_bytes / size
-            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+            if value >= 100:
+                return f"{value:.0f} {unit}"
+            return f"{value:.3g} {unit}"
     return f"{n_bytes / 1e3:.3g} kB"
 
 

@@ -132,12 +132,16 @@ class ArrowConverter:
         if self.pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         is_marked = self.missing is not None and self.is_text(array.type)
-        return self._present(array, self.missing) if is_marked else array
+        if is_marked:
+            return self._present(array, self.missing)
+        return array
 
     def text(self, array: Any) -> Any:
         """Convert values of any type to text."""
         array = self.plain(array)
-        return array if self.is_text(array.type) else self.pc.cast(array, self.pa.string())
+        if self.is_text(array.type):
+            return array
+        return self.pc.cast(array, self.pa.string())
 
     def is_text(self, array_type: Any) -> bool:
         """Return whether a type is a string type."""
@@ -153,7 +157,9 @@ class ArrowConverter:
 
     def _present(self, array: Any, missing: Any) -> Any:
         is_missing = self.pc.is_in(array, value_set=missing)
-        return self._masked(array, is_missing) if self.pc.any(is_missing).as_py() else array
+        if self.pc.any(is_missing).as_py():
+            return self._masked(array, is_missing)
+        return array
 
     def _masked(self, array: Any, mask: Any) -> Any:
         # PyArrow before version 24 returns wrong text for slices if if_else gets a null.

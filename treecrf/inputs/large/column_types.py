@@ -246,7 +246,9 @@ class TypedColumn:
             return self.converter.whole(array)
         if self.kind == AS_NUMBER:
             is_parsed = pa.types.is_floating(array.type)
-            return array if is_parsed else pa.array(self.floats(array))
+            if is_parsed:
+                return array
+            return pa.array(self.floats(array))
         values = self.floats(array)
         return pa.array(values == 1, mask=np.isnan(values))
 

@@ -15,15 +15,19 @@ def common_types(
 
     Whole numbers in the columns ``of_names`` are labels or categories, which no float replaces.
     """
-    is_null, types = import_pyarrow().types.is_null, {}
+    is_null = import_pyarrow().types.is_null
+    types = {}
     for name in names:
-        types[name], owner = tables[0].schema.field(name).type, tables[0]
+        types[name] = tables[0].schema.field(name).type
+        owner = tables[0]
         for table in tables[1:]:
-            kind, common = table.schema.field(name).type, types[name]
+            kind = table.schema.field(name).type
+            common = types[name]
             if is_null(kind) or kind == common:
                 continue
             if is_null(common):
-                types[name], owner = kind, table
+                types[name] = kind
+                owner = table
                 continue
             types[name] = _combined(common, kind, name in of_names)
             if types[name] is None:
@@ -43,14 +47,18 @@ def _combined(one: Any, other: Any, are_names: bool = False) -> Any:
         return pa.large_string()
     if any(map(types.is_dictionary, (one, other))):
         is_same = types.is_dictionary(one) == types.is_dictionary(other)
-        return pa.dictionary(pa.int32(), values[0]) if is_same and values[0] == values[1] else None
+        if is_same and values[0] == values[1]:
+            return pa.dictionary(pa.int32(), values[0])
+        return None
     numeric = (types.is_integer, types.is_floating, types.is_boolean)
     if not all(any(is_numeric(kind) for is_numeric in numeric) for kind in values):
         return None
     if are_names and not all(map(types.is_floating, values)):
         return pa.int64()
     is_float = [types.is_floating(kind) or types.is_uint64(kind) for kind in values]
-    return pa.float64() if any(is_float) else pa.int64()
+    if any(is_float):
+        return pa.float64()
+    return pa.int64()
 
 
 def cast_columns(types: dict[str, Any], batch: Any) -> Any:

@@ -238,7 +238,9 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def _fields(n: int) -> str:
-    return "1 field" if n == 1 else f"{n} fields"
+    if n == 1:
+        return "1 field"
+    return f"{n} fields"
 
 
 def _block_bytes(start: bytes) -> int:

@@ -68,7 +68,8 @@ class GroupBoundaries:
 
         ValueError if a group comes back. ``group_at`` returns the group of a row.
         """
-        hashes, starts = np.concatenate(self.hashes), np.concatenate(self.starts)
+        hashes = np.concatenate(self.hashes)
+        starts = np.concatenate(self.starts)
         order = np.argsort(hashes, kind="stable")
         again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
         for i in again:

@@ -75,7 +75,9 @@ def _hint(path: str) -> str:
     """Return what to do about a path that only other programs understand."""
     if "://" in path:
         return "; a URL is read by the estimators of treecrf.dask, or as a dataset of pyarrow"
-    return "; expand ~ with os.path.expanduser" if path.startswith("~") else ""
+    if path.startswith("~"):
+        return "; expand ~ with os.path.expanduser"
+    return ""
 
 
 def _files_in(folder: str) -> list[str]:
@@ -142,7 +144,9 @@ def short_message(error: Exception | str) -> str:
     if "straddling" in str(error):
         return "a row is too long; a closing quotation mark may be missing"
     text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
-    return text if len(text) <= MAX_PARSER_MESSAGE else f"{text[:MAX_PARSER_MESSAGE]} ..."
+    if len(text) <= MAX_PARSER_MESSAGE:
+        return text
+    return f"{text[:MAX_PARSER_MESSAGE]} ..."
 
 
 class Source:
@@ -295,7 +299,8 @@ class ParquetFile(Table):
     first_row = 1
 
     def __init__(self, source: Source):
-        self.name, self.source = source.name, source
+        self.name = source.name
+        self.source = source
         self.pa = import_pyarrow()
         with naming(self.name), self._open() as file:
             self._take_schema(file.schema_arrow)
@@ -347,7 +352,9 @@ def _without_views(batch: Any) -> Any:
 
 def _copied(reader: Any, folder: str) -> Any:
     """Copy a ``pyarrow.RecordBatchReader`` to a table in a temporary file."""
-    pa, full, n_bytes = import_pyarrow(), None, 0
+    pa = import_pyarrow()
+    full = None
+    n_bytes = 0
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             try:

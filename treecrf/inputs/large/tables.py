@@ -429,7 +429,10 @@ def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
             if values is None or isinstance(values, str):
                 continue
             of_sequences = len(values) == len(offsets) - 1
-            cut[name] = values[i:j] if of_sequences else values[int(offsets[i]) : int(offsets[j])]
+            if of_sequences:
+                cut[name] = values[i:j]
+            else:
+                cut[name] = values[int(offsets[i]) : int(offsets[j])]
         place = "" if len(bounds) == 1 else f"part from sequence {i} on"
         parts.append(replace(raw, X=X, place=place, **cut))
     return parts
@@ -437,24 +440,34 @@ def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
 
 def n_values(raw: RawData) -> int:
     """Return the number of values of a position; 1 if it is not certain."""
-    items = raw.X if isinstance(raw.X, (list, tuple)) else [raw.X]
+    if isinstance(raw.X, (list, tuple)):
+        items = raw.X
+    else:
+        items = [raw.X]
     shape = getattr(items[0], "shape", ()) if items else ()
-    return int(shape[1]) if len(shape) == 2 else 1
+    if len(shape) == 2:
+        return int(shape[1])
+    return 1
 
 
 def _known_offsets(raw: RawData) -> np.ndarray | None:
     """Return the starts of the sequences, and the end of the last one; None for other data."""
-    X, name = raw.X, raw.segmentation.column
+    X = raw.X
+    name = raw.segmentation.column
     if raw.segmentation.is_long:
         is_cut = name is not None and is_frame(X) and name in column_names(X)
-        return raw.segmentation.offsets(len(X), column_of(X, name)) if is_cut else None
+        if is_cut:
+            return raw.segmentation.offsets(len(X), column_of(X, name))
+        return None
     if not isinstance(X, (list, tuple)) or not X:
         return None
     lengths = []
     for item in X:
         shape = getattr(item, "shape", None) or (len(item) if hasattr(item, "__len__") else 0,)
         lengths.append(int(shape[0]))
-    return None if min(lengths) == 0 else offsets_of(lengths)
+    if min(lengths) == 0:
+        return None
+    return offsets_of(lengths)
 
 
 def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
@@ -462,7 +475,10 @@ def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
     if argument is None:
         return True
     if isinstance(argument, str):
-        frames = [raw.X] if raw.segmentation.is_long else raw.X
+        if raw.segmentation.is_long:
+            frames = [raw.X]
+        else:
+            frames = raw.X
         return all(is_frame(frame) and argument in column_names(frame) for frame in frames)
     if not hasattr(argument, "__len__"):
         return False
