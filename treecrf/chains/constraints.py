@@ -238,7 +238,7 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if isinstance(transitions, dict):
         return Transitions(_named_pairs(transitions, classes), np.ones(n, dtype=bool))
     refuse_masked(transitions, "transitions")
-    refuse_other_labels(transitions, classes, "transitions", of_pairs=True)
+    refuse_other_labels(transitions, classes, "transitions", are_pairs=True)
     try:
         table = np.asarray(transitions)
     except ValueError:

@@ -73,7 +73,9 @@ def run(options: argparse.Namespace) -> int:
     labels = known_labels(data.labels)
     classes = model.classes_.tolist()
     if not labels or labels.isdisjoint(classes):
-        where = f"column {data.columns.label!r}" if data.is_table else "the file"
+        where = "the file"
+        if data.is_table:
+            where = f"column {data.columns.label!r}"
         examples = short_list(list(map(repr, sorted(labels)))) or "no labels"
         raise ValueError(
             f"{source.name}: {where} holds {examples}; the labels of the model are "

@@ -69,7 +69,9 @@ class CodedStrings:
         """Return the strings of each sequence, and the place of the first that is missing."""
         column = self.finish()
         is_whole = column.data.all()
-        missing = None if is_whole else position_name(int(np.argmin(column.data)), offsets)
+        missing = None
+        if not is_whole:
+            missing = position_name(int(np.argmin(column.data)), offsets)
         return split_sequences(column.decoded(), offsets), missing
 
 
@@ -88,12 +90,17 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
                 has_labels = _has_labels(len(rows[0]), lines, model)
                 columns = [CodedStrings() for _ in rows[0]]
             *features, last = zip(*rows, strict=True)
-            last = map(read_label, last) if has_labels else last
+            if has_labels:
+                last = map(read_label, last)
             for column, values in zip(columns, [*features, last], strict=True):
                 column.extend(values)
             lengths.append(len(rows))
     offsets = _offsets(source, lengths)
-    labels, missing = columns.pop().split(offsets) if has_labels else (None, None)
+    if has_labels:
+        labels, missing = columns.pop().split(offsets)
+    else:
+        labels = None
+        missing = None
     names = tuple(default_names(len(columns)))
     rows = _rows_of(source, reading, partial(_conll_rows, reading=reading), names)
     sequences = table_of([column.finish() for column in columns], offsets, names)
@@ -138,7 +145,9 @@ def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
 
 def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read CoNLL-U: the words are a category, and one of the other columns is the label."""
-    stored = None if model is None else model.columns.label
+    stored = None
+    if model is not None:
+        stored = model.columns.label
     name = reading.label or (stored if stored in CONLLU_NAMES else UPOS)
     column = index_of(name, f"--label {name}")
     words = CodedStrings()
@@ -164,7 +173,9 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     if model is not None and model.schema.names is None:
         raise ValueError(f"{source.name}: the columns of the training data have no names")
     # With the names of the columns of a model, other attributes are ignored.
-    known = None if model is None else model.schema.names
+    known = None
+    if model is not None:
+        known = model.schema.names
     attributes = CodedStrings(known)
     values = array("d")
     ends = array("q", [0])

@@ -51,7 +51,9 @@ def run(options: argparse.Namespace) -> int:
     print("parameters")
     defaults = type(model)().get_params(deep=False)
     for name, value in model.get_params(deep=False).items():
-        changed = "" if repr(value) == repr(defaults[name]) else f"  (default {defaults[name]!r})"
+        changed = ""
+        if repr(value) != repr(defaults[name]):
+            changed = f"  (default {defaults[name]!r})"
         print(f"  {name} = {value!r}{changed}")
     # As if none improved cross-validation.
     has_iterations = getattr(model, "n_iter_", None) != 0

@@ -73,7 +73,9 @@ def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> Non
     default = " (default: that of the model)" if with_model else ""
     text = f"column of a table or of CoNLL-U that contains the labels{default}"
     add("--label", metavar="COLUMN", help=text)
-    one_of = group.add_mutually_exclusive_group() if with_model else group
+    one_of = group
+    if with_model:
+        one_of = group.add_mutually_exclusive_group()
     every = "all rows of a table are one sequence"
     default = "that of the model" if with_model else "all rows are one sequence"
     text = f"column of a table that identifies the sequences (default: {default})"

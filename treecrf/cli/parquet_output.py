@@ -31,7 +31,9 @@ class ResultRows:
             self._rest.append([labels, *([] if probabilities is None else probabilities.T)])
             n_rows += len(labels)
         joined = [np.concatenate(parts) for parts in zip(*self._rest, strict=True)]
-        self._rest = [[column[n:] for column in joined]] if n_rows > n else []
+        self._rest = []
+        if n_rows > n:
+            self._rest = [[column[n:] for column in joined]]
         return [column[:n] for column in joined]
 
 

@@ -118,7 +118,9 @@ def _copied_columns(
             )
     if options.reference and data.labels is None:
         raise ValueError(f"{source.name}: --reference needs labels; {missing_labels(data, model)}")
-    chosen = [name for name in names if name not in options.drop] if options.keep_all else []
+    chosen = []
+    if options.keep_all:
+        chosen = [name for name in names if name not in options.drop]
     return list(dict.fromkeys([*chosen, *options.keep]))
 
 
@@ -141,14 +143,20 @@ def _write_table(
     """Write a row for each row of a table, with the probabilities of the shown labels."""
     group = data.columns.group
     label = data.columns.label
-    groups = data.groups if group is not None and group not in copied else None
-    labels = data.labels if data.labels is not None and label not in copied else None
+    groups = None
+    if group is not None and group not in copied:
+        groups = data.groups
+    labels = None
+    if data.labels is not None and label not in copied:
+        labels = data.labels
     header = _columns_before(data, copied)
     added = _columns_of_results(header, shown)
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header + added)
     for i, rows in enumerate(_output_rows(data, copied, labels, results)):
-        first = [groups[i]] if groups is not None else []
+        first = []
+        if groups is not None:
+            first = [groups[i]]
         writer.writerows([*first, *fields, *shares] for fields, shares in rows)
 
 
@@ -156,8 +164,12 @@ def _columns_before(data: FileData, copied: list[str]) -> list[str]:
     """Return the columns of an output before the predictions: group, copied columns, and label."""
     group = data.columns.group
     label = data.columns.label
-    first = [group] if group is not None and group not in copied else []
-    last = [label] if data.labels is not None and label not in copied else []
+    first = []
+    if group is not None and group not in copied:
+        first = [group]
+    last = []
+    if data.labels is not None and label not in copied:
+        last = [label]
     return [*first, *copied, *last]
 
 
@@ -193,7 +205,9 @@ def _predict_to_parquet(
             f"{options.output}: only predictions for tables are written as Parquet, and "
             f"{source.name} is not a table"
         )
-    shown = model.classes_.tolist() if options.proba else []
+    shown = []
+    if options.proba:
+        shown = model.classes_.tolist()
     names = _columns_before(data, copied)
     added = dict.fromkeys(_columns_of_results(names, shown), np.dtype(np.float64))
     added |= {"prediction": model.classes_.dtype}
@@ -229,7 +243,11 @@ def _output_rows(
     for i, (predicted, probabilities) in enumerate(results):
         rows = []
         for t, prediction in enumerate(predicted.tolist()):
-            true = [] if labels is None else ["" if labels[i][t] is None else str(labels[i][t])]
-            shares = [] if probabilities is None else [f"{p:.6g}" for p in probabilities[t]]
+            true = []
+            if labels is not None:
+                true = ["" if labels[i][t] is None else str(labels[i][t])]
+            shares = []
+            if probabilities is not None:
+                shares = [f"{p:.6g}" for p in probabilities[t]]
             rows.append(([*next(texts), *true, str(prediction)], shares))
         yield rows

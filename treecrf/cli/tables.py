@@ -304,7 +304,9 @@ def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[s
         _require_columns(file, model.schema.names, reading)
         if reading.label is not None and reading.label not in _others(file, model):
             stored = model.columns.label
-            hint = "" if stored is None else f"; the labels of its training data were in {stored!r}"
+            hint = ""
+            if stored is not None:
+                hint = f"; the labels of its training data were in {stored!r}"
             raise ValueError(f"--label names {reading.label!r}, a feature of the model{hint}")
         return list(model.schema.names)
     features = feature_names(file.names, others, reading.drop)
@@ -323,7 +325,9 @@ def _require_columns(file: Table, names: Iterable[str], reading: Reading) -> Non
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, file.names, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = ""
+            if near:
+                hint = f"did you mean {near[0]!r}? "
             raise ValueError(
                 f"{file.name}: there is no column {name!r}; {hint}{_columns(file, reading)}"
             )

@@ -204,13 +204,19 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
     if options.scratch is not None:
         check_folder(options.scratch)
     pieces = _opened(options.data, options)
-    validation = None if options.validation is None else _opened(options.validation, options)
+    validation = None
+    if options.validation is not None:
+        validation = _opened(options.validation, options)
     if not options.quiet:
         print(f"positions: {pieces.n_rows:,}, pieces: {len(pieces.pieces):,}", file=sys.stderr)
     label = options.label
     group = options.group
-    of_validation = {} if validation is None else {"y_val": label, "groups_val": group}
-    learner.fit(pieces, label, validation, groups=group, scratch=options.scratch, **of_validation)
+    validation_columns = {}
+    if validation is not None:
+        validation_columns = {"y_val": label, "groups_val": group}
+    learner.fit(
+        pieces, label, validation, groups=group, scratch=options.scratch, **validation_columns
+    )
 
 
 def _opened(path: str, options: argparse.Namespace) -> TableReader:

@@ -152,7 +152,9 @@ def iter_conll(
     _check_options(names, label, separator, comment)
     lines = Lines(file, encoding)
     refuse_conllu(lines.name, "read_conllu")
-    n_columns = None if names is None else len(names) + isinstance(label, int)
+    n_columns = None
+    if names is not None:
+        n_columns = len(names) + isinstance(label, int)
     hint = "" if comment else 'comment="#" skips such lines'
     for rows in split_rows(lines, separator, n_columns, comment, comment_hint=hint):
         target, keys = _label_column(label, names, len(rows[0]), lines)
@@ -554,7 +556,9 @@ def _number_problem(before: list[str] | None, row: list[str]) -> str:
         return f"{number!r} is not the number of a word, such as 8, 8-9 or 8.1"
     if is_right:
         return ""
-    first = "the first one of a sentence" if before is None else f"after {before[0]}"
+    first = "the first one of a sentence"
+    if before is not None:
+        first = f"after {before[0]}"
     return f"the number of the word is {number}, {first}; expected {n_words + 1}" + (
         "" if before is None else ", or a blank line, which ends a sentence"
     )

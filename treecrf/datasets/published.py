@@ -173,7 +173,9 @@ def fetch_nettalk(
     """
     path = locate("nettalk/nettalk.data", data_home)
     folder = data_folder(data_home)
-    chosen = None if folder is None else folder / "nettalk" / f"stress.{subset}.txt"
+    chosen = None
+    if folder is not None:
+        chosen = folder / "nettalk" / f"stress.{subset}.txt"
     if chosen is not None and chosen.is_file():
         words = _published(chosen, path, task)
         split = "published"

@@ -111,7 +111,9 @@ DOWNLOADS = {
 
 def data_folder(data_home: str | os.PathLike | None) -> Path | None:
     """Return the folder given by the argument or the environment, if any."""
-    folder = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
+    folder = data_home
+    if data_home is None:
+        folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
         return Path(folder)
     return None

@@ -148,10 +148,10 @@ def read_rows(
         columns = [ColumnValues(CATEGORY, c, schema.categories[j]) for j, c in enumerate(table)]
         return table_of(columns, offsets, None)
     columns = []
-    for column, of_column in zip(table, codes, strict=True):
-        if "\0" in "".join(of_column.strings):
+    for column, column_codes in zip(table, codes, strict=True):
+        if "\0" in "".join(column_codes.strings):
             return None
-        values, ranks = ranked(of_column.strings)
+        values, ranks = ranked(column_codes.strings)
         columns.append(ColumnValues(CATEGORY, ranks[column], np.array(values, dtype=np.str_)))
     return table_of(columns, offsets, None)
 
@@ -230,8 +230,8 @@ def _as_item(item: Any, where: str) -> Any:
 
 def _as_array(item: Any, where: str) -> np.ndarray:
     """Convert an item to an array that holds the same values, masked if some of them are."""
-    of_masked = isinstance(item, (list, tuple)) and np.ma.MaskedArray in set(map(type, item))
-    if of_masked:
+    are_masked = isinstance(item, (list, tuple)) and np.ma.MaskedArray in set(map(type, item))
+    if are_masked:
         convert = np.ma.array
     else:
         convert = np.asanyarray
@@ -342,7 +342,9 @@ def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
     start = 0
     with np.errstate(**IGNORE_OVERFLOW):  # once, because it costs more than a short sequence
         for item in items:
-            values = item.data if sparse.issparse(item) else item
+            values = item
+            if sparse.issparse(item):
+                values = item.data
             if first_infinite(values) is not None:
                 refuse_infinite(values, partial(_cell_name, item, start, offsets, None))
             start += item.shape[0]
@@ -356,7 +358,12 @@ def _check_booleans(items: list, offsets: np.ndarray, schema: InputSchema) -> No
     start = 0
     for item in items:
         is_sparse = sparse.issparse(item)
-        values, columns = (item.data, item.indices) if is_sparse else (item, slice(None))
+        if is_sparse:
+            values = item.data
+            columns = item.indices
+        else:
+            values = item
+            columns = slice(None)
         if values.dtype.kind != "b":
             bad = boolean[columns] & (values != 0) & (values != 1) & (values == values)
             if bad.any():

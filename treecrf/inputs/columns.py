@@ -228,7 +228,9 @@ class ColumnReader:
         """Raise TypeError for a string and a number in one column, given with their positions."""
         (earlier, before), (later, value) = sorted([one, other], key=lambda item: item[0])
         kinds = ("a string", "a number")
-        here, there = kinds if isinstance(value, str) else reversed(kinds)
+        here, there = kinds
+        if not isinstance(value, str):
+            here, there = reversed(kinds)
         raise TypeError(
             f"{self.where(later)}: {short_repr(value)} is {here}, but {short_repr(before)} at "
             f"{self.where(earlier)} is {there}"
@@ -322,12 +324,16 @@ class ColumnSpecs:
     ):
         self._names = names  # in error messages
         self.schema = schema
-        selected = selected_columns(categorical, names, n) if schema is None else None
+        selected = None
+        if schema is None:
+            selected = selected_columns(categorical, names, n)
         # Otherwise, columns are categories if their values are strings.
         self.are_fixed = schema is not None or selected is not None
         if schema is not None:
             selected = schema.kinds == CATEGORY
-        self.is_category = np.zeros(n, dtype=bool) if selected is None else selected
+        self.is_category = selected
+        if selected is None:
+            self.is_category = np.zeros(n, dtype=bool)
         # Columns whose only numbers are 0 and 1.
         if schema is None:
             self.is_boolean = np.zeros(n, dtype=bool)
@@ -340,7 +346,9 @@ class ColumnSpecs:
         """Make a reader of a column, whose values may be at some positions only."""
 
         def where(i: int) -> str:
-            position = i if positions is None else int(positions[i])
+            position = i
+            if positions is not None:
+                position = int(positions[i])
             return f"{position_name(position, offsets)}, {column_name(self._names, j)}"
 
         if self.schema is None and self.are_fixed:
@@ -360,7 +368,9 @@ class ColumnSpecs:
 
 def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:
     """Raise ValueError unless a table has as many columns as the model, or as the first table."""
-    width = first if schema is None else schema.n_features
+    width = first
+    if schema is not None:
+        width = schema.n_features
     if n != width:
         other = "sequence 0 has" if schema is None else "the model was trained with"
         raise ValueError(f"{where} has {n} features, {other} {width}")

@@ -70,7 +70,9 @@ def doubtful_columns(data: Sequences | Description) -> Iterator[tuple[int, Doubt
     n_positions = data.n_positions
     for j, values in data.schema.categories.items():
         n = len(values)
-        doubt = _doubt_of_strings(values) if values.dtype.kind == "U" else None
+        doubt = None
+        if values.dtype.kind == "U":
+            doubt = _doubt_of_strings(values)
         if doubt is not None:
             yield j, doubt
         elif data.form == "dense" and n > max(n_positions / 2, MAX_DISTINCT):
@@ -136,7 +138,12 @@ def warn_of_names(
 ) -> None:
     """Warn as scikit-learn does if only X or only the training data has names of features."""
     if (names is None) != (expected is None):
-        now, before = ("does not have valid", "with") if names is None else ("has", "without")
+        if names is None:
+            now = "does not have valid"
+            before = "with"
+        else:
+            now = "has"
+            before = "without"
         warn(
             f"X {now} feature names, but {estimator} was fitted {before} feature names; columns "
             "are matched by their order"
@@ -169,7 +176,9 @@ def warn_of_index(X: Any, others: dict[str, Any]) -> None:
             # An index that only counts rows says little, unless the other one has the same values.
             counts = [hasattr(index, "step") and index.start == 0 for index in (one, two)]
             if not any(counts) or one.isin(two).all():
-                where = "" if pair[0] is X else f"sequence {i}: "
+                where = ""
+                if pair[0] is not X:
+                    where = f"sequence {i}: "
                 warn(
                     f"{where}the index of {name} differs from that of X, but rows are matched by "
                     f"their order; if they are not in the same order, pass {name}.loc[X.index]"
@@ -320,7 +329,9 @@ def warn_of_keys(X: Any, schema: InputSchema, ignored: set[str], is_long: bool) 
     """
     if not schema.absent_is_missing or not isinstance(X, (list, tuple, np.ndarray)):
         return set()
-    items = [X] if is_long else X
+    items = X
+    if is_long:
+        items = [X]
     if not any(map(are_dicts, items)):
         return set()
     keys = dict.fromkeys(chain.from_iterable(chain.from_iterable(items)))
@@ -338,7 +349,9 @@ def warn_of_keys(X: Any, schema: InputSchema, ignored: set[str], is_long: bool) 
         )
     if unknown:
         similar = _similar_name(unknown[0], lacking or schema.names)
-        guess = f"; did you mean {similar!r}?" if similar else ""
+        guess = ""
+        if similar:
+            guess = f"; did you mean {similar!r}?"
         warn(f"X has {_quoted_keys(unknown)}, not among the columns of the training data{guess}")
     return {*lacking, *unknown}
 
@@ -350,7 +363,9 @@ def _quoted_keys(keys: list) -> str:
 
 def _similar_name(key: Any, names: Iterable[str]) -> str | None:
     """Return the most similar name, if there is one."""
-    similar = get_close_matches(key, names, 1) if isinstance(key, str) else []
+    similar = []
+    if isinstance(key, str):
+        similar = get_close_matches(key, names, 1)
     if similar:
         return similar[0]
     return None

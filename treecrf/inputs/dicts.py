@@ -68,18 +68,20 @@ def read_dicts(
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
     vectors = _vectors_of(rows, names, schema, by_reader, specs, offsets)
-    categories = {} if schema is None else dict(schema.categories)
+    categories = {}
+    if schema is not None:
+        categories = dict(schema.categories)
     if schema is None:
         categories = _sort_categories(entries, np.flatnonzero((kinds == CATEGORY) & ~by_reader))
-    for j, of_column in _entries_of(entries, by_reader):
-        positions = np.searchsorted(entries.starts, of_column, side="right") - 1
+    for j, entry_indices in _entries_of(entries, by_reader):
+        positions = np.searchsorted(entries.starts, entry_indices, side="right") - 1
         reader = specs.reader(j, offsets, positions)
         reader.add_objects([rows[t][names[j]] for t in positions.tolist()])
         column = reader.finish()
-        entries.values[of_column] = column.data
+        entries.values[entry_indices] = column.data
         kinds[j] = column.kind
         if column.kind == CATEGORY:
-            entries.values[of_column] = floats_of_codes(column.data)
+            entries.values[entry_indices] = floats_of_codes(column.data)
             categories[j] = column.values
     if schema is not None and schema.absent_is_missing:
         columns = _with_missing(entries, vectors, schema, kinds)
@@ -90,9 +92,11 @@ def read_dicts(
     table = sparse.csr_array(parts, shape=(len(rows), len(names)))
     if vectors and schema is None:
         table, names, kinds, categories = _with_names(vectors, table, names, kinds, categories)
-    index = {name: j for j, name in enumerate(names)} if vectors else {}
-    for of_key in vectors:
-        table = of_key.added_to(table, np.array([index[name] for name in of_key.names]))
+    index = {}
+    if vectors:
+        index = {name: j for j, name in enumerate(names)}
+    for key_vectors in vectors:
+        table = key_vectors.added_to(table, np.array([index[name] for name in key_vectors.names]))
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
 
 
@@ -100,7 +104,9 @@ def _entries_of_rows(
     rows: list, offsets: np.ndarray, schema: InputSchema | None
 ) -> tuple[list[dict], Entries]:
     """Read the entries of mappings; return them with the rows as dicts of plain strings."""
-    known = () if schema is None else (schema.names, schema.known_strings)
+    known = ()
+    if schema is not None:
+        known = (schema.names, schema.known_strings)
     n_entries = count_entries(rows)
     if n_entries < 0:
         rows = _as_dicts(rows, offsets)
@@ -116,7 +122,9 @@ def _with_plain_keys(row: dict, t: int, offsets: np.ndarray) -> dict:
     """Convert keys of classes derived from strings, which may have other rules of what is equal."""
     plain: dict = {}
     for key, value in row.items():
-        name = str.__str__(key) if isinstance(key, str) else key
+        name = key
+        if isinstance(key, str):
+            name = str.__str__(key)
         if name in plain:
             raise ValueError(f"{position_name(t, offsets)} has two keys {name!r}")
         plain[name] = value
@@ -132,8 +140,8 @@ def _with_missing(
     # In Fortran order, because columns are read one by one.
     table = np.full((n_rows, schema.n_features), np.nan, order="F")
     table[np.repeat(np.arange(n_rows), np.diff(starts)), entries.columns] = entries.values
-    for of_key in vectors:
-        of_key.write_to(table, schema.vectors[of_key.key])
+    for key_vectors in vectors:
+        key_vectors.write_to(table, schema.vectors[key_vectors.key])
     columns = []
     for j, column in enumerate(table.T):
         if schema.kinds[j] == CATEGORY:
@@ -178,9 +186,9 @@ def _with_names(
     categories: dict[int, np.ndarray],
 ) -> tuple[sparse.csr_array, tuple[str, ...], np.ndarray, dict[int, np.ndarray]]:
     """Replace the columns of vectors by columns of their values, all sorted by name."""
-    keys = {of_key.key for of_key in vectors}
+    keys = {key_vectors.key for key_vectors in vectors}
     old = [j for j, name in enumerate(names) if name not in keys]
-    all_names = {names[j] for j in old}.union(*(of_key.names for of_key in vectors))
+    all_names = {names[j] for j in old}.union(*(key_vectors.names for key_vectors in vectors))
     index = {name: j for j, name in enumerate(sorted(all_names))}
     new = np.array([index[names[j]] for j in old], dtype=np.intp)
     kept = sparse.csc_array(table)[:, old].tocoo()
@@ -226,7 +234,9 @@ def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndar
     flags = entries.flags
     is_new = not entries.is_fixed
     is_not_category = ~specs.is_category & specs.are_fixed
-    is_boolean = False if specs.schema is None else specs.schema.kinds == BOOLEAN
+    is_boolean = False
+    if specs.schema is not None:
+        is_boolean = specs.schema.kinds == BOOLEAN
     strings = (flags & STRINGS) > 0
     others = (flags & OTHER) > 0
     numbers = (flags & (BOOLEANS | NUMBERS)) > 0
@@ -260,12 +270,12 @@ def _entries_of(entries: Entries, chosen: np.ndarray) -> Iterator[tuple[int, np.
     """Yield the chosen columns, and the indices of their entries."""
     if not chosen.any():
         return
-    of_chosen = np.flatnonzero(chosen[entries.columns])
-    columns = entries.columns[of_chosen]
-    of_chosen = of_chosen[np.argsort(columns, kind="stable")]
+    chosen_entries = np.flatnonzero(chosen[entries.columns])
+    columns = entries.columns[chosen_entries]
+    chosen_entries = chosen_entries[np.argsort(columns, kind="stable")]
     starts = offsets_of(np.bincount(columns, minlength=len(chosen)))
     for j in np.flatnonzero(chosen).tolist():
-        yield j, of_chosen[starts[j] : starts[j + 1]]
+        yield j, chosen_entries[starts[j] : starts[j + 1]]
 
 
 # Vectors, such as embeddings: numbers with the names ``key[0]``, ``key[1]``, ...
@@ -316,10 +326,10 @@ class Vectors:
 
     def added_to(self, table: sparse.csr_array, columns: np.ndarray) -> sparse.csr_array:
         """Add the values to columns of a table, which has none of its own there."""
-        of_vectors = np.zeros(table.shape[1], dtype=bool)
-        of_vectors[columns] = True
-        if of_vectors[table.indices].any():
-            j = int(table.indices[of_vectors[table.indices]][0])
+        holds_vectors = np.zeros(table.shape[1], dtype=bool)
+        holds_vectors[columns] = True
+        if holds_vectors[table.indices].any():
+            j = int(table.indices[holds_vectors[table.indices]][0])
             self._refuse_key(columns.tolist().index(j))
         counts = np.zeros(table.shape[0] + 1, dtype=np.int64)
         counts[self.positions + 1] = len(columns)
@@ -354,7 +364,9 @@ def _table(vectors: list) -> np.ndarray | None:
         return None
     if table.ndim != 2 or not table.shape[1] or table.dtype.kind not in "biufO":
         return None
-    kinds = set(map(type, table.flat)) if table.dtype.kind == "O" else ()
+    kinds = ()
+    if table.dtype.kind == "O":
+        kinds = set(map(type, table.flat))
     are_numbers = all(is_number(kind) or stands_for_missing(kind) for kind in kinds)
     if are_numbers:
         return table.astype(np.float64)
@@ -363,7 +375,9 @@ def _table(vectors: list) -> np.ndarray | None:
 
 def _refuse_first(vectors: list, where: Any, width: int) -> None:
     """Raise an error about the first vector that does not fit."""
-    before = "in training" if width else f"at {where(0)}"
+    before = "in training"
+    if not width:
+        before = f"at {where(0)}"
     for i, vector in enumerate(vectors):
         if not is_vector(vector):
             raise TypeError(

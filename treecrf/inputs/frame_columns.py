@@ -23,7 +23,9 @@ def read_parts(
     parts: list, offsets: np.ndarray, names: tuple[str, ...] | None, specs: ColumnSpecs
 ) -> LongSequences:
     """Read the rows of data frames of narwhals, which have the same columns in the same order."""
-    block = NumberBlock.of(parts, specs) if offsets[-1] <= MAX_COPIED else None
+    block = None
+    if offsets[-1] <= MAX_COPIED:
+        block = NumberBlock.of(parts, specs)
     if block is None:
         return table_of(_read_columns(parts, specs, offsets), offsets, names)
     others = np.flatnonzero(block.kinds == OTHER)
@@ -159,7 +161,8 @@ def _read_columns(
     """Read all columns of data frames, which have the given indices among all features."""
     # One selection of a column may cost as much as all columns.
     columns = zip(*(part.iter_columns() for part in parts), strict=True)
-    indices = range(parts[0].shape[1]) if indices is None else indices
+    if indices is None:
+        indices = range(parts[0].shape[1])
     return [
         _read_column(column, specs.reader(j, offsets))
         for j, column in zip(indices, columns, strict=True)

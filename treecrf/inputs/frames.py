@@ -50,7 +50,9 @@ def segmentation_of(X: Any, lengths: Any, groups: Any, may_be_empty: bool = Fals
         if not columns:
             return plain
     else:
-        names = (groups,) if isinstance(groups, str) else groups
+        names = groups
+        if isinstance(groups, str):
+            names = (groups,)
         known = column_names(X)
         is_column = isinstance(groups, str) and groups in known
         if is_column or not _are_names(names, known, levels, len(X)):
@@ -148,11 +150,15 @@ def read_frames(
     wheres = segmentation.item_names(len(frames))
     group = segmentation.column
     runs = _joined(frames, wheres)
-    groups = None if group is None else _group_column(runs[0][0], group)
+    groups = None
+    if group is not None:
+        groups = _group_column(runs[0][0], group)
     offsets = segmentation.item_offsets(list(map(len, frames)), groups)
     warn_of_time(frames, offsets)
     others = segmentation.group_columns
-    known = None if schema is None else schema.names
+    known = None
+    if schema is not None:
+        known = schema.names
     columns = []
     for frame, _ in runs:
         names = frame.columns
@@ -162,7 +168,9 @@ def read_frames(
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, others)
     # In errors, columns without names have the names of the training data.
-    shown = names if schema is None else schema.names or names
+    shown = names
+    if schema is not None:
+        shown = schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
         for (frame, _), order in zip(runs, orders, strict=True)
@@ -243,22 +251,35 @@ def _match(
     groups: set[str],
 ) -> list[list[int]]:
     """Find the features of each frame, in the order of the model or the first frame."""
-    expected = names if schema is None else schema.names
-    owner = wheres[0] if schema is None else "the training data"
+    expected = names
+    if schema is not None:
+        expected = schema.names
+    owner = "the training data"
+    if schema is None:
+        owner = wheres[0]
     used = ", ".join(["*model.feature_names_in_", *map(repr, sorted(groups))])
-    mend = "" if schema is None else f"; pass {{}}[[{used}]]"
+    mend = ""
+    if schema is not None:
+        mend = f"; pass {{}}[[{used}]]"
     orders = []
     for own_columns, where in zip(columns, wheres, strict=True):
         own = _names_of(own_columns, where)
         indices = list(own_columns.values())
         if (own is None) != (names is None):
-            named, other = (wheres[0], where) if own is None else (where, wheres[0])
+            if own is None:
+                named = wheres[0]
+                other = where
+            else:
+                named = where
+                other = wheres[0]
             raise ValueError(f"{named} has column names, {other} does not")
         if own is None or expected is None:
             check_width(len(own_columns), where, len(columns[0]), schema)
             orders.append(indices)
         else:
-            frame = "X" if where == "X" else where.replace("sequence ", "X[") + "]"
+            frame = "X"
+            if where != "X":
+                frame = where.replace("sequence ", "X[") + "]"
             order = order_of(own, expected, where, owner, mend.format(frame))
             orders.append([indices[k] for k in order])
     return orders
@@ -319,7 +340,8 @@ def _split(frame: Any, name: str, argument: str, where: str) -> tuple[Any, Any]:
         hint = closest_name(name, table.columns)
         raise ValueError(f"{argument}={name!r} is not a column of {where}{hint}")
     values = table.get_column(name).to_native()
-    values = values if hasattr(values, "dtype") else values.to_pylist()
+    if not hasattr(values, "dtype"):
+        values = values.to_pylist()
     return table.drop(name).to_native(), values
 
 
@@ -328,7 +350,9 @@ def without_columns(X: Any, names: set[str]) -> Any:
     X = as_groups(X, "X")
     if isinstance(X, (list, tuple)) and any(map(is_frame, X)):
         return [without_columns(item, names) if is_frame(item) else item for item in X]
-    dropped = names.intersection(column_names(X)) if is_frame(X) else ()
+    dropped = ()
+    if is_frame(X):
+        dropped = names.intersection(column_names(X))
     if dropped:
         return _wrap(X, "X").drop(*dropped).to_native()
     return X

@@ -178,7 +178,8 @@ def _read_labels(item: Any, where: str) -> Labels:
     choices = _find_choices(values, where)
     if missing is None and not choices:
         return Labels(_plain_labels(values, where), offsets)
-    missing = np.zeros(len(values), dtype=bool) if missing is None else missing
+    if missing is None:
+        missing = np.zeros(len(values), dtype=bool)
     if missing.all():
         return _nothing_known(len(values))
     filled = values.copy()
@@ -260,7 +261,9 @@ def _label_column(item: Any, where: str) -> RawColumn:
     values = column.values
     if values.ndim != 1:
         are_lists = values.ndim > 1 and values.size and values.dtype.kind == "O"
-        mend = _mend_of_lists(values[0]) if are_lists else ""
+        mend = ""
+        if are_lists:
+            mend = _mend_of_lists(values[0])
         raise ValueError(f"{where}: labels have {values.ndim} dimensions; expected 1{mend}")
     if values.dtype.kind == "O" and {list, tuple} & set(map(type, values)):
         t = next(t for t, label in enumerate(values) if isinstance(label, (list, tuple)))
@@ -288,17 +291,19 @@ def _plain_labels(array: np.ndarray, where: str) -> np.ndarray:
     return whole_numbers(array, where, "label")
 
 
-def refuse_other_labels(table: Any, classes: np.ndarray, name: str, of_pairs: bool = False) -> None:
+def refuse_other_labels(
+    table: Any, classes: np.ndarray, name: str, are_pairs: bool = False
+) -> None:
     """Raise ValueError if a data frame has other columns than the labels, or in another order.
 
-    Tables of labels are read by position. With ``of_pairs``, the rows are labels as well.
+    Tables of labels are read by position. With ``are_pairs``, the rows are labels as well.
     """
     if not is_frame(table):
         return
     import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
 
     _check_names(narwhals.from_native(table).columns, classes, f"the columns of {name}")
-    if of_pairs and hasattr(table, "index"):
+    if are_pairs and hasattr(table, "index"):
         # A row for the start of sequences may follow those of the labels.
         _check_names(list(table.index)[: len(classes)], classes, f"the rows of {name}")
 
@@ -352,7 +357,9 @@ def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
     """Return the distinct labels in arrays, sorted; ValueError unless there are two."""
     classes = np.unique(np.concatenate(arrays or [np.zeros(0)]))
     if len(classes) < 2:
-        problem = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
+        problem = "no labels"
+        if len(classes):
+            problem = f"only the label {classes[0].item()!r}"
         raise ValueError(f"y holds {problem}; expected at least 2 different labels")
     warn_of_similar_labels(classes)
     warn_of_missing_labels(classes)

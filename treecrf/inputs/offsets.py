@@ -73,7 +73,9 @@ def reversed_positions(offsets: np.ndarray) -> np.ndarray:
 def position_name(position: int, offsets: np.ndarray, argument: str = "") -> str:
     """Name a sequence, of an argument, and a position, given the position among all."""
     i = int(np.searchsorted(offsets, position, side="right")) - 1
-    owner = f" of {argument}" if argument else ""
+    owner = ""
+    if argument:
+        owner = f" of {argument}"
     return f"sequence {i}{owner}, position {position - int(offsets[i])}"
 
 
@@ -229,5 +231,7 @@ def refuse_missing_groups(values: list) -> None:
     missing = find_missing(values)
     if missing is not None:
         t = int(np.argmax(missing))
-        value = "NaN" if isinstance(values[t], float) else short_repr(values[t])
+        value = "NaN"
+        if not isinstance(values[t], float):
+            value = short_repr(values[t])
         raise ValueError(f"groups is missing ({value}) at position {t}")

@@ -50,7 +50,9 @@ def are_tables(raw: RawData) -> bool:
 
 def are_paths(X: Any, with_strings: bool) -> bool:
     """Return whether X is a path of a table or a list of them; strings only ``with_strings``."""
-    items = X if isinstance(X, (list, tuple)) else [X]
+    items = X
+    if not isinstance(X, (list, tuple)):
+        items = [X]
     for item in items:
         if isinstance(item, str):
             is_folder = os.sep in item and os.path.isdir(item)
@@ -85,7 +87,9 @@ def are_batches(X: Any) -> bool:
     """Return whether X is a source of record batches of Arrow, other than a table in memory."""
     if hasattr(type(X), "read_next_batch") or is_dataset(X):
         return True
-    items = X if isinstance(X, (list, tuple)) else [X]
+    items = X
+    if not isinstance(X, (list, tuple)):
+        items = [X]
     kinds = map(type, items)
     return len(items) > 0 and all(
         hasattr(kind, "__arrow_c_array__") and hasattr(kind, "num_columns") for kind in kinds
@@ -94,8 +98,8 @@ def are_batches(X: Any) -> bool:
 
 def is_dataset(X: Any) -> bool:
     """Return whether X is a dataset of pyarrow."""
-    of_pyarrow = type(X).__module__.startswith("pyarrow")
-    return of_pyarrow and hasattr(X, "to_batches") and hasattr(X, "scanner")
+    is_pyarrow = type(X).__module__.startswith("pyarrow")
+    return is_pyarrow and hasattr(X, "to_batches") and hasattr(X, "scanner")
 
 
 def refuse_files(X: Any, are_characters: bool = False) -> None:

@@ -60,7 +60,9 @@ SCHEME_NAMES = (*RULES, *ALIASES)
 
 def scheme_named(name: str) -> str:
     """Return the scheme with a name in any case, a key of `RULES`; ValueError without one."""
-    lower = name.lower() if isinstance(name, str) else name
+    lower = name
+    if isinstance(name, str):
+        lower = name.lower()
     if lower not in SCHEME_NAMES:
         raise ValueError(f"scheme={name!r}; expected None or one of {SCHEME_NAMES}")
     return ALIASES.get(lower, lower)
@@ -73,7 +75,9 @@ def letters_of(name: str) -> str:
 
 def split_tag(tag: object, letters: str) -> tuple[str, str] | None:
     """Split a tag into its letter and its type; None if it is not a tag with these letters."""
-    match = TAG.fullmatch(tag) if isinstance(tag, str) else None
+    match = None
+    if isinstance(tag, str):
+        match = TAG.fullmatch(tag)
     if match is None or match.string[0] not in letters:
         return None
     return match.string[0], match.group(2) or ""

@@ -259,7 +259,9 @@ class Sequences:
             return self
         used = {j: np.zeros(len(values) + 1, bool) for j, values in self.categories.items()}
         for _, _, piece in self.pieces():
-            table = sparse.csc_array(piece) if sparse.issparse(piece) else piece
+            table = piece
+            if sparse.issparse(piece):
+                table = sparse.csc_array(piece)
             for j, is_used in used.items():
                 codes = _column(table, j)
                 is_used[codes[~np.isnan(codes)].astype(np.intp)] = True
@@ -404,7 +406,9 @@ class ColumnTable:
         parts = [column[rows] for column in self.columns]
         table = np.empty((len(parts[0]), len(parts)), order="F")
         for j, part in enumerate(parts):
-            table[:, j] = floats_of_codes(part) if self.is_category[j] else part
+            table[:, j] = part
+            if self.is_category[j]:
+                table[:, j] = floats_of_codes(part)
         return table
 
 

@@ -44,7 +44,8 @@ def is_number(kind: type) -> bool:
 def column_names(frame: Any) -> list:
     """Return the names of the columns of a data frame of any library."""
     names = getattr(frame, "column_names", None)
-    names = frame.columns if names is None else names
+    if names is None:
+        names = frame.columns
     # It takes longer to iterate over an index of pandas.
     if hasattr(names, "tolist"):
         return names.tolist()
@@ -83,8 +84,8 @@ def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
 
 def stands_for_missing(kind: type) -> bool:
     """Return whether values of a type are None, pandas' NA or NaT, or NumPy's masked constant."""
-    of_pandas = kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
-    return kind is type(None) or of_pandas or kind is np.ma.core.MaskedConstant
+    is_pandas = kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
+    return kind is type(None) or is_pandas or kind is np.ma.core.MaskedConstant
 
 
 def find_missing(values: Sequence) -> np.ndarray | None:
@@ -163,7 +164,9 @@ def closest_name(name: str, names: Iterable) -> str:
     if not strings:
         return ", whose columns have no names"
     similar = get_close_matches(name, strings, 1)
-    guess = f"; did you mean {similar[0]!r}?" if similar else ""
+    guess = ""
+    if similar:
+        guess = f"; did you mean {similar[0]!r}?"
     return f"; expected one of {short_list(list(map(repr, strings)))}{guess}"
 
 
@@ -269,7 +272,9 @@ def whole_numbers(array: np.ndarray, where: str, name: str) -> np.ndarray:
     if array.dtype.kind in "bi":
         return array.astype(np.int64)
     # Of floats, some types cannot represent the range of int64, and some more than float64.
-    values = array.astype(np.result_type(array, np.float64)) if array.dtype.kind == "f" else array
+    values = array
+    if array.dtype.kind == "f":
+        values = array.astype(np.result_type(array, np.float64))
     with np.errstate(invalid="ignore"):
         _refuse(values % 1 != 0, "is not a whole number", array, where, name)
     if array.dtype.kind == "O":

@@ -45,7 +45,9 @@ def rounded_leaves(values: np.ndarray) -> np.ndarray:
 
 def unit_of(total: float, bits: int = MAX_UNITS_LOG2) -> float:
     """Return the unit at which values with this absolute sum have exact sums, of 2**bits units."""
-    exponent = math.frexp(total)[1] if math.isfinite(total) else 0
+    exponent = 0
+    if math.isfinite(total):
+        exponent = math.frexp(total)[1]
     return 2.0 ** max(UNIT_LOG2, exponent - bits)
 
 
@@ -130,7 +132,7 @@ class ExactSum:
         return cls(total, other)
 
     @classmethod
-    def of_integer(cls, value: int) -> ExactSum:
+    def from_integer(cls, value: int) -> ExactSum:
         """Return the sum of a single integer."""
         return cls(value << SUM_BITS)
 

@@ -34,7 +34,9 @@ LARGEST_MMAP_THRESHOLD = 1 << 25
 DEFAULT_MMAP_THRESHOLD = 1 << 17
 
 # None unless this is the GNU C library.
-_library = ctypes.CDLL(None) if sys.platform == "linux" else None
+_library = None
+if sys.platform == "linux":
+    _library = ctypes.CDLL(None)
 _mallopt = getattr(_library, "mallopt", None)
 _malloc_trim = getattr(_library, "malloc_trim", None)
 
@@ -62,7 +64,8 @@ class Threads(AbstractContextManager["Threads"]):
         n = self._n_jobs
         if n == 0:
             raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
-        n = n if n > 0 else max(1, cpu_count() + 1 + n)
+        if not (n > 0):
+            n = max(1, cpu_count() + 1 + n)
         return min(n, max(MAX_THREADS, os.cpu_count() or 1))
 
     def __exit__(self, *_: object) -> None:

@@ -32,7 +32,9 @@ class ArrowConverter:
         self.pa = import_pyarrow()
         self.pc = self.pa.compute
         self.is_of_text = missing is not None
-        self.missing = None if missing is None else self.pa.array([*MARKS, *missing])
+        self.missing = None
+        if missing is not None:
+            self.missing = self.pa.array([*MARKS, *missing])
         self.missing_number = self.pa.array([*MISSING, *(missing or ())])
 
     def numbers(self, array: Any) -> np.ndarray:

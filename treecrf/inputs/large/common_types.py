@@ -9,11 +9,11 @@ from treecrf.inputs.large.table_sources import Table, import_pyarrow
 
 
 def common_types(
-    tables: Sequence[Table], names: list[str], of_names: Container[str]
+    tables: Sequence[Table], names: list[str], named_values: Container[str]
 ) -> dict[str, Any]:
     """Return a type of each column for its values in all tables; TypeError if there is none.
 
-    Whole numbers in the columns ``of_names`` are labels or categories, which no float replaces.
+    Whole numbers in the columns ``named_values`` are labels or categories, which no float replaces.
     """
     is_null = import_pyarrow().types.is_null
     types = {}
@@ -29,7 +29,7 @@ def common_types(
                 types[name] = kind
                 owner = table
                 continue
-            types[name] = _combined(common, kind, name in of_names)
+            types[name] = _combined(common, kind, name in named_values)
             if types[name] is None:
                 raise TypeError(
                     f"{table.name}: column {name!r} is of type {kind}, but in {owner.name} of type "

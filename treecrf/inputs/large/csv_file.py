@@ -68,7 +68,8 @@ class CsvFile(Table):
                     # The batches before one that did not fit are read again.
                     for batch in itertools.islice(reader, n_batches, None):
                         n_batches += 1
-                        last = batch if len(batch) else last
+                        if len(batch):
+                            last = batch
                         yield batch
                 with naming(self.name):
                     self._refuse_open_quotes(last)
@@ -189,7 +190,9 @@ class CsvFile(Table):
         text = str(error)
         row = OF_ROW.search(str(error))
         if column := OF_COLUMN.match(text):
-            where = f"row {column[2]}, " if column[2] else ""
+            where = ""
+            if column[2]:
+                where = f"row {column[2]}, "
             text = f"{where}column {self.names[int(column[1])]!r}: {column[3]}"
         if "invalid UTF8" in text:
             return f"{text}; {self.options.advice_of_encoding()}"

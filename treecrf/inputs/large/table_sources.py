@@ -90,7 +90,9 @@ def _files_in(folder: str) -> list[str]:
     ]
     if not tables:
         names = sorted(map(str, inside))
-        content = f"; it contains {short_list(names)}" if names else ", and is empty"
+        content = ", and is empty"
+        if names:
+            content = f"; it contains {short_list(names)}"
         raise ValueError(f"{folder}: the folder holds no tables{content}; {EXPECTED_ENDINGS}")
     for path in tables:
         if any("=" in part for part in path.parts[:-1]):

@@ -240,7 +240,9 @@ class TableReader:
         """Describe a row in messages."""
         i = int(np.searchsorted(self._ends, row, side="right"))
         table = self._tables[i]
-        start = self._ends[i - 1] if i else 0
+        start = 0
+        if i:
+            start = self._ends[i - 1]
         return f"{table.name}, row {row - start + table.first_row}"
 
     def _group_at(self, row: int) -> Any:
@@ -377,7 +379,9 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     labels = list(chain.from_iterable(piece.y for piece in pieces))
     lengths = np.concatenate([piece.segmentation.lengths for piece in pieces])
     has_weights = pieces[0].sample_weight is not None
-    weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
+    weights = None
+    if has_weights:
+        weights = np.concatenate([piece.sample_weight for piece in pieces])
     cuts = Segmentation(lengths)
     return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights, place="")
 
@@ -392,7 +396,9 @@ def partitions_of(
 
     Parts that are derived from them are in temporary files in the folder ``scratch``, if any.
     """
-    files = None if scratch is None else Scratch(scratch)
+    files = None
+    if scratch is not None:
+        files = Scratch(scratch)
     if are_tables(raw):
         pieces = open_tables(raw, categorical_features, None if files is None else files.folder)
         return LocalPartitions.reading(
@@ -428,12 +434,14 @@ def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
         for name, values in arguments.items():
             if values is None or isinstance(values, str):
                 continue
-            of_sequences = len(values) == len(offsets) - 1
-            if of_sequences:
+            per_sequence = len(values) == len(offsets) - 1
+            if per_sequence:
                 cut[name] = values[i:j]
             else:
                 cut[name] = values[int(offsets[i]) : int(offsets[j])]
-        place = "" if len(bounds) == 1 else f"part from sequence {i} on"
+        place = ""
+        if len(bounds) != 1:
+            place = f"part from sequence {i} on"
         parts.append(replace(raw, X=X, place=place, **cut))
     return parts
 
@@ -444,7 +452,9 @@ def n_values(raw: RawData) -> int:
         items = raw.X
     else:
         items = [raw.X]
-    shape = getattr(items[0], "shape", ()) if items else ()
+    shape = ()
+    if items:
+        shape = getattr(items[0], "shape", ())
     if len(shape) == 2:
         return int(shape[1])
     return 1

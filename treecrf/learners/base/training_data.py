@@ -296,7 +296,7 @@ def count_labels(data: LabeledSequences, n_labels: int) -> list[ExactSum]:
     known = slice(None) if data.candidates is None else ~unknown_labels(data.candidates)
     codes = data.codes[known]
     if data.weights is None:
-        return list(map(ExactSum.of_integer, np.bincount(codes, minlength=n_labels).tolist()))
+        return list(map(ExactSum.from_integer, np.bincount(codes, minlength=n_labels).tolist()))
     weights = data.weights[known]
     return [ExactSum.of(weights[codes == k]) for k in range(n_labels)]
 
