@@ -33,7 +33,7 @@ from treecrf.inputs.large.table_sources import (
     temporary_file,
     temporary_space,
 )
-from treecrf.inputs.large.tables import feature_names
+from treecrf.inputs.large.tables import feature_columns
 from treecrf.inputs.offsets import Segmentation, split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, InputSchema, Sequences
 from treecrf.inputs.values import (
@@ -309,7 +309,7 @@ def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[s
                 hint = f"; the labels of its training data were in {stored!r}"
             raise ValueError(f"--label names {reading.label!r}, a feature of the model{hint}")
         return list(model.schema.names)
-    features = feature_names(file.names, others, reading.drop)
+    features = feature_columns(file.names, others, reading.drop)
     if model is not None and len(features) != model.schema.n_features:
         raise ValueError(
             f"{file.name}: {len(features)} columns are features; the model was trained with "

@@ -59,15 +59,7 @@ def read_arrays(
     """Convert arrays, matrices, lists and strings, or one long item, to sequences."""
     wheres = segmentation.item_names(len(items))
     items = [_as_item(item, where) for item, where in zip(items, wheres, strict=True)]
-    if not items:
-        raise ValueError("X holds no sequences")
-    form = _form(items[0])
-    for item, where in zip(items, wheres, strict=True):
-        if _form(item) != form:
-            raise ValueError(
-                f"{where} is {describe(item)}, {wheres[0]} is {describe(items[0])}; expected "
-                "sequences of the same form"
-            )
+    form = _common_form(items, wheres)
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
     offsets = segmentation.item_offsets(lengths)
     if schema is not None:
@@ -78,22 +70,52 @@ def read_arrays(
     width = items[0].shape[1]
     for item, where in zip(items, wheres, strict=True):
         check_width(item.shape[1], where, width, schema)
-    specs = ColumnSpecs(None if schema is None else schema.names, width, schema, categorical)
+    names = None
+    if schema is not None:
+        names = schema.names
+    specs = ColumnSpecs(names, width, schema, categorical)
     if form == "sparse":
         _refuse_infinite(items, offsets)
         if specs.is_category.any():
             return _read_sparse_columns(items, offsets, specs)
-    else:
-        exact = items
-        items = [_as_floats(item) for item in items]
-        if specs.is_category.any() or any(item.dtype.kind in "OU" for item in items):
-            return _read_columns(exact, items, offsets, specs)
-        _refuse_infinite(items, offsets)
-    # Tables of numbers and booleans are used without a copy.
+        return _plain_tables(items, form, offsets, segmentation, schema)
+    floats = [_as_floats(item) for item in items]
+    if specs.is_category.any() or any(item.dtype.kind in "OU" for item in floats):
+        return _read_columns(items, floats, offsets, specs)
+    _refuse_infinite(floats, offsets)
+    return _plain_tables(floats, form, offsets, segmentation, schema)
+
+
+def _common_form(items: list, wheres: list[str]) -> str:
+    """Return the form of all items; ValueError if they differ, or there are none."""
+    if not items:
+        raise ValueError("X holds no sequences")
+    form = _form(items[0])
+    for item, where in zip(items, wheres, strict=True):
+        if _form(item) != form:
+            raise ValueError(
+                f"{where} is {describe(item)}, {wheres[0]} is {describe(items[0])}; expected "
+                "sequences of the same form"
+            )
+    return form
+
+
+def _plain_tables(
+    items: list,
+    form: str,
+    offsets: np.ndarray,
+    segmentation: Segmentation,
+    schema: InputSchema | None,
+) -> Sequences:
+    """Return tables of numbers and booleans, which are used without a copy."""
     if schema is not None:
         _check_booleans(items, offsets, schema)
-    dtype = np.result_type(*{item.dtype for item in items})
-    description = {"form": form, "offsets": offsets, "n_features": width, "dtype": dtype}
+    description = {
+        "form": form,
+        "offsets": offsets,
+        "n_features": items[0].shape[1],
+        "dtype": np.result_type(*{item.dtype for item in items}),
+    }
     if segmentation.is_long:
         return LongSequences.of(items[0], **description)
     return ListedSequences(items=segmentation.in_places(items), **description)
@@ -106,7 +128,9 @@ def _read_columns(
     columns = []
     for j in range(items[0].shape[1]):
         reader = specs.reader(j, offsets)
-        tables = exact if specs.is_category[j] else items
+        tables = items
+        if specs.is_category[j]:
+            tables = exact
         for are_objects, run in groupby(tables, lambda item: item.dtype.kind in "OU"):
             # Few long parts are read faster than many short ones.
             values = [item[:, j] for item in run]
@@ -214,7 +238,9 @@ def _as_item(item: Any, where: str) -> Any:
     if array.ndim == 2:
         return _check_type(_with_none(array), where)
     if array.ndim == 1:
-        return as_symbols(array if array.dtype.kind in "biu" else item, where)
+        if array.dtype.kind in "biu":
+            return as_symbols(array, where)
+        return as_symbols(item, where)
     if isinstance(item, Mapping):
         raise TypeError(f"{where} is a dict; expected a list of dicts, one for each position")
     if isinstance(item, bytes):
@@ -270,7 +296,10 @@ def _reason_of(item: Any, error: ValueError) -> str:
 
 
 def _check_type(array: Any, where: str) -> Any:
-    if array.dtype.kind not in ("biufOU" if isinstance(array, np.ndarray) else "biuf"):
+    kinds = "biuf"
+    if isinstance(array, np.ndarray):
+        kinds = "biufOU"
+    if array.dtype.kind not in kinds:
         raise TypeError(
             f"{where} holds values of type {array.dtype}; expected booleans, integers, floats or "
             "strings"
@@ -485,7 +514,12 @@ def read_symbols(
     kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
     if len(kinds) > 1:
         raise TypeError("some sequences hold strings, others integers; expected a single type")
-    dtype = np.dtype(np.int64 if kinds == {"i"} else "U1" if all(are_strings) else "U")
+    if kinds == {"i"}:
+        dtype = np.dtype(np.int64)
+    elif all(are_strings):
+        dtype = np.dtype("U1")
+    else:
+        dtype = np.dtype("U")
     if schema is not None:
         schema.check_symbols(dtype)
     description = {"form": "symbols", "offsets": offsets, "n_features": 1, "dtype": dtype}

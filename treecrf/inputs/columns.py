@@ -116,8 +116,9 @@ class ColumnReader:
             kind = type(value).__name__
             self._refuse(t, f"{short_repr(value)} is of type {kind}; {_mend(value)}")
         if strings and numbers:
-            one, other = (_first(values, some) for some in (strings, numbers))
-            self._refuse_mixture((self.n + one[0], one[1]), (self.n + other[0], other[1]))
+            t_string, string = _first(values, strings)
+            t_number, number = _first(values, numbers)
+            self._refuse_mixture((self.n + t_string, string), (self.n + t_number, number))
         if not kinds:
             self._add(None, np.zeros(len(values), dtype=np.int32))
         elif strings or self.is_category:
@@ -150,21 +151,7 @@ class ColumnReader:
             kind = BOOLEAN if kinds == {BOOLEAN} else NUMBER
             arrays = [np.full(len(a), np.nan) if k is None else a for k, _, a in self.parts]
             return ColumnValues(kind, _joined(arrays))
-        codes = []
-        for kind, start, part in self.parts:
-            if kind not in (BOOLEAN, NUMBER):
-                codes.append(part)
-                continue
-            # What was read as numbers must be all missing.
-            if part.dtype.kind == "f":
-                present = ~np.isnan(part)
-            else:
-                present = np.ones(len(part), bool)
-            if present.any():
-                t = int(np.argmax(present))
-                self._refuse_mixture(self.seen[True], (start + t, part[t]))
-            codes.append(np.zeros(len(part), dtype=np.int32))
-        codes = _joined(codes)
+        codes = _joined([self._codes_of(*part) for part in self.parts])
         if self.known is not None:
             return ColumnValues(CATEGORY, codes, self.known)
         values = self.encoder.values
@@ -177,6 +164,18 @@ class ColumnReader:
         values, ranks = self.encoder.ranks()
         values = np.array(values, dtype=np.str_ if are_strings else np.int64)
         return ColumnValues(CATEGORY, ranks[codes], values)
+
+    def _codes_of(self, kind: int | None, start: int, part: np.ndarray) -> np.ndarray:
+        """Return the codes of a part of a category; numbers must be all missing."""
+        if kind not in (BOOLEAN, NUMBER):
+            return part
+        present = np.ones(len(part), bool)
+        if part.dtype.kind == "f":
+            present = ~np.isnan(part)
+        if present.any():
+            t = int(np.argmax(present))
+            self._refuse_mixture(self.seen[True], (start + t, part[t]))
+        return np.zeros(len(part), dtype=np.int32)
 
     def _add(self, kind: int | None, array: np.ndarray) -> None:
         """Add a part; numbers must be finite, and 0 or 1 if the column is boolean."""
@@ -201,9 +200,9 @@ class ColumnReader:
             if self.is_category is False or is_other:
                 what = "a string" if is_string else "a number"
                 self._refuse(t, f"{short_repr(value)} is {what}; {self.reason}")
-            here = self.seen.setdefault(is_string, (self.n + t, value))
+            first = self.seen.setdefault(is_string, (self.n + t, value))
             if (not is_string) in self.seen:
-                self._refuse_mixture(self.seen[not is_string], here)
+                self._refuse_mixture(self.seen[not is_string], first)
             if not is_string:
                 self._refuse_fractions(values)
         self._add(CATEGORY, self.encoder.codes(values, len(values)))
@@ -227,13 +226,14 @@ class ColumnReader:
     def _refuse_mixture(self, one: tuple[int, Any], other: tuple[int, Any]) -> NoReturn:
         """Raise TypeError for a string and a number in one column, given with their positions."""
         (earlier, before), (later, value) = sorted([one, other], key=lambda item: item[0])
-        kinds = ("a string", "a number")
-        here, there = kinds
-        if not isinstance(value, str):
-            here, there = reversed(kinds)
+        kind = "a number"
+        other_kind = "a string"
+        if isinstance(value, str):
+            kind = "a string"
+            other_kind = "a number"
         raise TypeError(
-            f"{self.where(later)}: {short_repr(value)} is {here}, but {short_repr(before)} at "
-            f"{self.where(earlier)} is {there}"
+            f"{self.where(later)}: {short_repr(value)} is {kind}, but {short_repr(before)} at "
+            f"{self.where(earlier)} is {other_kind}"
         )
 
     def _refuse(self, t: int, message: str, kind: type[Exception] = TypeError) -> NoReturn:
@@ -255,12 +255,14 @@ def _mend(value: Any) -> str:
 
 def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any]:
     """Return the index and value of the first value of some types, or of the first present one."""
-    matches = (
-        (t, value)
-        for t, value in enumerate(values)
-        if (value is not None if kinds is None else type(value) in kinds)
-    )
-    return next(matches, (0, None))
+    for t, value in enumerate(values):
+        if kinds is None:
+            is_match = value is not None
+        else:
+            is_match = type(value) in kinds
+        if is_match:
+            return t, value
+    return 0, None
 
 
 def _fits_integer(value: Any) -> bool:
@@ -410,7 +412,10 @@ def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) ->
             else:
                 known = "the columns of X have no names"
             raise ValueError(f"categorical_features: there is no column {item!r}; {known}")
-        selected[item if isinstance(item, int) else indices[item]] = True
+        j = item
+        if isinstance(item, str):
+            j = indices[item]
+        selected[j] = True
     return selected
 
 

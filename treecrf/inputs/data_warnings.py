@@ -47,6 +47,8 @@ MAX_UNLABELED = 0.5
 # What to do with dates and times.
 PARTS_OF_TIME = "leave it out, and add the parts that matter, such as the hour or the weekday"
 
+# Values of columns in memory that look like dates and times and cause a warning; of files, columns
+# of nothing else are refused, by the stricter patterns of `inputs/large/column_types.py`.
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp][Mm])?")
 # Dates and times whose order is that of their texts.
@@ -59,7 +61,7 @@ class Doubt(NamedTuple):
     """Why a category is probably something else, and what to do about it."""
 
     text: str  # what the column holds
-    remedy: str
+    remedy: str  # what to do about it, as an imperative
     mark: str | None = None  # a text among numbers, which may mark a missing value
 
 
@@ -116,7 +118,9 @@ def _doubt_of_numerals(values: np.ndarray, example: str) -> Doubt:
 
 def warn_of_columns(data: Sequences | Description, categorical_features: Any) -> None:
     """Warn of categories that are probably something else, unless the user has chosen them."""
-    for j, doubt in doubtful_columns(data) if isinstance(categorical_features, str) else ():
+    if not isinstance(categorical_features, str):
+        return
+    for j, doubt in doubtful_columns(data):
         warn(
             f"{data.schema.column(j)} {doubt.text}, and is used as a category; {doubt.remedy}, or "
             "list it in categorical_features"
@@ -168,7 +172,8 @@ def warn_of_index(X: Any, others: dict[str, Any]) -> None:
         if isinstance(X, list) and isinstance(other, (list, tuple)) and len(X) == len(other):
             pairs = list(zip(X, other, strict=True))
         for i, pair in enumerate(pairs):
-            one, two = (getattr(item, "index", None) for item in pair)
+            one = getattr(pair[0], "index", None)
+            two = getattr(pair[1], "index", None)
             if not all(hasattr(index, "equals") for index in (one, two)):
                 continue
             if len(one) != len(two) or one.equals(two):
@@ -263,7 +268,9 @@ def _are_missing(times: np.ndarray) -> np.ndarray:
 def _key_changes(index: Any) -> np.ndarray:
     """Mark the rows whose levels before the last differ from those of the previous row."""
     changes = np.zeros(len(index), dtype=bool)
-    for codes in getattr(index, "codes", [])[:-1] if getattr(index, "nlevels", 1) > 1 else []:
+    if getattr(index, "nlevels", 1) == 1:
+        return changes
+    for codes in getattr(index, "codes", [])[:-1]:
         codes = np.asarray(codes)
         changes[1:] |= codes[1:] != codes[:-1]
     return changes

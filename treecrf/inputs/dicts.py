@@ -68,11 +68,10 @@ def read_dicts(
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
     vectors = _vectors_of(rows, names, schema, by_reader, specs, offsets)
-    categories = {}
-    if schema is not None:
-        categories = dict(schema.categories)
     if schema is None:
         categories = _sort_categories(entries, np.flatnonzero((kinds == CATEGORY) & ~by_reader))
+    else:
+        categories = dict(schema.categories)
     for j, entry_indices in _entries_of(entries, by_reader):
         positions = np.searchsorted(entries.starts, entry_indices, side="right") - 1
         reader = specs.reader(j, offsets, positions)
@@ -86,10 +85,7 @@ def read_dicts(
     if schema is not None and schema.absent_is_missing:
         columns = _with_missing(entries, vectors, schema, kinds)
         return table_of(columns, offsets, names)
-    # SciPy uses one dtype for starts and columns, the wider one.
-    starts = entries.starts.astype(np.int32 if entries.starts[-1] < 1 << 31 else np.int64)
-    parts = entries.values, entries.columns, starts
-    table = sparse.csr_array(parts, shape=(len(rows), len(names)))
+    table = _table_of_entries(entries, (len(rows), len(names)))
     if vectors and schema is None:
         table, names, kinds, categories = _with_names(vectors, table, names, kinds, categories)
     index = {}
@@ -98,6 +94,16 @@ def read_dicts(
     for key_vectors in vectors:
         table = key_vectors.added_to(table, np.array([index[name] for name in key_vectors.names]))
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
+
+
+def _table_of_entries(entries: Entries, shape: tuple[int, int]) -> sparse.csr_array:
+    """Return the values of keys as a sparse table."""
+    # SciPy uses one dtype for starts and columns, the wider one.
+    dtype = np.int64
+    if entries.starts[-1] < 1 << 31:
+        dtype = np.int32
+    starts = entries.starts.astype(dtype)
+    return sparse.csr_array((entries.values, entries.columns, starts), shape=shape)
 
 
 def _entries_of_rows(
@@ -165,7 +171,7 @@ def _vectors_of(
     widths = dict.fromkeys(index, 0)
     if schema is not None:
         widths = {key: len(columns) for key, columns in schema.vectors.items()}
-    found = []
+    vectors = []
     for key, width in widths.items():
         values = (row[key] for row in rows if row.get(key) is not None)
         if not is_vector(next(values, None)):
@@ -174,8 +180,8 @@ def _vectors_of(
             by_reader[index[key]] = False
             if schema is None and specs.is_category[index[key]]:
                 raise ValueError(f"categorical_features: {key!r} holds vectors, which are numbers")
-        found.append(Vectors.of(rows, key, offsets, width))
-    return found
+        vectors.append(Vectors.of(rows, key, offsets, width))
+    return vectors
 
 
 def _with_names(
@@ -191,9 +197,9 @@ def _with_names(
     all_names = {names[j] for j in old}.union(*(key_vectors.names for key_vectors in vectors))
     index = {name: j for j, name in enumerate(sorted(all_names))}
     new = np.array([index[names[j]] for j in old], dtype=np.intp)
-    kept = sparse.csc_array(table)[:, old].tocoo()
+    others = sparse.csc_array(table)[:, old].tocoo()
     shape = table.shape[0], len(index)
-    table = sparse.csr_array((kept.data, (kept.row, new[kept.col])), shape=shape)
+    table = sparse.csr_array((others.data, (others.row, new[others.col])), shape=shape)
     new_kinds = np.full(len(index), NUMBER, dtype=np.uint8)
     new_kinds[new] = kinds[old]
     categories = {index[names[j]]: categories[j] for j in old if j in categories}
@@ -257,7 +263,8 @@ def _sort_categories(entries: Entries, columns: np.ndarray) -> dict[int, np.ndar
     ranks = [np.zeros(0)]
     n = 0
     for j in columns.tolist():
-        strings, order = ranked([] if entries.codes[j] is None else entries.codes[j].strings)
+        codes = entries.codes[j]
+        strings, order = ranked([] if codes is None else codes.strings)
         categories[j] = np.array(strings, dtype=np.str_)
         ranks.append(order[1:].astype(np.float64))
         firsts[j] = n

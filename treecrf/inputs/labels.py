@@ -349,7 +349,8 @@ def _codes_of(
 def check_kind(labels: np.ndarray, classes: np.ndarray) -> None:
     """Raise ValueError unless labels and classes are both strings, or both numbers."""
     if label_kind(labels) != label_kind(classes):
-        kind, known_kind = (KINDS_OF_LABELS[label_kind(array)] for array in (labels, classes))
+        kind = KINDS_OF_LABELS[label_kind(labels)]
+        known_kind = KINDS_OF_LABELS[label_kind(classes)]
         raise ValueError(f"y holds {kind}, but the labels of the model are {known_kind}")
 
 

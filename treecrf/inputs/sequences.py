@@ -42,8 +42,8 @@ class InputSchema:
     """Form and columns of the training data of a model, required of all other input."""
 
     form: str  # "symbols" or "table"
-    n_features: int
-    names: tuple[str, ...] | None
+    n_features: int  # number of columns
+    names: tuple[str, ...] | None  # of the columns; None if they have no names
     kinds: np.ndarray  # indices into `KINDS`
     categories: dict[int, np.ndarray]  # the sorted integers or strings; symbols are one column
     # Whether a key that a dict lacks is a missing value, because the training data were data
@@ -149,8 +149,8 @@ class Sequences:
     """
 
     form: str  # "symbols", "dense" or "sparse": 1-D arrays, 2-D arrays or CSR matrices
-    offsets: np.ndarray
-    n_features: int
+    offsets: np.ndarray  # first position of each sequence, and the number of positions
+    n_features: int  # number of columns; 1 for symbols
     dtype: np.dtype  # of all values; of kind b, i, u or f for tables, i or U for symbols
     names: tuple[str, ...] | None = None
     # Indices into `KINDS`, if columns differ in kind. Pieces hold floats: numbers, booleans as 0
@@ -297,7 +297,8 @@ class Sequences:
             return self
         kinds = self.column_kinds
         for j in np.flatnonzero((kinds == CATEGORY) != (schema.kinds == CATEGORY)):
-            now, before = (KINDS[k[j]] for k in (kinds, schema.kinds))
+            before = KINDS[schema.kinds[j]]
+            now = KINDS[kinds[j]]
             raise TypeError(f"{schema.column(j)} was a {before} in training, but is a {now} in X")
         for j, values in self.categories.items():
             known = schema.categories[j]
@@ -311,14 +312,14 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Description:
-    """Schema, form and size of sequences; ``is_boolean`` if they hold booleans only."""
+    """Schema, form and size of sequences."""
 
     schema: InputSchema
-    form: str
-    is_boolean: bool
+    form: str  # "symbols", "dense" or "sparse", as of `Sequences`
+    is_boolean: bool  # whether they hold booleans only
     n_sequences: int
     n_positions: int
-    longest: int
+    longest: int  # number of positions of the longest sequence
 
     @classmethod
     def of(cls, sequences: Sequences, **others: Any) -> Self:
@@ -399,8 +400,8 @@ class ListedSequences(Sequences):
 class ColumnTable:
     """A table stored as columns of numbers, booleans, or codes; its rows are read as floats."""
 
-    columns: Iterable[np.ndarray]
-    is_category: np.ndarray
+    columns: Iterable[np.ndarray]  # arrays, or a file that yields them each time it is iterated
+    is_category: np.ndarray  # bool; which columns hold codes
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         parts = [column[rows] for column in self.columns]

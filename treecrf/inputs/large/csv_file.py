@@ -35,8 +35,9 @@ TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
 # Number of columns whose values may turn out not to fit, after which all are read as text.
 MAX_MISFITS = 4
-OF_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
-OF_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
+# Errors of the parser about a value of a column, and about the number of fields of a row.
+COLUMN_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
+ROW_ERROR = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
 
 
 class CsvFile(Table):
@@ -180,7 +181,7 @@ class CsvFile(Table):
             ):
                 yield reader
         except pa.ArrowInvalid as error:
-            column = OF_COLUMN.match(str(error))
+            column = COLUMN_ERROR.match(str(error))
             if types and column is not None:
                 raise MisfitError(self.names[int(column[1])]) from None
             raise ValueError(self._described(error)) from None
@@ -188,8 +189,8 @@ class CsvFile(Table):
     def _described(self, error: Exception) -> str:
         """Describe an error of the parser, and what helps."""
         text = str(error)
-        row = OF_ROW.search(str(error))
-        if column := OF_COLUMN.match(text):
+        row = ROW_ERROR.search(text)
+        if column := COLUMN_ERROR.match(text):
             where = ""
             if column[2]:
                 where = f"row {column[2]}, "
@@ -199,22 +200,22 @@ class CsvFile(Table):
         if row is None:
             return short_message(text)
         n_expected = int(row[2])
-        n_found = int(row[3])
-        found = row[4]
+        n_fields = int(row[3])
+        row_text = row[4]
         text = (
-            f"row {row[1]} has {_fields(n_found)}: {short_repr(found)}; the first line, which "
+            f"row {row[1]} has {_fields(n_fields)}: {short_repr(row_text)}; the first line, which "
             f"names the columns, has {_fields(n_expected)}: {short_list(self.header)}"
         )
         for separator in OTHER_SEPARATORS:
-            lines = self.separator.join(self.header), found.partition("\n")[0]
-            n_names, n_values = (line.count(separator) for line in lines)
+            n_names = self.separator.join(self.header).count(separator)
+            n_values = row_text.partition("\n")[0].count(separator)
             if separator != self.separator and 0 < n_names == n_values:
                 return f"{text}; {self.options.advice_of_separator(separator)}"
-        if "\n" in found:
+        if "\n" in row_text:
             return f"{text}; a closing quotation mark may be missing"
-        if int(row[1]) == self.first_row and n_found > n_expected:
+        if int(row[1]) == self.first_row and n_fields > n_expected:
             return f"{text}; remove lines above the names of the columns, such as comments"
-        if n_found > n_expected:
+        if n_fields > n_expected:
             return f"{text}; quotation marks must enclose a field that holds {self.separator!r}"
         return text
 

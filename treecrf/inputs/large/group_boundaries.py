@@ -77,7 +77,8 @@ class GroupBoundaries:
             for j in np.flatnonzero(hashes[:i] == hashes[i]):
                 # Different groups hardly ever have the same hash.
                 if group_at(int(starts[j])) == group:
-                    first, second = (self.place_of(int(starts[k])) for k in (j, i))
+                    first = self.place_of(int(starts[j]))
+                    second = self.place_of(int(starts[i]))
                     raise ValueError(
                         f"group {short_repr(group)} begins at {first} and comes back at {second}; "
                         "the rows of a group must be contiguous: sort the data by "

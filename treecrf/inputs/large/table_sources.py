@@ -208,7 +208,9 @@ class Source:
         is_gzip = self.is_gzip()
         with self.open() as file:
             try:
-                return (gzip.GzipFile(fileobj=file) if is_gzip else file).read(HEAD_BYTES)
+                if is_gzip:
+                    return gzip.GzipFile(fileobj=file).read(HEAD_BYTES)
+                return file.read(HEAD_BYTES)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(f"{self.name}: damaged: {error}") from None
 
@@ -387,9 +389,11 @@ def table_of_batches(X: Any, folder: str | None = None) -> Table:
     batches = [pa.record_batch(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
     for i, batch in enumerate(batches):
         if not batch.schema.equals(batches[0].schema):
-            found, expected = (
-                ", ".join(f"{field.name}: {field.type}" for field in each.schema)
-                for each in (batch, batches[0])
-            )
-            raise ValueError(f"batches {i} and 0 have different columns: {found}, and {expected}")
+            columns = f"{_types_of(batch)}, and {_types_of(batches[0])}"
+            raise ValueError(f"batches {i} and 0 have different columns: {columns}")
     return ArrowTable(pa.Table.from_batches(batches))
+
+
+def _types_of(batch: Any) -> str:
+    """List the columns of a record batch and their types."""
+    return ", ".join(f"{field.name}: {field.type}" for field in batch.schema)

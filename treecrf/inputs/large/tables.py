@@ -113,7 +113,9 @@ def other_columns(raw: RawData) -> dict[str, str]:
     return names
 
 
-def feature_names(names: Sequence[str], others: Container[str], drop: Container[str]) -> list[str]:
+def feature_columns(
+    names: Sequence[str], others: Container[str], drop: Container[str]
+) -> list[str]:
     """Return the columns of a file that are features: no index of pandas, no other use."""
     names = [name for name in names if name not in drop]
     indices = index_columns(names)
@@ -133,7 +135,7 @@ def _columns_of(
         if name not in table.names:
             hint = separator_hint(table.names, options) or closest_name(name, table.names)
             raise ValueError(f"{argument}={name!r} is not a column of {table.name}{hint}")
-    features = feature_names(table.names, others.values(), options.drop)
+    features = feature_columns(table.names, others.values(), options.drop)
     if not features:
         raise ValueError(f"{table.name}: no columns are left as features")
     read = {*features, *others.values()}.difference(options.drop)
