@@ -178,7 +178,7 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     n = len(classes)
     if cost_matrix is None:
         return 1.0 - np.eye(n)
-    refuse_other_labels(cost_matrix, classes, "cost_matrix", of_pairs=True)
+    refuse_other_labels(cost_matrix, classes, "cost_matrix", are_pairs=True)
     costs = _named_costs(cost_matrix, classes) if isinstance(cost_matrix, dict) else cost_matrix
     try:
         costs = np.asarray(costs, dtype=np.float64)
