@@ -24,7 +24,7 @@ from treecrf import (
 )
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.objectives import make_objective
-from treecrf.learners.linear.solvers import GeneralLikelihood
+from treecrf.learners.linear.likelihoods import GeneralLikelihood
 
 SUMMING = {
     "order 0": TreeCRF(order=0, **TREES),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treecrf.learners.linear.solvers import Loss
+from treecrf.learners.linear.likelihoods import Loss
 
 
 class Stopped(Exception):

@@ -19,7 +19,7 @@ from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, Tr
 from treecrf.learners.boosted import selection as start_module
 from treecrf.learners.boosted.selection import PART
 from treecrf.learners.linear import crf as linear_module
-from treecrf.learners.linear.crf import score_parts
+from treecrf.learners.linear.start import linear_scores
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
@@ -34,7 +34,7 @@ def small(**settings):
 def parts_of(model, X):
     sequences, _ = model._predictor().read(X)
     with Threads(1) as threads:
-        return sequences.offsets, *score_parts(model.init_, sequences, threads)
+        return sequences.offsets, *linear_scores(model.init_, sequences, threads)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 from support.sweeps import sweep
 
-from treecrf.learners.linear.solvers import minimize
+from treecrf.learners.linear.lbfgs import minimize
 
 
 def logistic(rng, n=80, d=30, scale=1.0):

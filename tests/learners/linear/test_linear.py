@@ -17,7 +17,7 @@ import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.objectives import make_objective
-from treecrf.learners.linear.solvers import GeneralLikelihood
+from treecrf.learners.linear.likelihoods import GeneralLikelihood
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
 WORDS = ["abca", "b", "ca", "bbcab", "ac"]

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from support.training import loss_of
 
 from treecrf import LinearCRF
-from treecrf.learners.linear import solvers
+from treecrf.learners.linear import sgd
 from treecrf.learners.linear._linear_chain import LinearSteps
-from treecrf.learners.linear.solvers import Loss
+from treecrf.learners.linear.likelihoods import Loss
 from treecrf.utils.hashing import mix
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
@@ -171,7 +171,7 @@ def test_the_seed_determines_the_weights(letters, monkeypatch):
     assert_equal_models(one, clone(SGD).set_params(n_jobs=2).fit(*letters, *held_out))
     other = clone(SGD).set_params(random_state=1).fit(*letters, *held_out)
     assert (other._weights.vector != one._weights.vector).any()
-    monkeypatch.setattr(solvers, "PART_SEQUENCES", 3)
+    monkeypatch.setattr(sgd, "BURST_SEQUENCES", 3)
     assert_equal_models(one, clone(SGD).fit(*letters, *held_out))
 
 

@@ -14,7 +14,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted.base import BoostedSequenceClassifier, feature_importances
 from treecrf.learners.boosted.chains import ForestChain
-from treecrf.learners.linear.crf import mean_start
+from treecrf.learners.linear.start import mean_start
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import rounded_leaves
 

@@ -21,7 +21,8 @@ from treecrf.learners.boosted.engines import crf_chain, crf_kind
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.linear.crf import LinearCRF, restored_start, start_state
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.start import restored_start, saved_start
 from treecrf.utils import model_file
 from treecrf.utils.typing import (
     CategoricalFeatures,
@@ -424,7 +425,7 @@ class TreeCRF(BoostedSequenceClassifier):
         values, arrays = super()._state()
         values["objective"] = self._trained_objective
         if self.init_ is not None:
-            values["init"], of_init = start_state(self.init_)
+            values["init"], of_init = saved_start(self.init_)
             arrays |= model_file.as_section(of_init, "init")
         return values, arrays
 

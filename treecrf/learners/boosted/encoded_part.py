@@ -27,7 +27,7 @@ class EncodedPart:
     # takes no memory and cannot be written to.
     position_weights: np.ndarray | None
     # Scores that the trees are added to, from the linear start and the user, as from
-    # `score_parts`; None stands for scores of 0.
+    # `linear_scores`; None stands for scores of 0.
     start_state: np.ndarray | None = None
     start_transitions: np.ndarray | None = None
     source: LabeledSequences | None = None  # before it was encoded, if ``scoring`` predicts

@@ -14,7 +14,8 @@ from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.engines import make_run
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.learners.linear.crf import LinearCRF, fitted_to, rounded_linear
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.start import fitted_to, own_start, rounded_linear
 from treecrf.trees.forest import Forest
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Background, Threads
@@ -409,9 +410,7 @@ def _fit_start(
     data = replace(data, training=training)
     if isinstance(init, LinearCRF):
         return fitted_to(init, data, spec.n_jobs)
-    linear = LinearCRF(**spec.linear, tol=START_TOLERANCE)
-    linear._is_start = True
-    return fitted_to(linear, data, spec.n_jobs)
+    return fitted_to(own_start(**spec.linear, tol=START_TOLERANCE), data, spec.n_jobs)
 
 
 def is_linear(init: Any) -> bool:

@@ -14,7 +14,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.booster import Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.linear.crf import LinearCRF, score_parts
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.start import linear_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -94,12 +95,12 @@ def starting_scores(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the scores that the trees are added to: of the linear model and of the user.
 
-    They are scores of labels and of labels after labels, arrays as from `score_parts`; None stands
+    They are scores of labels and of labels after labels, as from `linear_scores`; None stands
     for scores of 0.
     """
     state = transitions = None
     if start is not None:
-        state, transitions = score_parts(start, sequences, threads)
+        state, transitions = linear_scores(start, sequences, threads)
     init_scores = sequences.init_scores
     if init_scores is None:
         return state, transitions

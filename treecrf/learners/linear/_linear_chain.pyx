@@ -41,33 +41,46 @@ cdef extern from "learners/linear/linear.h" nogil:
         const int32_t *attributes
         const double *values
         const double *rates
-        Py_ssize_t left, right, n_labels
+        Py_ssize_t left
+        Py_ssize_t right
+        Py_ssize_t n_labels
         float *blocks
         double *bases
         double log_decay
 
     void gather_scores(const sparse_rows *rows, Py_ssize_t first, Py_ssize_t length, float *scores)
     void scatter_steps(sparse_rows *rows, Py_ssize_t first, Py_ssize_t length, const float *steps,
-                       const char *kept)
+                       const char *has_step)
 
 
 cdef struct Scratch:
-    # Transitions relative to the highest, and their exponentials if their range is small enough.
+    # Memory for the inference of one sequence after the other.
     Py_ssize_t n_labels
+    # Whether the range of the transitions is small enough for sums of exponentials.
     bint near
+    # [label, next label]: the transitions relative to the highest one.
     double *scores
+    # Their exponentials.
     double *factors
-    double *pairs                # times the factors: expected transitions
-    double *expected             # expected transitions of sequences that need logarithms
+    # Sums over positions; times the factors they are the expected transitions.
+    double *pairs
+    # Expected transitions of the sequences that need logarithms.
+    double *expected
+    # [position, label]: what the forward pass leaves to the backward pass.
     double *forward
-    double *known                # scores of one sequence, given its known labels
+    # [position, label]: scores of the sequence, given its known labels.
+    double *known
+    # Factor of each position in the forward pass.
     double *scale
+    # Two rows of labels.
     double *work
-    double *memory               # to be freed
+    # The start of all these arrays, to be freed.
+    double *memory
 
 
 cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] offsets,
                           Py_ssize_t first, Py_ssize_t last) except *:
+    """Allocate memory for a range of sequences, and set the transitions."""
     cdef Scratch s = scratch_for(transitions.shape[1], longest_of(offsets, first, last))
     fill_transitions(&s, transitions)
     return s
@@ -94,11 +107,11 @@ cdef Scratch scratch_for(Py_ssize_t n, Py_ssize_t longest) except *:
 
 cdef Scratch scratch_given_known(const Scratch *s) noexcept nogil:
     """Return the same memory with other expected transitions, given the known labels."""
-    cdef Scratch given = s[0]
-    given.pairs = s.expected + s.n_labels * s.n_labels
-    given.expected = given.pairs + s.n_labels * s.n_labels
-    clear_expected(&given)
-    return given
+    cdef Scratch known = s[0]
+    known.pairs = s.expected + s.n_labels * s.n_labels
+    known.expected = known.pairs + s.n_labels * s.n_labels
+    clear_expected(&known)
+    return known
 
 
 cdef void clear_expected(Scratch *s) noexcept nogil:
@@ -132,14 +145,15 @@ cdef double path_score(const Scratch *s, const double *rows,
 cdef Py_ssize_t keep_where(const double *rows, const uint8_t *mask, Py_ssize_t size,
                            double *out) noexcept nogil:
     """Write scores where the mask is not 0, and minus infinity elsewhere; return their number."""
-    cdef Py_ssize_t k, n_kept = 0
+    cdef Py_ssize_t k, n_allowed = 0
     for k in range(size):
         out[k] = rows[k] if mask[k] else -INFINITY
-        n_kept += mask[k]
-    return n_kept
+        n_allowed += mask[k]
+    return n_allowed
 
 
 cdef void add_start(double *row, const double[:, ::1] transitions) noexcept nogil:
+    """Add the scores of first positions to the first row of a sequence."""
     cdef Py_ssize_t v, n = transitions.shape[1]
     for v in range(n):
         row[v] += transitions[n, v]
@@ -180,6 +194,7 @@ cdef void backward(const Scratch *s, double *rows, Py_ssize_t length, double wei
 
 cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length, double weight,
                          double[:, ::1] summed) noexcept nogil:
+    """Add the weight of the labels to rows, and of true transitions and the start to ``summed``."""
     cdef Py_ssize_t t, v, n = summed.shape[1]
     for t in range(length):
         rows[t * n + labels[t]] += weight
@@ -205,6 +220,7 @@ cdef double fill_residuals(Scratch *s, double *rows, const double[:, ::1] transi
 
 
 cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept nogil:
+    """Subtract the expected transitions."""
     cdef Py_ssize_t i
     for i in range(s.n_labels * s.n_labels):
         if s.factors[i] > 0.0:  # the sums of forbidden transitions may overflow
@@ -215,22 +231,28 @@ cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept no
 cdef class StateChains:
     """Sequences of rows of scores; forbidden labels and transitions have the score -inf.
 
-    The masks of labels are those of `TrainingData.masks`. Where several labels are candidates, the
-    results are those given the candidates, see `treecrf.chains.partial_labels`.
+    The masks of labels are as from `TrainingData.masks`. Where several labels are candidates,
+    results are conditional on the candidates, see `treecrf.chains.partial_labels`.
 
     The methods work on the sequences ``first`` to ``last - 1``, release the global interpreter lock
-    and write only to the parts that belong to these sequences.
+    and write only to what belongs to these sequences.
     """
 
-    cdef const int64_t[::1] offsets, first_rows
-    cdef const int32_t[::1] labels  # the true ones, which `marginals` does not need
-    cdef const uint8_t[:, ::1] allowed, candidates
+    cdef const int64_t[::1] offsets
+    # Row of the first position of each sequence.
+    cdef const int64_t[::1] first_rows
+    # The true labels of all positions, which `marginals` does not need.
+    cdef const int32_t[::1] labels
+    # [position, label]; None without a mask.
+    cdef const uint8_t[:, ::1] allowed
+    cdef const uint8_t[:, ::1] candidates
 
     def __init__(self, offsets, first_rows, labels=None, allowed=None, candidates=None):
         self.offsets = offsets
         self.first_rows = first_rows
         self.labels = labels
-        self.allowed, self.candidates = allowed, candidates
+        self.allowed = allowed
+        self.candidates = candidates
 
     cdef bint constrain(self, Py_ssize_t i, double *rows, Py_ssize_t n_labels,
                         double *known) noexcept nogil:
@@ -272,8 +294,8 @@ cdef class StateChains:
         ``out`` log P(labels) of each sequence, without its weight.
         """
         cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
-        cdef Scratch given = scratch_given_known(&s)
-        cdef double[:, ::1] summed_given = np.zeros((s.n_labels + 1, s.n_labels))
+        cdef Scratch known = scratch_given_known(&s)
+        cdef double[:, ::1] summed_known = np.zeros((s.n_labels + 1, s.n_labels))
         cdef Py_ssize_t i, k, length
         cdef const int32_t *labels
         cdef double *row
@@ -281,22 +303,23 @@ cdef class StateChains:
         with nogil:
             summed[:, :] = 0.0
             for i in range(first, last):
-                row, labels = &rows[self.first_rows[i], 0], &self.labels[self.offsets[i]]
+                row = &rows[self.first_rows[i], 0]
+                labels = &self.labels[self.offsets[i]]
                 length = self.offsets[i + 1] - self.offsets[i]
                 some_unknown = self.constrain(i, row, s.n_labels, s.known)
                 out[i] = fill_residuals(&s, row, transitions, labels, length, weights[i], summed)
                 if some_unknown:
-                    out[i] -= fill_residuals(&given, s.known, transitions, labels, length,
-                                             weights[i], summed_given)
+                    out[i] -= fill_residuals(&known, s.known, transitions, labels, length,
+                                             weights[i], summed_known)
                     for k in range(length * s.n_labels):
                         row[k] -= s.known[k]
                 if i + 1 < last:
                     rows[self.first_rows[i] + length : self.first_rows[i + 1]] = 0.0
             subtract_expected(&s, summed)
             if self.candidates is not None:
-                subtract_expected(&given, summed_given)
+                subtract_expected(&known, summed_known)
                 for k in range((s.n_labels + 1) * s.n_labels):
-                    (&summed[0, 0])[k] -= (&summed_given[0, 0])[k]
+                    (&summed[0, 0])[k] -= (&summed_known[0, 0])[k]
             free(s.memory)
 
     def marginals(self, double[:, ::1] rows, const double[:, ::1] transitions, Py_ssize_t first,
@@ -324,17 +347,30 @@ cdef class LinearSteps:
     ``blocks`` and ``transitions`` are changed.
     """
 
-    cdef const int64_t[::1] starts, offsets, first_rows
-    cdef const int32_t[::1] attributes, codes
+    # Attributes of all rows, see `sparse_rows`.
+    cdef const int64_t[::1] starts
+    cdef const int32_t[::1] attributes
     cdef const double[::1] values
-    cdef const double[::1] weights          # of sequences
-    cdef const double[::1] rates            # factors of the penalty on the weights of an attribute
-    cdef float[:, :, ::1] blocks            # weights [attribute, offset, label]
+    # The sequences: their offsets, the row of the first position of each, and their weights.
+    cdef const int64_t[::1] offsets
+    cdef const int64_t[::1] first_rows
+    cdef const double[::1] weights
+    # Labels of all positions.
+    cdef const int32_t[::1] codes
+    # Factor of the penalty on the weights of each attribute.
+    cdef const double[::1] rates
+    # [attribute, offset, label]: weights before they are multiplied, see `sparse_rows`.
+    cdef float[:, :, ::1] blocks
     cdef double[::1] bases
+    # [previous label, label]: weights, with those of first positions in the last row.
     cdef double[:, ::1] transitions
-    cdef const double[:, ::1] barriers      # -inf for forbidden transitions, else 0
-    cdef const uint8_t[:, ::1] allowed, candidates
-    cdef sparse_rows rows                   # pointers to the arrays above
+    # Minus infinity for forbidden transitions, 0 for the others.
+    cdef const double[:, ::1] barriers
+    # [position, label]: masks as in `StateChains`.
+    cdef const uint8_t[:, ::1] allowed
+    cdef const uint8_t[:, ::1] candidates
+    # Pointers to the arrays above.
+    cdef sparse_rows rows
 
     def __init__(self, by_row, window, offsets, first_rows, codes, weights, rates, blocks,
                  transitions, barriers, allowed, candidates=None):
@@ -363,7 +399,7 @@ cdef class LinearSteps:
     def keys(self):
         """Return a hash of each sequence's attributes and labels; uint64 array."""
         out = np.zeros(self.first_rows.shape[0], dtype=np.uint64)
-        cdef uint64_t[::1] found = out
+        cdef uint64_t[::1] hashes = out
         cdef Py_ssize_t i, t, v, row
         cdef int64_t k
         cdef uint64_t key, bits
@@ -378,7 +414,7 @@ cdef class LinearSteps:
                 for k in range(self.starts[row], self.starts[row + 1]):
                     memcpy(&bits, &self.values[k], sizeof(bits))
                     key = mixed_with(mixed_with(key, self.attributes[k]), bits)
-            found[i] = mixed_with(key, self.offsets[i + 1] - self.offsets[i])
+            hashes[i] = mixed_with(key, self.offsets[i + 1] - self.offsets[i])
         return out
 
     def run(self, const int64_t[::1] order, const uint64_t[::1] numbers, const double[::1] sizes,
@@ -388,8 +424,8 @@ cdef class LinearSteps:
         ``order`` holds the sequences in the order of the steps, ``sizes`` the sizes of the steps,
         and ``numbers`` a random number for each sequence. A step of size s multiplies the weights
         by exp(-s * decay). If all residuals of a position are smaller than ``smallest``, the
-        position is kept with a probability in proportion to the largest one, and its residuals are
-        divided by this probability: its expected step is then the same. ``out`` receives
+        position has a step with a probability in proportion to the largest one, and its residuals
+        are divided by this probability: its expected step is then the same. ``out`` receives
         log P(labels) of each sequence before its step.
         """
         cdef Py_ssize_t j, i, longest = 1, n = self.transitions.shape[1]
@@ -400,19 +436,24 @@ cdef class LinearSteps:
         limited = np.zeros((n + 1, n))
         cdef double[::1] doubles = np.empty(longest * n)
         cdef float[::1] floats = np.empty(longest * n, dtype=np.float32)
-        cdef char[::1] kept = np.empty(longest, dtype=np.int8)
+        cdef char[::1] has_step = np.empty(longest, dtype=np.int8)
         cdef Scratch s = scratch_for(n, longest)
         with nogil:
             for j in range(order.shape[0]):
                 i = order[j]
                 out[i] = self._step(&s, i, sizes[j], decay, smallest, numbers[i],
-                                    summed, limited, &doubles[0], &floats[0], &kept[0])
+                                    summed, limited, &doubles[0], &floats[0], &has_step[0])
             free(s.memory)
 
     cdef double _step(self, Scratch *s, Py_ssize_t i, double size,
                       double decay, double smallest, uint64_t number, double[:, ::1] summed,
                       double[:, ::1] limited, double *residuals, float *steps,
-                      char *kept) noexcept nogil:
+                      char *has_step) noexcept nogil:
+        """Make a step for sequence i; return log P(labels) before it.
+
+        The arrays are memory: for the derivatives and the scores of transitions, the residuals of
+        the positions, their steps, and whether they have one.
+        """
         cdef Py_ssize_t k, n = self.rows.n_labels, start = self.offsets[i]
         cdef Py_ssize_t length = self.offsets[i + 1] - start, n_possible = 0
         cdef double log_likelihood, factor
@@ -444,9 +485,9 @@ cdef class LinearSteps:
             (&self.transitions[0, 0])[k] += size * (&summed[0, 0])[k]
         for k in range(length):
             number = mixed_with(number, k)
-            kept[k] = fill_steps(residuals + k * n, n, size, smallest * self.weights[i], number,
-                                 steps + k * n)
-        scatter_steps(&self.rows, self.first_rows[i], length, steps, kept)
+            has_step[k] = fill_steps(residuals + k * n, n, size, smallest * self.weights[i],
+                                     number, steps + k * n)
+        scatter_steps(&self.rows, self.first_rows[i], length, steps, has_step)
         return log_likelihood
 
     def settle(self):

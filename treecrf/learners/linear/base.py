@@ -6,23 +6,19 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections import ChainMap
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_transitions
-from treecrf.chains.contexts import check_order, require_memory
-from treecrf.chains.lattice import Lattice
+from treecrf.chains.contexts import check_order
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.base.callbacks import Callback
-from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.learner import SequenceLearner, names_in
 from treecrf.learners.base.opening import FitArguments
-from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.base.training_data import (
     LabeledSequences,
     TrainingInput,
@@ -31,76 +27,15 @@ from treecrf.learners.base.training_data import (
     multiplied_weights,
 )
 from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.learners.linear.lattices import RowsLattice, StateLattice
+from treecrf.learners.linear.chain import LinearChain
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel, WeightLayout, Weights, are_weights
-from treecrf.learners.linear.scores import LinearFunction, TrainingData
+from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.utils import model_file
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions
-
-
-@dataclass(kw_only=True)
-class LinearChain(FittedChain):
-    """Scores that are sums of attributes times weights."""
-
-    attributes: Attributes
-    weights: Weights
-
-    @property
-    def n_scores(self) -> int:
-        """Number of scores of a position in a lattice: 0, because these are computed in parts."""
-        return 0
-
-    def reach(self) -> tuple[int, int]:
-        """Return the number of positions to the left and to the right that scores depend on."""
-        if not hasattr(self.attributes, "reach"):
-            raise TypeError(
-                f"the window of {type(self.attributes).__name__} is unknown; expected the "
-                "attributes of a window"
-            )
-        return self.attributes.reach()
-
-    def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
-        require_memory(len(self.classes), self.order, sequences.n_positions)
-        return self._linear(sequences, threads).scores(self.weights)
-
-    def factors(
-        self, sequences: Sequences, threads: Threads
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the scores of labels, and the weights of labels after labels, if they add up."""
-        if self.weights.layout.transition_features:
-            return None
-        state = self._linear(sequences, threads).state_scores(self.weights)
-        return state, self.weights.transitions
-
-    def _linear(self, sequences: Sequences, threads: Threads) -> LinearFunction:
-        table = AttributeMatrix.of(self.attributes, sequences)
-        return LinearFunction(table, self.weights.layout, threads)
-
-    def lattice(self, sequences: Sequences, constraints: Constraints, threads: Threads) -> Lattice:
-        """Make a lattice of the scores of checked sequences under constraints."""
-        if constraints.is_free and not self.weights.layout.transition_features:
-            return StateLattice(self._linear(sequences, threads), self.weights)
-        return super().lattice(sequences, constraints, threads)
-
-    def short_model(self, ignored: set[str]) -> Any:
-        """Return the weights in the form for short sequences."""
-        linear = LinearModel(self.attributes, self.weights)
-        return short_model(self.schema, len(self.classes), self.order, None, linear, ignored)
-
-    def quick_lattice(self, X: list, short_model: Any) -> Lattice | RowsLattice | None:
-        """Make a lattice of a few short sequences; None if they have to be read like all others."""
-        if self.transitions is not None:
-            return super().quick_lattice(X, short_model)
-        rows_and_offsets = short_model.rows(X)
-        if rows_and_offsets is None:
-            return None
-        rows, offsets = rows_and_offsets
-        return RowsLattice(rows, offsets, self.weights.transitions)
 
 
 class LinearSequenceClassifier(SequenceLearner):
@@ -162,15 +97,15 @@ class LinearSequenceClassifier(SequenceLearner):
 
     def _trained(self, prepared: TrainingInput, callbacks: tuple[Callback, ...] = ()) -> dict:
         """Train and return the fitted attributes."""
-        earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
+        classes = prepared.classes
         check_order(len(classes), self.order, "give fewer labels")
-        if not earlier:
-            attributes = copy.copy(self._source()).fit(training.sequences)
+        earlier = prepared.earlier
+        if earlier:
+            attributes = _widened(earlier["_attributes"], prepared.training.sequences)
         else:
-            attributes = earlier["_attributes"]
-            if isinstance(attributes, WindowAttributes):
-                attributes = attributes.widened(training.sequences.longest)
-        name, n_unlabeled = type(self).__name__, prepared.n_unlabeled
+            attributes = copy.copy(self._source()).fit(prepared.training.sequences)
+        n_unlabeled = prepared.n_unlabeled
+        name = type(self).__name__
 
         def fitted(weights: Weights, results: dict) -> dict:
             if not are_weights(weights.vector):
@@ -188,29 +123,23 @@ class LinearSequenceClassifier(SequenceLearner):
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, 0, self.max_iter, name) as progress,
         ):
-            data, held_out = (
-                None if part is None else self._training_data(attributes, part, classes, threads)
-                for part in (training, prepared.held_out)
-            )
-            rng = np.random.default_rng(prepared.seed)
-            del prepared, training  # The sequences need as much memory as their attributes.
-            if earlier:
-                wider = np.subtract(attributes.window, earlier["_attributes"].window)
-                start = earlier["_weights"].widened(*wider)
-            else:
-                start, blocks = data.layout.weights(), attributes.starting_weights(classes)
-                if blocks is not None:
-                    start.set_blocks(blocks)
+            data = self._training_data(attributes, prepared.training, classes, threads)
+            held_out = None
+            if prepared.held_out is not None:
+                held_out = self._training_data(attributes, prepared.held_out, classes, threads)
             run = TrainingRun(
                 estimator=name,
                 max_iter=self.max_iter,
-                rng=rng,
+                rng=np.random.default_rng(prepared.seed),
                 callbacks=callbacks,
                 stopping=Stopping(self.n_iter_no_change) if self.early_stopping else None,
                 progress=progress,
-                model=lambda *state: self._fitted_copy(fitted(*state)),
+                model=lambda weights, results: self._fitted_copy(fitted(weights, results)),
             )
-            return fitted(*self._learn(data, held_out, start, run))
+            del prepared  # The sequences need as much memory as their attributes.
+            start = _starting_weights(data, attributes, earlier)
+            weights, results = self._learn(data, held_out, start, run)
+            return fitted(weights, results)
 
     def _source(self) -> Attributes:
         """Return the source of attributes, not fitted."""
@@ -226,10 +155,12 @@ class LinearSequenceClassifier(SequenceLearner):
         return source._as_attributes() if hasattr(source, "_as_attributes") else source
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
-        return (earlier["_attributes"] if earlier else self._source()).schema
+        attributes = earlier["_attributes"] if earlier else self._source()
+        return attributes.schema
 
     def _fixed_settings(self) -> dict[str, Any]:
-        attributes, kind = self._attributes, self._source().kind
+        attributes = self._attributes
+        kind = self._source().kind
         if kind != attributes.kind:
             raise ValueError(
                 f"warm start: the model has attributes of kind {attributes.kind!r}, which cannot "
@@ -246,21 +177,26 @@ class LinearSequenceClassifier(SequenceLearner):
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
         table = AttributeMatrix.of(attributes, data.sequences)
-        of_labels = np.ones(len(classes))
+        class_weights = np.ones(len(classes))
         if self.class_weight is not None:
             counts = count_labels(data, len(classes))
-            of_labels = label_weights(self.class_weight, classes, counts)
-        of_positions = multiplied_weights(of_labels, data)
-        weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
-        layout = WeightLayout(
-            table.n_attributes, table.n_offsets, len(classes), self.transition_features
-        )
+            class_weights = label_weights(self.class_weight, classes, counts)
+        position_weights = multiplied_weights(class_weights, data)
+        sums = np.add.reduceat(position_weights, table.offsets[:-1])
         rules = as_transitions(self.transitions, classes, self.order)
-        constraints = Constraints.of(rules, classes, table.offsets, data.allowed)
         return TrainingData(
-            table, layout, threads, data.codes, classes, constraints, weights, data.weights,
-            data.candidates,
-        )  # fmt: skip
+            table=table,
+            layout=WeightLayout(
+                table.n_attributes, table.n_offsets, len(classes), self.transition_features
+            ),
+            threads=threads,
+            codes=data.codes,
+            classes=classes,
+            constraints=Constraints.of(rules, classes, table.offsets, data.allowed),
+            weights=sums / np.diff(table.offsets),
+            sample_weights=data.weights,
+            candidates=data.candidates,
+        )
 
     def _chain(self) -> LinearChain:
         return LinearChain(
@@ -298,9 +234,10 @@ class LinearSequenceClassifier(SequenceLearner):
         """
         check_is_fitted(self, "classes_")
         left, right = self._attributes.window
-        at = [self._attributes.names_at(offset) for offset in range(-left, right + 1)]
-        names = [name for of_attribute in zip(*at, strict=True) for name in of_attribute]
-        names += [f"outside[{o:+d}]" for o in range(-left, right + 1) if o]
+        offsets = range(-left, right + 1)
+        names_at_offsets = [self._attributes.names_at(offset) for offset in offsets]
+        names = [name for at_offsets in zip(*names_at_offsets, strict=True) for name in at_offsets]
+        names += [f"outside[{offset:+d}]" for offset in offsets if offset]
         return np.array(names, dtype=object)
 
     @property
@@ -326,14 +263,16 @@ class LinearSequenceClassifier(SequenceLearner):
     @property
     def state_features_(self) -> dict[tuple[str, Any], float]:
         """Weights of the labels other than 0, by attribute and label, as in sklearn-crfsuite."""
-        weights, names = self.state_weights_, self.get_attribute_names()
+        weights = self.state_weights_
+        names = self.get_attribute_names()
         labels = self.classes_.tolist()
         return {(str(names[i]), labels[v]): float(weights[i, v]) for i, v in np.argwhere(weights)}
 
     @property
     def transition_features_(self) -> dict[tuple[Any, Any], float]:
         """Weights of labels after labels other than 0, as in sklearn-crfsuite."""
-        weights, labels = self.transition_weights_, self.classes_.tolist()
+        weights = self.transition_weights_
+        labels = self.classes_.tolist()
         return {(labels[u], labels[v]): float(weights[u, v]) for u, v in np.argwhere(weights)}
 
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
@@ -369,19 +308,13 @@ class LinearSequenceClassifier(SequenceLearner):
         model_file.require(values["order"] == self.order, "order")
         source = values["attributes"]
         model_file.require(source["kind"] in SOURCES, "attributes")
-        self._attributes = SOURCES[source["kind"]].from_state(
+        attributes = SOURCES[source["kind"]].from_state(
             source, model_file.Section(arrays, "attributes")
         )
-        attributes, n_labels = self._attributes, len(self.classes_)
-        check_order(n_labels, self.order)
-        transition_features, vector = values["transition_features"], arrays["weights"]
-        model_file.require(isinstance(transition_features, bool), "weights")
-        n_offsets = sum(attributes.window) + 1
-        n_attributes = attributes.n_attributes + any(attributes.window)
-        layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
-        model_file.require(vector.shape == (layout.size,), "weights")
-        model_file.require(vector.dtype == np.float64 and are_weights(vector), "weights")
-        self._weights = layout.weights(vector)
+        self._attributes = attributes
+        self._weights = _restored_weights(
+            arrays["weights"], attributes, len(self.classes_), values["transition_features"]
+        )
         results = ChainMap(values["results"], model_file.Section(arrays, "results"))
         for name in self._results:
             value = results[name]
@@ -397,6 +330,47 @@ class LinearSequenceClassifier(SequenceLearner):
         return self
 
 
+def _widened(attributes: Attributes, sequences: Sequences) -> Attributes:
+    """Return the attributes of an earlier fit, with a window that also suits longer sequences."""
+    if isinstance(attributes, WindowAttributes):
+        return attributes.widened(sequences.longest)
+    return attributes
+
+
+def _starting_weights(data: TrainingData, attributes: Attributes, earlier: dict) -> Weights:
+    """Return the weights of an earlier fit, of the source of attributes, or zeros."""
+    if earlier:
+        n_left, n_right = np.subtract(attributes.window, earlier["_attributes"].window)
+        return earlier["_weights"].widened(n_left, n_right)
+    start = data.layout.weights()
+    blocks = attributes.starting_weights(data.classes)
+    if blocks is not None:
+        start.set_blocks(blocks)
+    return start
+
+
+def _restored_weights(
+    vector: np.ndarray, attributes: Attributes, n_labels: int, transition_features: bool
+) -> Weights:
+    """Return the weights of a saved model; raises ValueError if they do not fit the attributes."""
+    check_order(n_labels, LinearSequenceClassifier.order)
+    model_file.require(isinstance(transition_features, bool), "weights")
+    n_offsets = sum(attributes.window) + 1
+    n_attributes = attributes.n_attributes + any(attributes.window)
+    layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
+    model_file.require(vector.shape == (layout.size,), "weights")
+    model_file.require(vector.dtype == np.float64 and are_weights(vector), "weights")
+    return layout.weights(vector)
+
+
 def linear_model(estimator: LinearSequenceClassifier) -> LinearModel:
     """Return what a linear estimator has learned."""
     return LinearModel(estimator._attributes, estimator._weights)
+
+
+def with_model(estimator: LinearSequenceClassifier, model: LinearModel) -> LinearSequenceClassifier:
+    """Return a copy of a fitted linear estimator that has learned something else."""
+    copied = copy.copy(estimator)
+    copied._attributes = model.attributes
+    copied._weights = model.weights
+    return copied

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 from scipy import sparse
 
@@ -11,8 +9,9 @@ from treecrf.chains.contexts import context_contributions
 from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.base import LinearSequenceClassifier, linear_model, with_model
 from treecrf.learners.linear.matrix import AttributeMatrix
+from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.explain.shapley import Players
 from treecrf.trees.forest import LABEL
 
@@ -28,20 +27,25 @@ class LinearExplainer:
 
     def __init__(self, model: LinearSequenceClassifier, codes: list[int]):
         check_window(model)
-        self.model = model
-        self.codes = codes  # the labels whose scores to explain
-        self._features = attribute_features(model)
-        left, right = model._attributes.window
-        self._offsets = np.arange(right, -left - 1, -1)  # of the columns of weights
-        weights = model._weights
+        # The labels whose scores are explained.
+        self.codes = codes
+        self._model = linear_model(model)
+        weights = self._model.weights
+        # Feature of each attribute, and offset of each column of weights.
+        self._features = attribute_features(self._model)
+        left, right = self._model.attributes.window
+        self._offsets = np.arange(right, -left - 1, -1)
         # The features and offsets with weights other than 0, and the previous label.
         a, j = np.nonzero((weights.attributes != 0).any(axis=2))
         self.players = Players.of_pairs(
             np.append(self._features[a], LABEL), np.append(self._offsets[j], 1)
         )
+        # Scores of labels in each context, if all attributes are 0: at first positions, and after
+        # each label.
         n_labels = weights.layout.n_labels
         self._tables = np.zeros((2, n_labels, n_labels))
-        self._tables[0, :, 0], self._tables[1] = weights.transitions[-1], weights.transitions[:-1].T
+        self._tables[0, :, 0] = weights.transitions[-1]
+        self._tables[1] = weights.transitions[:-1].T
         # The scores if all attributes are 0, as means over previous labels.
         self.base_values = self._tables[1].mean(axis=1)[codes]
 
@@ -59,20 +63,22 @@ class LinearExplainer:
         first lag matters. The players of ``values``, (n_positions, n_codes, n_players), include the
         players of this model.
         """
-        weights, table = self.model._weights, AttributeMatrix.of(self.model._attributes, sequences)
-        rows_of_positions = table.layout.rows
+        weights = self._model.weights
+        table = AttributeMatrix.of(self._model.attributes, sequences)
+        position_rows = table.layout.rows
         if position is not None:
-            previous, rows_of_positions = previous[:, [position]], rows_of_positions[[position]]
+            previous = previous[:, [position]]
+            position_rows = position_rows[[position]]
         own = players.index_of(self.players.features, self.players.offsets)
         before = own[-1]  # the previous label
-        _, of_labels = context_contributions(self._tables, previous[:1])
-        values[:, :, before] += of_labels[:, self.codes, 0]
+        _, label_contributions = context_contributions(self._tables, previous[:1])
+        values[:, :, before] += label_contributions[:, self.codes, 0]
         for j, offset in enumerate(self._offsets):
-            rows = table.matrix[rows_of_positions + offset]
-            used = (weights.attributes[:, j] != 0).any(axis=1)
-            columns = np.zeros(len(used), dtype=np.int64)
-            of_used = self._features[used]
-            columns[used] = players.index_of(of_used, np.full(len(of_used), offset))
+            rows = table.matrix[position_rows + offset]
+            has_weights = (weights.attributes[:, j] != 0).any(axis=1)
+            features = self._features[has_weights]
+            columns = np.zeros(len(has_weights), dtype=np.int64)
+            columns[has_weights] = players.index_of(features, np.full(len(features), offset))
             for k, code in enumerate(self.codes):
                 add_by_player(values[:, k], rows, weights.labels[:, j, code], columns)
                 if weights.layout.transition_features:
@@ -95,9 +101,11 @@ def _add_pairs(
     mean = pairs.mean(axis=1)
     for label in np.unique(previous):
         positions = np.flatnonzero(previous == label)
-        # First positions have no weights of pairs.
-        of_label = pairs[:, label] if label < pairs.shape[1] else np.zeros(len(mean))
-        half, changed = (of_label - mean) / 2, values[positions]
+        pair_weights = np.zeros(len(mean))
+        if label < pairs.shape[1]:  # first positions have no weights of pairs
+            pair_weights = pairs[:, label]
+        half = (pair_weights - mean) / 2
+        changed = values[positions]
         add_by_player(changed, rows[positions], mean + half, columns)
         changed[:, before] += rows[positions] @ half
         values[positions] = changed
@@ -107,16 +115,17 @@ def add_by_player(
     values: np.ndarray, rows: sparse.csr_array, weights: np.ndarray, columns: np.ndarray
 ) -> None:
     """Add attributes times weights to ``values``, in the column of the player of each attribute."""
-    shape = len(weights), values.shape[1]
-    used = np.flatnonzero(weights)
-    spread = sparse.csr_array((weights[used], (used, columns[used])), shape=shape)
+    shape = (len(weights), values.shape[1])
+    attributes = np.flatnonzero(weights)
+    places = (attributes, columns[attributes])
+    spread = sparse.csr_array((weights[attributes], places), shape=shape)
     values += (rows @ spread).toarray()
 
 
-def attribute_features(model: LinearSequenceClassifier) -> np.ndarray:
+def attribute_features(model: LinearModel) -> np.ndarray:
     """Return the feature of each attribute of a window, int64; `BOUNDARY` for "outside"."""
-    features = model._attributes.features
-    n_outside = model._weights.layout.n_attributes - len(features)
+    features = model.attributes.features
+    n_outside = model.weights.layout.n_attributes - len(features)
     return np.append(features, np.full(n_outside, BOUNDARY)).astype(np.int64)
 
 
@@ -139,27 +148,28 @@ def without_feature(
     and label, (n_labels, n_labels), wherever there is a previous label.
     """
     check_window(model)
-    weights = model._weights
-    copied, rest = copy.copy(model), weights.copy()
-    pairs = np.zeros((weights.layout.n_labels, weights.layout.n_labels))
-    labels = np.zeros(weights.layout.n_labels)
-    copied._weights = rest
-    left, right = model._attributes.window
+    fitted = linear_model(model)
+    weights = fitted.weights.copy()
+    layout = weights.layout
+    rest = with_model(model, LinearModel(fitted.attributes, weights))
+    labels = np.zeros(layout.n_labels)
+    pairs = np.zeros((layout.n_labels, layout.n_labels))
+    left, right = fitted.attributes.window
     if not -left <= offset <= right:
-        return copied, labels, pairs
-    own = np.flatnonzero(attribute_features(model) == feature)
-    x = model._attributes.piece_rows(value)[:, own].toarray()[0]
+        return rest, labels, pairs
+    own = np.flatnonzero(attribute_features(fitted) == feature)
+    x = fitted.attributes.piece_rows(value)[:, own].toarray()[0]
     labels += x @ weights.labels[own, right - offset]
-    if weights.layout.transition_features:
+    if layout.transition_features:
         pairs += np.tensordot(x, weights.pairs[own, right - offset], axes=1)
-    rest.attributes[own, right - offset] = 0.0
-    return copied, labels, pairs
+    weights.attributes[own, right - offset] = 0.0
+    return rest, labels, pairs
 
 
 def check_window(model: LinearSequenceClassifier) -> None:
     """Raise TypeError unless a model has weights of the values in a window."""
     check_weights(model)
-    if not isinstance(model._attributes, WindowAttributes):
+    if not isinstance(linear_model(model).attributes, WindowAttributes):
         raise TypeError(
             f"the attributes of the {type(model).__name__} are conjunctions or those of a "
             "transformer; expected those of a window"

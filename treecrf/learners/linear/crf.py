@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
-from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
-from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.objectives import OBJECTIVES, make_objective
-from treecrf.chains.partial_labels import completed
-from treecrf.encoding.encoded import widest
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.predictor import best_codes
-from treecrf.learners.base.saving import estimator_state, restored_estimator
-from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.base.validation_metrics import (
     NEG_LOG_LOSS,
     SCORINGS,
@@ -33,27 +23,22 @@ from treecrf.learners.base.validation_metrics import (
     validation_metric,
 )
 from treecrf.learners.base.warm_start import refuse_lost_objective
-from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.matrix import AttributeMatrix
-from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import LinearFunction, TrainingData
-from treecrf.learners.linear.solvers import (
+from treecrf.learners.linear.lbfgs import descend
+from treecrf.learners.linear.likelihoods import (
     GeneralLikelihood,
     Likelihood,
     Loss,
     StateLikelihood,
-    StochasticSolver,
-    descend,
     observed_weights,
-    run_epochs,
-    scale_of,
+    weight_scales,
 )
+from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.scores import TrainingData
+from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
 from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.utils import model_file
-from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.messages import warn
-from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -67,8 +52,8 @@ from treecrf.utils.typing import (
 )
 from treecrf.utils.validation import Interval, StrOptions, documented_as
 
-# The penalty of a start of trees holds up to a number of positions, and grows with its square root
-# beyond it.
+# The penalty of a start of trees is the parameter up to this many positions, and grows with the
+# square root of their number beyond it.
 POSITIONS_OF_PENALTY = 10_000
 # It also grows with the numbers in a window beyond this many: many small weights of numbers that
 # mean nothing add up to large scores, which trees are slow to correct.
@@ -278,9 +263,9 @@ class LinearCRF(LinearSequenceClassifier):
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
         free = slice(None) if self.all_possible_states else observed_weights(data, start)
-        penalty = penalty_of(self, data)
-        scale = scale_of(data, penalty)[free]
-        loss = Loss(self._likelihood(data), penalty, free, scale)
+        penalty = l2_penalty(self, data)
+        scales = weight_scales(data, penalty)[free]
+        loss = Loss(self._likelihood(data), penalty, free, scales)
         weights, results, has_ended = descend(
             loss, start, self.l1_regularization, self.tol, validation, run
         )
@@ -340,13 +325,13 @@ class LinearCRF(LinearSequenceClassifier):
         return GeneralLikelihood(data, make_objective(name, labels, data.threads))
 
 
-def penalty_of(crf: LinearCRF, data: TrainingData) -> float:
-    """Return the penalty of squared weights; that of a start of trees grows with the data."""
+def l2_penalty(crf: LinearCRF, data: TrainingData) -> float:
+    """Return the penalty of squared weights, which grows with the data for a start of trees."""
     if not crf._is_start:
         return crf.l2_regularization
-    of_positions = max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
-    of_numbers = max(1.0, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
-    return crf.l2_regularization * (of_positions * of_numbers)
+    position_factor = max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
+    number_factor = max(1.0, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
+    return crf.l2_regularization * (position_factor * number_factor)
 
 
 def check_solver(crf: LinearCRF) -> None:
@@ -366,116 +351,7 @@ def check_solver(crf: LinearCRF) -> None:
 
 
 def _chain_labels(data: TrainingData, weights: np.ndarray | None) -> ChainLabels:
-    sizes = len(data.classes), 1
-    return ChainLabels(data.offsets, data.codes, *sizes, data.constraints, data.candidates, weights)
-
-
-# The start of trees, see `treecrf.learners.boosted.selection`
-
-
-def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> LinearCRF:
-    """Fit a start, or a copy of another model, to data which another estimator has read."""
-    copied, own_n_jobs = linear, linear.n_jobs
-    if not linear._is_start:  # a model of the user
-        copied = clone(linear)
-        copied._validate_params()
-    training, held_out, seed = data.training, None, data.seed
-    if linear.random_state is not None:
-        seed = int(check_random_state(linear.random_state).randint(np.iinfo(np.int32).max))
-    classes, offsets = data.classes, training.sequences.offsets
-    if training.candidates is None:
-        check_labels(linear.transitions, linear.order, classes, training.codes, offsets)
-    else:
-        rules = as_transitions(linear.transitions, classes, linear.order)
-        codes, candidates = completed(
-            training.candidates, training.allowed, rules, classes, offsets
-        )
-        training = replace(training, codes=codes, candidates=candidates)
-    if linear.solver == "lbfgs":  # It sums over the sequences in their order.
-        training = training.take(np.argsort(training.hashes(0)))
-    if linear.early_stopping:
-        training, held_out = training.hold_out(linear.validation_fraction, seed)
-    copied.n_jobs = n_jobs if own_n_jobs is None else own_n_jobs
-    fitted = copied._trained(TrainingInput(classes, training, held_out, seed, {}))
-    copied.n_jobs = own_n_jobs
-    vars(copied).update(fitted)
-    return copied
-
-
-def rounded_linear(linear: LinearCRF, share: float = 1.0) -> LinearCRF:
-    """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``.
-
-    It cuts numbers to their ranges in training.
-    """
-    copied, weights = copy.copy(linear), linear._weights
-    if isinstance(linear._attributes, WindowAttributes):
-        copied._attributes = copy.copy(linear._attributes)
-        copied._attributes.is_cut = linear._attributes.ranges is not None
-    copied._weights = Weights(weights.layout, rounded_leaves(share * weights.vector))
-    return copied
-
-
-def score_parts(
-    linear: LinearCRF, sequences: Sequences, threads: Threads
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
-
-    The latter have shape (n_labels + 1, n_labels), with a last row for first positions. Scores
-    of labels are rounded to multiples of ``LEAF_UNIT``.
-    """
-    weights = linear._weights
-    table = AttributeMatrix.of(linear._attributes, sequences)
-    state = LinearFunction(table, weights.layout, threads).state_scores(weights)
-    return np.ascontiguousarray(rounded_leaves(state).T), weights.transitions.copy()
-
-
-def start_state(linear: LinearCRF) -> tuple[dict, dict[str, np.ndarray]]:
-    """Return the contents of a saved model: values for JSON, and arrays."""
-    parameters, (values, arrays) = estimator_state(linear)
-    return {"parameters": parameters} | values, arrays
-
-
-def restored_start(values: dict, arrays: dict[str, np.ndarray], classes: np.ndarray) -> LinearCRF:
-    """Restore a model from its `start_state`; ValueError if parts do not fit together."""
-    arrays = ChainMap({"classes": classes}, arrays)
-    linear = restored_estimator(LinearCRF, values["parameters"], values, arrays)
-    model_file.require(not values["transition_features"], "start")
-    return linear
-
-
-def mean_start(models: list[LinearCRF]) -> LinearCRF:
-    """Average the weights of linear models; ValueError if their attributes differ."""
-    models = _equally_wide(models)
-    names, scales = models[0].get_attribute_names(), _scales_of(models[0])
-    for other in models[1:]:
-        if not np.array_equal(other.get_attribute_names(), names):
-            raise ValueError("init_: the linear models have different attributes")
-        if _scales_of(other) != scales:
-            raise ValueError("init_: the linear models standardize or cut numbers differently")
-    vectors = [model._weights.vector for model in models]
-    copied = copy.copy(models[0])
-    copied._weights = Weights(copied._weights.layout, sum(vectors) / len(vectors))
-    return rounded_linear(copied)
-
-
-def _equally_wide(models: list[LinearCRF]) -> list[LinearCRF]:
-    """Return copies of models with one window, if theirs are cut to different sequences."""
-    sources = [model._attributes for model in models]
-    if not all(isinstance(source, WindowAttributes) for source in sources):
-        return models
-    if len({source.max_window for source in sources}) > 1:
-        return models
-    window, copies = widest(*(source.window for source in sources)), [*map(copy.copy, models)]
-    for model, source in zip(copies, sources, strict=True):
-        model._attributes = source.with_window(window)
-        model._weights = model._weights.widened(*np.subtract(window, source.window))
-    return copies
-
-
-def _scales_of(model: LinearCRF) -> list[list]:
-    """Return how a model standardizes and cuts numbers, in a form that can be compared."""
-    source = model._attributes
-    if not isinstance(source, WindowAttributes):
-        return []
-    scales = {} if source.standardization is None else vars(source.standardization)
-    return [a if a is None else a.tolist() for a in (*scales.values(), source.ranges)]
+    n_labels = len(data.classes)
+    return ChainLabels(
+        data.offsets, data.codes, n_labels, 1, data.constraints, data.candidates, weights
+    )

@@ -24,7 +24,7 @@ TREECRF_TEMPLATE void add_block(double *restrict target, const double *restrict 
 
 /* The sum of products, added in halves, and in eight sums within 128 numbers: in the same order, and
  * with the same rounding errors, as NumPy sums contiguous numbers. */
-TREECRF_TEMPLATE double dot_of_leaf(const double *restrict a, const double *restrict b, ptrdiff_t n)
+TREECRF_TEMPLATE double dot_of_few(const double *restrict a, const double *restrict b, ptrdiff_t n)
 {
     double sums[8] = {0.0}, total;
     ptrdiff_t i = 0;
@@ -40,7 +40,7 @@ TREECRF_TEMPLATE double dot_of_leaf(const double *restrict a, const double *rest
 TREECRF_WIDEST static double pairwise_dot(const double *a, const double *b, ptrdiff_t n)
 {
     if (n <= 128)
-        return dot_of_leaf(a, b, n);
+        return dot_of_few(a, b, n);
     ptrdiff_t half = n / 2 - n / 2 % 8;
     return pairwise_dot(a, b, half) + pairwise_dot(a + half, b + half, n - half);
 }
@@ -50,19 +50,23 @@ TREECRF_WIDEST static void add_vector(double *target, const double *source, doub
     add_block(target, source, x, n);
 }
 
-/* The part of each block at row s that applies to the rows first .. last - 1: index of its first
- * weight, number of weights, and index of the scores of the first of these rows. */
+/* The slice of each block at row s that applies to the rows first .. last - 1. */
 typedef struct {
-    ptrdiff_t start, size, row;
-} block_part;
+    ptrdiff_t start; /* index of its first weight in the block */
+    ptrdiff_t size;  /* number of weights */
+    ptrdiff_t row;   /* index of the scores of the first row that they apply to */
+} block_slice;
 
-static inline block_part part_at(ptrdiff_t s, ptrdiff_t left, ptrdiff_t right, ptrdiff_t width,
-                                 ptrdiff_t first, ptrdiff_t last)
+static inline block_slice slice_at(ptrdiff_t s, ptrdiff_t left, ptrdiff_t right, ptrdiff_t width,
+                                   ptrdiff_t first, ptrdiff_t last)
 {
     ptrdiff_t from = s - right < first ? first : s - right;
     ptrdiff_t to = s + left + 1 > last ? last : s + left + 1;
-    block_part part = {(from - (s - right)) * width, (to - from) * width, (from - first) * width};
-    return part;
+    block_slice slice;
+    slice.start = (from - (s - right)) * width;
+    slice.size = (to - from) * width;
+    slice.row = (from - first) * width;
+    return slice;
 }
 
 /* The rows in the windows of the rows first .. last - 1: the first of them, and one past the last. */
@@ -85,7 +89,7 @@ TREECRF_WIDEST static void add_rows(const int64_t *starts, const int32_t *attrib
 {
     ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
     for (ptrdiff_t s = window_start(first, left); s < end; s++) {
-        block_part b = part_at(s, left, right, width, first, last);
+        block_slice b = slice_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++)
             add_block(target + b.row, weights + attributes[k] * block + b.start,
                       values ? values[k] : 1.0, b.size);
@@ -102,7 +106,7 @@ TREECRF_WIDEST static void collect_rows(const int64_t *starts, const int32_t *at
 {
     ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
     for (ptrdiff_t s = window_start(first, left); s < end; s++) {
-        block_part b = part_at(s, left, right, width, first, last);
+        block_slice b = slice_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++)
             if (attributes[k] >= low && attributes[k] < high)
                 add_block(weights + attributes[k] * block + b.start, deltas + b.row,
@@ -119,7 +123,7 @@ TREECRF_WIDEST static void move_blocks(const int64_t *starts, const int32_t *att
 {
     ptrdiff_t block = (left + 1 + right) * width, end = window_end(last, right, n_rows);
     for (ptrdiff_t s = window_start(first, left); s < end; s++) {
-        block_part b = part_at(s, left, right, width, first, last);
+        block_slice b = slice_at(s, left, right, width, first, last);
         for (int64_t k = starts[s]; k < starts[s + 1]; k++) {
             ptrdiff_t start = attributes[k] * block + b.start;
             add_block(target + start, source + start, factor, b.size);
@@ -130,21 +134,27 @@ TREECRF_WIDEST static void move_blocks(const int64_t *starts, const int32_t *att
 
 /* Weights in single precision, for stochastic gradient steps on one sequence. Their blocks are read at
  * random addresses and are therefore prefetched. */
-#define LINE 64    /* bytes of a cache line */
-#define AHEAD 4    /* attributes between a prefetch and its use */
-#define TIDY -13.8 /* logarithm of the smallest factor of a block: weights stay far above underflow */
+#define CACHE_LINE 64 /* bytes */
+/* Number of attributes between a prefetch and its use: far enough for the memory to answer, near
+ * enough for the block to be in the cache still. */
+#define PREFETCH_DISTANCE 4
+/* Logarithm of the smallest factor of a block, about 1e-6: stored weights are larger by its inverse, and
+ * must stay far from the limits of single precision. */
+#define MIN_LOG_FACTOR -13.8
 
 /* The attributes of all rows, in CSR format, and the stored weights of the attributes. The weights
  * of attribute a are its block times exp(rates[a] * (log_decay - bases[a])). */
 struct sparse_rows {
-    const int64_t *starts;
-    const int32_t *attributes;
-    const double *values;
-    const double *rates;
-    ptrdiff_t left, right, n_labels;
-    float *blocks;
-    double *bases;
-    double log_decay;
+    const int64_t *starts;     /* first entry of each row */
+    const int32_t *attributes; /* attribute of each entry */
+    const double *values;      /* value of each entry */
+    const double *rates;       /* factor of the penalty on the weights of each attribute */
+    ptrdiff_t left;            /* number of rows in the window before a row */
+    ptrdiff_t right;           /* number of rows in the window after a row */
+    ptrdiff_t n_labels;
+    float *blocks;    /* [attribute, offset, label]: stored weights */
+    double *bases;    /* of each attribute: log_decay when its factor was 1 */
+    double log_decay; /* sum of the logarithms of the factors of all steps */
 };
 
 /* target += x * source */
@@ -167,11 +177,11 @@ static inline ptrdiff_t block_size(const struct sparse_rows *rows)
 static inline void prefetch_block(const struct sparse_rows *rows, int64_t k, ptrdiff_t size)
 {
     const char *block = (const char *)(rows->blocks + rows->attributes[k] * size);
-    for (ptrdiff_t i = 0; i < size * (ptrdiff_t)sizeof(float); i += LINE)
+    for (ptrdiff_t i = 0; i < size * (ptrdiff_t)sizeof(float); i += CACHE_LINE)
         TREECRF_PREFETCH(block + i);
 }
 
-static inline double factor_of(const struct sparse_rows *rows, ptrdiff_t a)
+static inline double block_factor(const struct sparse_rows *rows, ptrdiff_t a)
 {
     return exp_of(rows->rates[a] * (rows->log_decay - rows->bases[a]));
 }
@@ -184,48 +194,48 @@ TREECRF_WIDEST static void gather_scores(const struct sparse_rows *rows, ptrdiff
     int64_t end = rows->starts[last + rows->right];
     memset(scores, 0, (size_t)(length * n) * sizeof *scores);
     for (ptrdiff_t s = first - rows->left; s < last + rows->right; s++) {
-        block_part b = part_at(s, rows->left, rows->right, n, first, last);
+        block_slice b = slice_at(s, rows->left, rows->right, n, first, last);
         for (int64_t k = rows->starts[s]; k < rows->starts[s + 1]; k++) {
             ptrdiff_t a = rows->attributes[k];
-            if (k + AHEAD < end)
-                prefetch_block(rows, k + AHEAD, size);
+            if (k + PREFETCH_DISTANCE < end)
+                prefetch_block(rows, k + PREFETCH_DISTANCE, size);
             add_floats(scores + b.row, rows->blocks + a * size + b.start,
-                       (float)(rows->values[k] * factor_of(rows, a)), b.size);
+                       (float)(rows->values[k] * block_factor(rows, a)), b.size);
         }
     }
 }
 
 /* Multiply a block so that its factor is 1. */
-static inline void tidy_block(struct sparse_rows *rows, ptrdiff_t a, ptrdiff_t size)
+static inline void reset_block(struct sparse_rows *rows, ptrdiff_t a, ptrdiff_t size)
 {
-    float factor = (float)factor_of(rows, a);
+    float factor = (float)block_factor(rows, a);
     for (ptrdiff_t i = 0; i < size; i++)
         rows->blocks[a * size + i] *= factor;
     rows->bases[a] = rows->log_decay;
 }
 
 /* The transposed product: add the steps of the positions of a sequence to the weights of their
- * attributes. Positions that are not `kept` have no step. */
+ * attributes. Positions without `has_step` have none. */
 TREECRF_WIDEST static void scatter_steps(struct sparse_rows *rows, ptrdiff_t first,
-                                         ptrdiff_t length, const float *steps, const char *kept)
+                                         ptrdiff_t length, const float *steps, const char *has_step)
 {
     ptrdiff_t n = rows->n_labels, size = block_size(rows), last = first + length;
     for (ptrdiff_t s = first - rows->left; s < last + rows->right; s++) {
         ptrdiff_t from = s - rows->right < first ? first : s - rows->right;
         ptrdiff_t to = s + rows->left + 1 > last ? last : s + rows->left + 1;
-        while (from < to && !kept[from - first])
+        while (from < to && !has_step[from - first])
             from++;
-        while (from < to && !kept[to - 1 - first])
+        while (from < to && !has_step[to - 1 - first])
             to--;
         if (from >= to)
             continue;
         ptrdiff_t skipped = (from - (s - rows->right)) * n;
         for (int64_t k = rows->starts[s]; k < rows->starts[s + 1]; k++) {
             ptrdiff_t a = rows->attributes[k];
-            if (rows->rates[a] * (rows->log_decay - rows->bases[a]) < TIDY)
-                tidy_block(rows, a, size);
+            if (rows->rates[a] * (rows->log_decay - rows->bases[a]) < MIN_LOG_FACTOR)
+                reset_block(rows, a, size);
             add_floats(rows->blocks + a * size + skipped, steps + (from - first) * n,
-                       (float)(rows->values[k] / factor_of(rows, a)), (to - from) * n);
+                       (float)(rows->values[k] / block_factor(rows, a)), (to - from) * n);
         }
     }
 }

@@ -118,3 +118,9 @@ class LinearModel:
     attributes: Attributes
     # The weights of the attributes, and of labels after labels.
     weights: Weights
+
+    def widened(self, window: tuple[int, int]) -> LinearModel:
+        """Return the same model with a wider window, and weights of 0 at the additional offsets."""
+        n_left, n_right = np.subtract(window, self.attributes.window)
+        attributes = self.attributes.with_window(window)
+        return LinearModel(attributes, self.weights.widened(n_left, n_right))

@@ -15,7 +15,8 @@ from treecrf.chains.contexts import require_memory
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.chain import FittedChain
-from treecrf.learners.linear.base import LinearChain, LinearSequenceClassifier
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.chain import LinearChain
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import Weights
