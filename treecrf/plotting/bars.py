@@ -40,6 +40,8 @@ from treecrf.plotting.common import (
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 from treecrf.utils.validation import check_positive
 
+# Width of a figure of importances, in inches.
+WIDTH = 6.4
 BAR_INCHES = 0.26
 CELL_INCHES = 0.32
 SCALES = ("linear", "log", "row")
@@ -87,36 +89,48 @@ def plot_importances(
     """
     check_positive("max_labels", max_labels)
     result = result_of(gain_importance, "importances", importances)
-    is_permuted = "importances_mean" in result
-    names = result.feature_names.tolist()
-    if is_permuted:
-        table = result.importances_mean[None]
-    else:
-        # A row for each label, or one for all.
-        table = np.atleast_2d(result.importances.sum(axis=-1) + result.in_bags)
-        others, other_names = _beyond_features(result)
-        table, names = np.concatenate([table, *others], axis=1), names + other_names
+    if "importances_mean" in result:
+        return _plot_permuted(result, max_features, ax)
+    return _plot_gains(result, max_features, max_labels, ax)
+
+
+def _plot_permuted(result: Bunch, max_features: int, ax: Any) -> Any:
+    """Plot importances by permutation, with their spread."""
+    means = result.importances_mean
+    chosen = np.argsort(-means, kind="stable")[:max_features]
+    ax = axes_of(ax, (WIDTH, 1.2 + BAR_INCHES * len(chosen)))
+    spread = result.importances_std[chosen]
+    ax.barh(range(len(chosen)), means[chosen], xerr=spread, color=COLORS[0], ecolor=ink())
+    ax.axvline(0, color=ink(), linewidth=0.8)
+    name_rows(ax, result.feature_names[chosen].tolist())
+    ax.set_xlabel("drop of score when shuffled")
+    finish(ax, "importance by permutation")
+    return ax
+
+
+def _plot_gains(result: Bunch, max_features: int, max_labels: int, ax: Any) -> Any:
+    """Plot importances by gain, of all labels or stacked by label."""
+    # A row for each label, or one for all.
+    features = np.atleast_2d(result.importances.sum(axis=-1) + result.in_bags)
+    others, other_names = _beyond_features(result)
+    table = np.concatenate([features, *others], axis=1)
+    names = result.feature_names.tolist() + other_names
     total = table.sum(axis=0)
     chosen = np.argsort(-total, kind="stable")[:max_features]
     height = 1.2 + BAR_INCHES * len(chosen)
     n_rows = min(len(table), max_labels + 1)
-    ax = axes_of(ax, (6.4, max(height, n_rows > 1 and 0.6 + legend_inches(n_rows))))
-    rows = range(len(chosen))
-    if is_permuted:
-        spread = result.importances_std[chosen]
-        ax.barh(rows, total[chosen], xerr=spread, color=COLORS[0], ecolor=ink())
-        ax.axvline(0, color=ink(), linewidth=0.8)
-    elif len(table) == 1:
+    if n_rows > 1:
+        height = max(height, 0.6 + legend_inches(n_rows))
+    ax = axes_of(ax, (WIDTH, height))
+    if len(table) == 1:
         colors = np.where(chosen >= len(result.feature_names), BEYOND, COLORS[0])
-        ax.barh(rows, total[chosen], color=colors, linewidth=0)
+        ax.barh(range(len(chosen)), total[chosen], color=colors, linewidth=0)
     else:
         _stack(ax, table[:, chosen], result.labels, max_labels)
     name_rows(ax, [names[j] for j in chosen])
-    if not is_permuted:
-        ax.set_xlim(0, None if total.any() else 1)
-    label = "gain, relative to the sum of all features"
-    ax.set_xlabel("drop of score when shuffled" if is_permuted else label)
-    finish(ax, "importance by permutation" if is_permuted else _title_of_gain(result))
+    ax.set_xlim(0, None if total.any() else 1)
+    ax.set_xlabel("gain, relative to the sum of all features")
+    finish(ax, _title_of_gain(result))
     return ax
 
 
@@ -125,7 +139,8 @@ def _beyond_features(gains: Bunch) -> tuple[list[np.ndarray], list[str]]:
     before = np.atleast_2d(gains.labels_before)
     tables = [*before.T[:, :, None], np.atleast_2d(gains.outside.sum(axis=-1)).reshape(-1, 1)]
     lags = np.arange(1, before.shape[1] + 1)
-    names = [f"label[{lag if gains.backward else -lag:+d}]" for lag in lags] + [ENDS]
+    offsets = lags if gains.backward else -lags
+    names = [f"label[{offset:+d}]" for offset in offsets] + [ENDS]
     nonzero = [k for k, table in enumerate(tables) if table.any()]
     return [tables[k] for k in nonzero], [names[k] for k in nonzero]
 
@@ -136,11 +151,13 @@ def _title_of_gain(gains: Bunch, what: str = "importance by gain") -> str:
 
 
 def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, max_labels: int) -> None:
-    """Draw stacked bars, one part per label, and one for the weakest labels together."""
+    """Draw stacked bars, with a section for each label, and one for the weakest labels together."""
     ranks = np.argsort(-table.sum(axis=1), kind="stable")
-    shown, others = np.sort(ranks[:max_labels]), ranks[max_labels:]
-    few = len(labels) <= len(COLORS)
-    styles = {str(labels[k]): style_of(int(k) if few else j) for j, k in enumerate(shown)}
+    shown = np.sort(ranks[:max_labels])
+    others = ranks[max_labels:]
+    # Labels have the same colors in all plots unless there are more labels than colors.
+    numbers = shown if len(labels) <= len(COLORS) else range(len(shown))
+    styles = {str(labels[k]): style_of(int(j)) for k, j in zip(shown, numbers, strict=True)}
     table = np.concatenate([table[shown], table[others].sum(axis=0, keepdims=True)])
     starts = np.cumsum(table, axis=0) - table
     if len(others):
@@ -206,16 +223,21 @@ def plot_importance_map(
         raise ValueError(
             "label and feature need gains by label; use gain_importance(per_label=True)"
         )
-    table, rows, columns = _map_of(gains, label, feature, max_features)
+    table, rows, columns = _importance_table(gains, label, feature, max_features)
     ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
     table, style = _colored(table, scale)
-    draw_table(ax, table, f"fraction of {'row maximum' if scale == 'row' else 'gain'}", **style)
+    whole = "row maximum" if scale == "row" else "gain"
+    draw_table(ax, table, f"fraction of {whole}", **style)
     ax.set_yticks(range(len(rows)), [plain(abbreviated(row)) for row in rows])
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
     ax.set_xlabel("offset in the window")
-    what = "all labels" if feature is None else f"feature {feature}"
-    set_title(ax, _title_of_gain(gains, what if label is None else f"label {label!r}"))
+    what = "all labels"
+    if feature is not None:
+        what = f"feature {feature}"
+    elif label is not None:
+        what = f"label {label!r}"
+    set_title(ax, _title_of_gain(gains, what))
     return ax
 
 
@@ -237,43 +259,49 @@ def _colored(table: np.ndarray, scale: str) -> tuple[np.ndarray, dict[str, Any]]
     return table, {"cmap": "cividis"} | bounds
 
 
-def _map_of(
+def _importance_table(
     gains: Bunch, label: Any, feature: str | None, max_features: int
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """Return gains, and the names of the rows and of the columns."""
-    offsets, lags = gains.offsets, np.arange(1, gains.labels_before.shape[-1] + 1)
-    places = lags if gains.backward else -lags
-    columns = np.union1d(offsets, places if gains.labels_before.any() else [0])
+    offsets = gains.offsets
+    lags = np.arange(1, gains.labels_before.shape[-1] + 1)
+    label_offsets = lags if gains.backward else -lags
+    columns = np.union1d(offsets, label_offsets if gains.labels_before.any() else [0])
     names = gains.feature_names.tolist()
-    table = np.zeros((*gains.importances.shape[:-1], len(columns) + 1))
-    table[..., np.searchsorted(columns, offsets)] = gains.importances
-    table[..., -1] = gains.in_bags
-    others = np.zeros((*table.shape[:-2], 2, table.shape[-1]))
-    if gains.labels_before.any():
-        others[..., 0, np.searchsorted(columns, places)] = gains.labels_before
-    others[..., 1, np.searchsorted(columns, offsets)] = gains.outside
+    # The last column is for gains without an offset.
+    features = np.zeros((*gains.importances.shape[:-1], len(columns) + 1))
+    features[..., np.searchsorted(columns, offsets)] = gains.importances
+    features[..., -1] = gains.in_bags
     if feature is not None:
         if feature not in names:
             raise ValueError(f"feature={feature!r}; expected one of {', '.join(names)}")
-        table, rows = table[:, names.index(feature)], [str(label) for label in gains.labels]
+        table = features[:, names.index(feature)]
+        rows = [str(label) for label in gains.labels]
     else:
-        table, others = (_of_label(gain, gains.labels, label) for gain in (table, others))
-        chosen = np.argsort(-table.sum(axis=1), kind="stable")[:max_features]
-        nonzero = others.any(axis=1)
-        table = np.concatenate([table[chosen], others[nonzero]])
-        beyond = np.array(["previous labels", ENDS])[nonzero].tolist()
-        rows = [names[j] for j in chosen] + beyond
+        others = np.zeros((*features.shape[:-2], 2, features.shape[-1]))
+        if gains.labels_before.any():
+            others[..., 0, np.searchsorted(columns, label_offsets)] = gains.labels_before
+        others[..., 1, np.searchsorted(columns, offsets)] = gains.outside
+        features = _label_gains(features, gains.labels, label)
+        others = _label_gains(others, gains.labels, label)
+        chosen = np.argsort(-features.sum(axis=1), kind="stable")[:max_features]
+        has_gains = others.any(axis=1)
+        table = np.concatenate([features[chosen], others[has_gains]])
+        other_names = np.array(["previous labels", ENDS])[has_gains].tolist()
+        rows = [names[j] for j in chosen] + other_names
     headings = [f"{offset:+d}" if offset else "0" for offset in columns]
     if np.any(gains.in_bags):
         return table, rows, [*headings, "bags"]
     return table[:, :-1], rows, headings
 
 
-def _of_label(table: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
+def _label_gains(table: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
     """Return the gains of a label, or of all labels."""
     if table.ndim < 3:
         return table
-    return table.sum(axis=0) if label is None else table[code_of(labels, label)]
+    if label is None:
+        return table.sum(axis=0)
+    return table[code_of(labels, label)]
 
 
 LINE_INCHES = 0.155
@@ -310,11 +338,13 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     """
     title = "strongest rules"
     if not _is_list_of(Rule, rules):
-        model, rules = rules, strongest_rules(rules, n_rules=n_rules)
+        model = rules
+        rules = strongest_rules(model, n_rules=n_rules)
         chain = fitted_model(model).chain
         n_iter = chain.forest.n_iter
         title += f", {n_iter} iteration{'s' * (n_iter != 1)}"
-        title += " without the linear start" if chain.start is not None else ""
+        if chain.start is not None:
+            title += " without the linear start"
     rules = rules[:n_rules]
     if not rules:
         raise ValueError("there are no rules to show: no tree has a leaf other than 0")
@@ -374,26 +404,29 @@ def _is_list_of(kind: type, items: Any) -> bool:
 
 def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, np.ndarray]:
     """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
-    lines = [_lines(effect.condition) for effect in effects]
-    rooms = np.array(list(map(len, lines))) + 0.6
-    ends = np.cumsum(rooms)
-    centers = ends - rooms / 2
+    conditions = [_lines(effect.condition) for effect in effects]
+    heights = np.array([len(lines) for lines in conditions]) + 0.6
+    ends = np.cumsum(heights)
+    centers = ends - heights / 2
     labels = sorted({effect.label for effect in effects})
     ax = axes_of(ax, (9, max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))))
     styles = {label: style_of(k) for k, label in enumerate(labels)}
     for effect, center in zip(effects, centers, strict=True):
         ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])
     ax.axvline(0, color=ink(), linewidth=0.8)
-    ax.set_yticks(centers, ["\n".join(map(plain, of_effect)) for of_effect in lines], fontsize=8)
+    ax.set_yticks(centers, ["\n".join(map(plain, lines)) for lines in conditions], fontsize=8)
     ax.set_ylim(ends[-1], 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
-    finish(ax, f"{title}, label {labels[0]!r}" if len(labels) == 1 else title)
+    if len(labels) == 1:
+        title += f", label {labels[0]!r}"
+    finish(ax, title)
     return ax, centers
 
 
 def _lines(condition: str) -> list[str]:
     """Split a condition into lines, after tests and after listed values."""
-    lines, pieces = [""], BREAKS.split(condition)
+    lines = [""]
+    pieces = BREAKS.split(condition)
     for k, piece in enumerate(pieces):
         if lines[-1] and len(lines[-1]) + len(piece.strip()) > CHARACTERS:
             if len(lines) == MAX_LINES:
@@ -405,7 +438,9 @@ def _lines(condition: str) -> list[str]:
 
 
 STEP_INCHES = 0.3
-RAISES, LOWERS = COLORS[0], COLORS[5]
+# Colors of contributions that raise and that lower the score.
+RAISES = COLORS[0]
+LOWERS = COLORS[5]
 # Room for the numbers on both sides, relative to the range of the sums.
 MARGIN = 0.14
 # Contributions below this fraction of the sum of their absolute values share one bar.
@@ -474,23 +509,13 @@ def plot_explanation(
                 "scores of the model"
             )
         explanation = explain(explanation, x, position, y, lengths=lengths, groups=groups)
-    label = explanation.label if label is None else label
+    if label is None:
+        label = explanation.label
     base, values, names, title = _strongest(explanation, label, against, max_features)
-    n_rows = len(values) + 2
-    ax = axes_of(ax, (7.5, 0.8 + STEP_INCHES * n_rows))
+    ax = axes_of(ax, (7.5, 0.8 + STEP_INCHES * (len(values) + 2)))
     # Each bar starts where the one above it ends.
     sums = base + np.append(0.0, np.cumsum(values))
-    colors = [RAISES if value >= 0 else LOWERS for value in values]
-    ax.barh(np.arange(1, n_rows - 1), values, left=sums[:-1], height=0.7, color=colors)
-    # Between rows, a line shows the sum so far.
-    style = {"color": ink(), "linewidth": 0.8}
-    ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
-    ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=ink(), markersize=5)
-    decimals = _decimals(sums)
-    write_at_end(ax, f"{base:.{decimals}f}", (base, 0), 6, 8)
-    for row, (end, value) in enumerate(zip(sums[1:], values, strict=True), 1):
-        write_at_end(ax, f"{value:+.{decimals}f}", (end, row), 6 if value >= 0 else -6, 8)
-    write_at_end(ax, f"{sums[-1]:.{decimals}f}", (sums[-1], n_rows - 1), 6, 8)
+    _draw_waterfall(ax, values, sums)
     name_rows(ax, ["base value", *names, "score"])
     margin = MARGIN * max(np.ptp(sums), abs(base), np.finfo(float).tiny)
     ax.set_xlim(sums.min() - margin, sums.max() + margin)
@@ -498,6 +523,22 @@ def plot_explanation(
     ax.tick_params(axis="y", length=0)
     finish(ax, title, "left")
     return ax
+
+
+def _draw_waterfall(ax: Any, values: np.ndarray, sums: np.ndarray) -> None:
+    """Draw a bar for each value, from one sum to the next, and write the numbers."""
+    last = len(values) + 1  # the row of the score
+    colors = np.where(values >= 0, RAISES, LOWERS)
+    ax.barh(np.arange(1, last), values, left=sums[:-1], height=0.7, color=colors)
+    # Between rows, a line shows the sum so far.
+    style = {"color": ink(), "linewidth": 0.8}
+    ax.vlines(sums, np.arange(last), np.arange(1, last + 1), linestyle=":", **style)
+    ax.plot(sums[[0, -1]], [0, last], "D", color=ink(), markersize=5)
+    decimals = _decimals(sums)
+    write_at_end(ax, f"{sums[0]:.{decimals}f}", (sums[0], 0), 6, 8)
+    for row, (end, value) in enumerate(zip(sums[1:], values, strict=True), 1):
+        write_at_end(ax, f"{value:+.{decimals}f}", (end, row), 6 if value >= 0 else -6, 8)
+    write_at_end(ax, f"{sums[-1]:.{decimals}f}", (sums[-1], last), 6, 8)
 
 
 def _decimals(sums: np.ndarray) -> int:
@@ -516,21 +557,27 @@ def _strongest(
     They are those to a score, or to a difference of scores. The last one sums up the others.
     """
     k = code_of(explanation.labels, label)
-    base, values = explanation.base_values[k], explanation.values[k]
+    base = explanation.base_values[k]
+    values = explanation.values[k]
     title = f"score of {label!r}"
     if against is not None:
         j = code_of(explanation.labels, against)
         if j == k:
             raise ValueError(f"against={against!r} is the label itself; expected another one")
-        base, values = base - explanation.base_values[j], values - explanation.values[j]
+        base = base - explanation.base_values[j]
+        values = values - explanation.values[j]
         title += f" minus {against!r}"
     order = np.argsort(-np.abs(values), kind="stable")
     order = order[values[order] != 0]
     n_strong = int(np.sum(np.abs(values) >= MIN_SHOWN * np.abs(values).sum()))
     # A single weak one takes no more room than a bar of others.
-    n = min(n, n_strong) if len(order) > n_strong + 1 else n
-    shown, others = order[:n], order[n:]
-    names, bars = explanation.descriptions[shown].tolist(), values[shown]
+    if len(order) > n_strong + 1:
+        n = min(n, n_strong)
+    shown = order[:n]
+    others = order[n:]
+    names = explanation.descriptions[shown].tolist()
+    bars = values[shown]
     if len(others):
-        names, bars = [*names, f"{len(others)} others"], np.append(bars, values[others].sum())
+        names.append(f"{len(others)} others")
+        bars = np.append(bars, values[others].sum())
     return float(base), bars, names, f"{title} at position {explanation.position}"

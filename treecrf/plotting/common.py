@@ -33,6 +33,7 @@ LEGEND_STYLE = {
 # Longer names are cut.
 MAX_CHARACTERS = 40
 TITLE_SIZE = 10.0
+POINTS_PER_INCH = 72
 # What the docstrings of all plots say.
 DRAWING = {
     "ax": """ax : matplotlib axes, optional
@@ -122,13 +123,17 @@ def plain(text: Any) -> str:
 def abbreviated(text: Any, n: int = MAX_CHARACTERS) -> str:
     """Cut a text to n characters."""
     text = str(text)
-    return text if len(text) <= n else f"{text[: n - 1]}…"
+    if len(text) <= n:
+        return text
+    return f"{text[: n - 1]}…"
 
 
 def legend_name(name: Any) -> str:
     """Return a name for a legend; matplotlib hides names that start with an underscore."""
     text = plain(abbreviated(name))
-    return f" {text}" if text.startswith("_") else text
+    if text.startswith("_"):
+        return f" {text}"
+    return text
 
 
 def name_rows(ax: Axes, names: list[str]) -> None:
@@ -197,5 +202,6 @@ def points_of(ax: Axes) -> tuple[float, float]:
     engine = ax.figure.get_layout_engine()
     if engine is not None:
         engine.execute(ax.figure)
-    box, dpi = ax.get_window_extent(), ax.figure.dpi
-    return 72 * box.width / dpi, 72 * box.height / dpi
+    box = ax.get_window_extent()
+    dpi = ax.figure.dpi
+    return POINTS_PER_INCH * box.width / dpi, POINTS_PER_INCH * box.height / dpi

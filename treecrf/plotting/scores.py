@@ -35,7 +35,8 @@ from treecrf.utils.validation import check_positive
 
 MAX_CHARACTERS = 20
 # Further labels repeat the colors with other lines and markers.
-LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
+LINES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
 
 
 @drawing
@@ -105,10 +106,15 @@ def plot_partial_dependence(
     else:
         codes = [code_of(result.labels, label) for label in as_list(labels, "labels", "labels")]
     values = result.grid_values
-    n_ticks = 0 if result.is_number else len(values)
-    ax = axes_of(ax, (max(6.4, 3.0 + 0.2 * n_ticks), max(3.8, 1 + legend_inches(len(codes)))))
-    order = np.argsort(values, kind="stable") if result.is_number else np.arange(len(values))
-    places = values[order] if result.is_number else order
+    width = 6.4
+    if result.is_number:
+        order = np.argsort(values, kind="stable")
+        places = values[order]
+    else:
+        order = np.arange(len(values))
+        places = order
+        width = max(width, 3.0 + 0.2 * len(values))
+    ax = axes_of(ax, (width, max(3.8, 1 + legend_inches(len(codes)))))
     for k in codes:
         style = _style(k, result)
         means = result.average[order, k]
@@ -124,8 +130,10 @@ def plot_partial_dependence(
 
 def _style(k: int, result: Bunch) -> dict[str, Any]:
     """Return the style of label number k."""
-    turn, color = k // len(COLORS), COLORS[k % len(COLORS)]
-    line, marker = LINES[turn % len(LINES)], MARKERS[turn % len(MARKERS)]
+    color = COLORS[k % len(COLORS)]
+    turn = k // len(COLORS)
+    line = LINES[turn % len(LINES)]
+    marker = MARKERS[turn % len(MARKERS)]
     if not result.is_number:
         return {"color": color, "linestyle": "", "marker": marker}
     style = {"color": color, "linestyle": line}
@@ -135,9 +143,10 @@ def _style(k: int, result: Bunch) -> dict[str, Any]:
 
 
 def _name_values(ax: Any, values: list) -> None:
+    """Write the values of a category below their points."""
     names = [plain(abbreviated(value, MAX_CHARACTERS)) for value in values]
-    long = max(map(len, names)) > 3 and len(names) > 8
-    ax.set_xticks(range(len(names)), names, rotation=90 if long else 0)
+    is_crowded = max(map(len, names)) > 3 and len(names) > 8
+    ax.set_xticks(range(len(names)), names, rotation=90 * is_crowded)
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.grid(axis="x", linewidth=0.6, alpha=0.4)
     ax.set_axisbelow(True)
@@ -205,11 +214,14 @@ def plot_transition_scores(
         ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **style))
     if len(names) <= MAX_NUMBERS:
         _write(ax, table, image)
-    long = max(map(len, names)) > 3
-    ax.set_xticks(range(len(names)), map(plain, names), rotation=90 if long else 0)
+    is_crowded = max(map(len, names)) > 3
+    ax.set_xticks(range(len(names)), map(plain, names), rotation=90 * is_crowded)
     ax.set_yticks(range(len(rows)), map(plain, rows))
     ax.set_xlabel("label")
-    ax.set_ylabel(f"label {'after' if result.backward else 'before'} it" if len(rows) > 1 else "")
+    y_label = ""
+    if len(rows) > 1:
+        y_label = "label after it" if result.backward else "label before it"
+    ax.set_ylabel(y_label)
     n_before = max(result.scores.ndim - 1, 0)
     set_title(ax, f"score of a label {AFTER.get(n_before, SEVERAL)}")
     return ax
@@ -296,9 +308,12 @@ def plot_likelihood(
         best = int(np.nanargmax(curve.validation))
         ax.plot(best, curve.validation[best], "o", color=COLORS[1], label=f"best: {best}")
     ax.set_xlabel("iteration")
-    is_log = curve.objective == "log"
-    ax.set_ylabel("mean log-likelihood per position" if is_log else curve.objective)
     ax.legend()
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    finish(ax, f"{'log-likelihood' if is_log else 'objective'} by iteration")
+    if curve.objective == "log":
+        ax.set_ylabel("mean log-likelihood per position")
+        finish(ax, "log-likelihood by iteration")
+    else:
+        ax.set_ylabel(curve.objective)
+        finish(ax, "objective by iteration")
     return ax

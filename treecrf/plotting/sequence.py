@@ -45,10 +45,14 @@ class OneSequence:
     """A sequence and its labels, as they are passed to a model."""
 
     x: Any
+    # The labels; None without.
     y: Any
-    times: list | None = None  # of the positions
+    # Times of the positions; None without.
+    times: list | None = None
+    # Name of the times, for the axis.
     time_name: str = "time"
-    name: str = ""  # of the sequence
+    # Name of the sequence, for the title.
+    name: str = ""
 
     @classmethod
     def of(cls, model: Any, x: Any, y: Any, times: Any, groups: Any, group: Any) -> OneSequence:
@@ -67,21 +71,20 @@ class OneSequence:
     def in_group(self, segmentation: Segmentation, group: Any) -> OneSequence:
         """Return the sequence of one group of a long table."""
         column = segmentation.column
-        of_rows = group_values(self.x, segmentation)
-        offsets = segmentation.offsets(len(self.x), of_rows)
-        names = [of_rows[start] for start in offsets[:-1]]
+        groups = group_values(self.x, segmentation)
+        offsets = segmentation.offsets(len(self.x), groups)
+        names = [groups[start] for start in offsets[:-1]]
         k = _index_of(group, names, column)
         first, last = (int(edge) for edge in offsets[k : k + 2])
-        x = (
-            rows_of(self.x, [(first, last)], segmentation.group_columns)[0]
-            if is_frame(self.x)
-            else self.x[first:last]
-        )
+        if is_frame(self.x):
+            (x,) = rows_of(self.x, [(first, last)], segmentation.group_columns)
+        else:
+            x = self.x[first:last]
         return replace(
             self,
             x=x,
-            y=_part(self.y, first, last, offsets[-1], "y"),
-            times=_part(self.times, first, last, offsets[-1], "times"),
+            y=_slice(self.y, first, last, offsets[-1], "y"),
+            times=_slice(self.times, first, last, offsets[-1], "times"),
             name=f"{column or 'group'} {names[k]}",
         )
 
@@ -95,15 +98,23 @@ def true_codes(model: Any, one: OneSequence) -> np.ndarray:
 def symbols_of(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     """Return the text above each position, or nothing if there are no symbols."""
     if symbols is None:
-        items = list(x) if fitted_model(model).chain.schema.form == "symbols" else []
-        missing = [item is None or (isinstance(item, Real) and item != item) for item in items]
-        return ["" if skip else str(item) for item, skip in zip(items, missing, strict=True)]
-    items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")
+        if fitted_model(model).chain.schema.form != "symbols":
+            return []
+        return ["" if _is_missing(symbol) else str(symbol) for symbol in x]
+    if isinstance(symbols, str):
+        items = list(symbols)
+    else:
+        items = as_list(symbols, "symbols", "texts")
     if len(items) != n:
         raise ValueError(
             f"symbols has {len(items)} items; expected {n}, the number of positions of x"
         )
     return [str(item) for item in items]
+
+
+def _is_missing(symbol: Any) -> bool:
+    """Return whether a symbol is None or NaN."""
+    return symbol is None or (isinstance(symbol, Real) and symbol != symbol)
 
 
 def _index_of(group: Any, names: list, column: str | None) -> int:
@@ -122,12 +133,15 @@ def _index_of(group: Any, names: list, column: str | None) -> int:
     raise ValueError(f"group={group!r} is not in {where}; expected one of {listed}")
 
 
-def _part(items: Any, first: int, last: int, n: int, name: str) -> Any:
+def _slice(items: Any, first: int, last: int, n: int, name: str) -> Any:
+    """Return the items of some positions, if there are items; ValueError unless there are n."""
     if items is None:
         return None
     if len(items) != n:
         raise ValueError(f"x has {n} positions, {name} has {len(items)}")
-    return items.iloc[first:last] if hasattr(items, "iloc") else items[first:last]
+    if hasattr(items, "iloc"):
+        return items.iloc[first:last]
+    return items[first:last]
 
 
 def _with_times(model: Any, one: OneSequence, times: Any) -> OneSequence:
@@ -146,6 +160,7 @@ def _with_times(model: Any, one: OneSequence, times: Any) -> OneSequence:
 
 
 def _complete(times: list) -> list:
+    """Return times; ValueError if one is missing."""
     missing = find_missing(times)
     if missing is not None:
         raise ValueError(f"times: the time of position {int(np.argmax(missing))} is missing")
@@ -159,11 +174,15 @@ class Axis:
     Each position extends halfway to its neighbors, or less if they are far away.
     """
 
+    # Place of each position, and both ends of its room.
     centers: np.ndarray
     left: np.ndarray
     right: np.ndarray
+    # Text below the axis.
     label: str
+    # Time zone of dates; None without.
     timezone: Any = None
+    # Whether places are dates, as matplotlib counts them.
     has_dates: bool = False
 
     # A gap is wider than this multiple of the usual distance.
@@ -180,7 +199,10 @@ class Axis:
         if len(one.times) != n:
             raise ValueError(f"x has {n} positions, times has {len(one.times)}")
         is_number = all(isinstance(time, (int, float, np.number)) for time in one.times)
-        places = np.array(one.times, dtype=float) if is_number else _dates(one.times)
+        if is_number:
+            places = np.array(one.times, dtype=float)
+        else:
+            places = _dates(one.times)
         steps = np.diff(places)
         if not (steps > 0).all():
             if not is_given:
@@ -194,6 +216,7 @@ class Axis:
 
     @classmethod
     def _spaced(cls, centers: np.ndarray, label: str) -> Axis:
+        """Give each position the room around its center."""
         steps = np.diff(centers)
         usual = float(np.median(steps)) if len(steps) else 1.0
         halves = np.where(steps > cls.WIDEST * usual, usual, steps) / 2
@@ -219,6 +242,7 @@ class Axis:
 
 
 def _dates(times: list) -> np.ndarray:
+    """Convert dates and times to numbers; TypeError if they are neither."""
     from matplotlib.dates import date2num
 
     try:
@@ -230,12 +254,16 @@ def _dates(times: list) -> np.ndarray:
         ) from None
 
 
-# Positions of the strips above the probabilities.
-PREDICTED, TRUE, THICKNESS = 1.05, 1.19, 0.1
+# Heights of the strips of labels above the probabilities, and of marks where they differ.
+PREDICTED = 1.05
+TRUE = 1.19
+THICKNESS = 0.1
 WRONG = 1.42
 # Labels below this probability everywhere that are neither predicted nor true share one color.
 MIN_SHOWN = 0.02
-MIN_FONT, MAX_FONT = 4.0, 10.0
+# Sizes of symbols in points. Smaller ones cannot be read.
+MIN_FONT = 4.0
+MAX_FONT = 10.0
 MAX_CHARACTERS = 16
 
 
@@ -316,32 +344,43 @@ def plot_sequence(
     axis = Axis.of(one, len(proba), is_given=times is not None)
     predicted = encode_labels(model.predict([one.x]), model.classes_)
     true = None if one.y is None else true_codes(model, one)
-    written = symbols_of(model, one.x, len(proba), symbols)
+    texts = symbols_of(model, one.x, len(proba), symbols)
     styles = _styles(proba, predicted, true, max_labels)
-    ax = axes_of(ax, _size(model.classes_[list(styles)], len(proba), bool(written)))
+    ax = axes_of(ax, _size(model.classes_[list(styles)], len(proba), bool(texts)))
     _stack(ax, axis, proba, styles)
+    _draw_labels(ax, axis, predicted, true, styles)
+    axis.format(ax)
+    ax.set_ylabel("probability", loc="bottom")
+    named_styles = {str(model.classes_[code]): style for code, style in styles.items()}
+    strips = [predicted] if true is None else [predicted, true]
+    if _shows_others(proba, strips, styles):
+        named_styles["others"] = OTHER_STYLE
+    add_legend(ax, named_styles)
+    title = f"labels predicted by {type(model).__name__}"
+    if true is not None:
+        title = f"{np.sum(predicted != true):,} of {len(true):,} predicted labels wrong"
+    if one.name:
+        title = f"{one.name}: {title}"
+    finish(ax, title)
+    _write_symbols(ax, axis, texts)
+    return ax
+
+
+def _draw_labels(
+    ax: Any, axis: Axis, predicted: np.ndarray, true: np.ndarray | None, styles: dict[int, dict]
+) -> None:
+    """Draw the predicted labels, the true labels if given, and marks where the two differ."""
     heights = {"0": 0, "0.5": 0.5, "1": 1, "predicted": PREDICTED + THICKNESS / 2}
     _draw_strip(ax, axis, predicted, PREDICTED, styles)
+    top = TRUE
     if true is not None:
         _draw_strip(ax, axis, true, TRUE, styles)
         wrong = axis.centers[predicted != true]
         ax.plot(wrong, np.full(len(wrong), WRONG), "v", markersize=4, color=ink())
         heights |= {"true": TRUE + THICKNESS / 2, "wrong": WRONG}
+        top = WRONG + 0.06
     ax.set_yticks(list(heights.values()), list(heights))
-    ax.set_ylim(0, TRUE if true is None else WRONG + 0.06)
-    axis.format(ax)
-    ax.set_ylabel("probability", loc="bottom")
-    named = {str(model.classes_[code]): style for code, style in styles.items()}
-    shown = [predicted] if true is None else [predicted, true]
-    if _shows_others(proba, shown, styles):
-        named["others"] = OTHER_STYLE
-    add_legend(ax, named)
-    title = f"labels predicted by {type(model).__name__}"
-    if true is not None:
-        title = f"{np.sum(predicted != true):,} of {len(true):,} predicted labels wrong"
-    finish(ax, f"{one.name}: {title}" if one.name else title)
-    _write_symbols(ax, axis, written)
-    return ax
+    ax.set_ylim(0, top)
 
 
 def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
@@ -366,14 +405,16 @@ def _styles(
         is_shown[true] = True
         total += np.bincount(true, minlength=n)
     codes = np.flatnonzero(is_shown)
-    shown = np.sort(codes[np.argsort(-total[codes], kind="stable")[:max_labels]]).tolist()
-    return {code: style_of(code if n <= len(COLORS) else k) for k, code in enumerate(shown)}
+    by_total = codes[np.argsort(-total[codes], kind="stable")]
+    shown = np.sort(by_total[:max_labels]).tolist()
+    numbers = shown if n <= len(COLORS) else range(len(shown))
+    return {code: style_of(number) for code, number in zip(shown, numbers, strict=True)}
 
 
 def _shows_others(proba: np.ndarray, strips: list[np.ndarray], styles: dict[int, dict]) -> bool:
     """Return whether labels without a style are probable anywhere, or part of a strip."""
-    rest = 1 - proba[:, list(styles)].sum(axis=1)
-    return bool(rest.max() >= MIN_SHOWN or not np.isin(strips, list(styles)).all())
+    others = 1 - proba[:, list(styles)].sum(axis=1)
+    return bool(others.max() >= MIN_SHOWN or not np.isin(strips, list(styles)).all())
 
 
 def _stack(ax: Any, axis: Axis, proba: np.ndarray, styles: dict[int, dict]) -> None:
@@ -393,9 +434,9 @@ def _fill(ax: Any, axis: Axis, low: np.ndarray, high: np.ndarray, style: dict) -
     edges = np.column_stack([axis.left, axis.left, axis.right, axis.right])
     zeros = np.zeros(len(low))
     # Adjacent positions share an edge.
-    begins = np.append(True, axis.left[1:] > axis.right[:-1])
-    ends = np.append(begins[1:], True)
-    is_corner = np.column_stack([begins, np.ones((len(low), 2), dtype=bool), ends])
+    is_first = np.append(True, axis.left[1:] > axis.right[:-1])
+    is_last = np.append(is_first[1:], True)
+    is_corner = np.column_stack([is_first, np.ones((len(low), 2), dtype=bool), is_last])
     low = np.column_stack([zeros, low, low, zeros])[is_corner]
     high = np.column_stack([zeros, high, high, zeros])[is_corner]
     ax.fill_between(edges[is_corner], low, high, linewidth=0, **style)
@@ -408,10 +449,11 @@ def _draw_strip(
     is_new = (codes[1:] != codes[:-1]) | (axis.left[1:] > axis.right[:-1])
     starts = np.flatnonzero(np.append(True, is_new))
     ends = np.append(starts[1:], len(codes)) - 1
-    left, widths = axis.left[starts], axis.right[ends] - axis.left[starts]
+    left = axis.left[starts]
+    widths = axis.right[ends] - left
     for code in np.unique(codes):
-        own = codes[starts] == code
-        runs = list(zip(left[own], widths[own], strict=True))
+        has_code = codes[starts] == code
+        runs = list(zip(left[has_code], widths[has_code], strict=True))
         ax.broken_barh(runs, (bottom, THICKNESS), linewidth=0, **styles.get(int(code), OTHER_STYLE))
 
 
@@ -425,7 +467,7 @@ def _write_symbols(ax: Any, axis: Axis, symbols: list[str]) -> None:
     is_long = 0.65 * size * max(map(len, symbols)) > max(room, size)
     top = ax.secondary_xaxis("top")
     top.set_xticks(axis.centers, map(plain, symbols), fontsize=size)
-    top.tick_params(length=0, pad=1, rotation=90 if is_long else 0)
+    top.tick_params(length=0, pad=1, rotation=90 * is_long)
     top.spines["top"].set_visible(False)
 
 
@@ -486,8 +528,8 @@ def plot_future_features(
     return ax
 
 
-OF_SPAN = "background: {}55; padding: 0.15em 0; border-radius: 0.2em"
-OF_ERROR = "border-bottom: 2px solid #d1242f"
+SPAN_STYLE = "background: {}55; padding: 0.15em 0; border-radius: 0.2em"
+ERROR_STYLE = "border-bottom: 2px solid #d1242f"
 
 
 class HtmlText(str):
@@ -567,19 +609,21 @@ def highlight_text(
         true = true_codes(model, one)
         for t in np.flatnonzero(true != encode_labels([labels], model.classes_)):
             title = escape(f"true: {model.classes_[true[t]]}")
-            texts[t] = f'<span title="{title}" style="{OF_ERROR}">{texts[t]}</span>'
+            texts[t] = f'<span title="{title}" style="{ERROR_STYLE}">{texts[t]}</span>'
     names = SpanRules.of(model.classes_, prefixes).names
-    colors = {name: OF_SPAN.format(COLORS[k % len(COLORS)]) for k, name in enumerate(names)}
-    space, parts, end = " " if are_words else "", [], 0
+    colors = {name: SPAN_STYLE.format(COLORS[k % len(COLORS)]) for k, name in enumerate(names)}
+    space = " " if are_words else ""
+    pieces = []
+    end = 0
     for span in find_spans(model, [one.x], [labels], prefixes=prefixes):
-        title, name = escape(f"{span.label}, probability {span.probability:.2f}"), str(span.label)
-        inside = space.join(texts[span.start : span.end])
-        after = f"<small> {escape(name)}</small>" if are_words else ""
-        style = colors[span.label]
-        parts += texts[end : span.start]
-        parts.append(f'<span title="{title}" style="{style}">{inside}{after}</span>')
+        title = escape(f"{span.label}, probability {span.probability:.2f}")
+        content = space.join(texts[span.start : span.end])
+        if are_words:
+            content += f"<small> {escape(str(span.label))}</small>"
+        pieces += texts[end : span.start]
+        pieces.append(f'<span title="{title}" style="{colors[span.label]}">{content}</span>')
         end = span.end
-    text = space.join([*parts, *texts[end:]])
+    text = space.join([*pieces, *texts[end:]])
     if not are_words:
         chips = (f'<span style="{colors[name]}">{escape(str(name))}</span>' for name in colors)
         text += f"\n\n<small>{' '.join(chips)}</small>"

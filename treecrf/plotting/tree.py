@@ -9,12 +9,23 @@ import numpy as np
 
 from treecrf.inspection.fitted import FittedTrees
 from treecrf.inspection.trees import Node, titled_tree
-from treecrf.plotting.common import axes_of, drawing, ink, plain, points_of, pyplot, set_title
+from treecrf.plotting.common import (
+    POINTS_PER_INCH,
+    axes_of,
+    drawing,
+    ink,
+    plain,
+    points_of,
+    pyplot,
+    set_title,
+)
 
 FONT_SIZE = 9.0
-# Width and height of a character of a monospaced font, relative to the font size.
-CHARACTER, LINE = 0.602, 1.75
-GAP = 4  # characters between columns
+# Width of a character of a monospaced font, and height of a line, relative to the font size.
+CHARACTER = 0.602
+LINE = 1.75
+# Characters between columns.
+GAP = 4
 # Opacity of the lines of tests that hold, and of those that fail.
 STRONG = 0.8
 WEAK = 0.5
@@ -25,12 +36,18 @@ class PlacedNode:
     """A node and its position in the plot."""
 
     node: Node
+    # What is written at its place.
     text: str
-    is_end: bool  # whether no children are drawn
+    # Whether no children are drawn.
+    is_end: bool
+    # Number of nodes above it.
     depth: int
-    parent: int  # index of the parent among the drawn nodes, or -1
-    passes: bool  # whether the test of the parent holds for this node
-    row: float = 0.0  # mean of the rows of its children
+    # Index of the parent among the drawn nodes, or -1.
+    parent: int
+    # Whether the test of the parent holds for this node.
+    passes: bool
+    # Its height in the plot: the mean of the rows of its children.
+    row: float = 0.0
 
 
 @drawing
@@ -88,8 +105,11 @@ def plot_tree(
     starts, width = _columns(placed)
     n_rows = sum(item.is_end for item in placed)
     height = n_rows + 0.6
-    inches = FONT_SIZE * CHARACTER * width / 72 + 0.4, FONT_SIZE * LINE * height / 72 + 0.6
-    ax = axes_of(ax, inches)
+    size_in_inches = (
+        FONT_SIZE * CHARACTER * width / POINTS_PER_INCH + 0.4,
+        FONT_SIZE * LINE * height / POINTS_PER_INCH + 0.6,
+    )
+    ax = axes_of(ax, size_in_inches)
     room = points_of(ax)
     size = min(FONT_SIZE, room[0] / width / CHARACTER, room[1] / height / LINE)
     limit = max(abs(item.node.value) for item in placed)
@@ -98,9 +118,10 @@ def plot_tree(
         _draw_node(ax, item, starts[item.depth], size, limit)
     for item in placed:
         if item.parent == 0:
-            x, word = starts[1] - GAP / 2 - 0.4, "yes" if item.passes else "no"
-            side = {"ha": "right", "va": "bottom" if item.passes else "top"}
-            ax.text(x, item.row, word, fontsize=0.8 * size, alpha=WEAK, **side)
+            word, side = ("yes", "bottom") if item.passes else ("no", "top")
+            x = starts[1] - GAP / 2 - 0.4
+            style = {"fontsize": 0.8 * size, "alpha": WEAK, "ha": "right", "va": side}
+            ax.text(x, item.row, word, **style)
     ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
     ax.set_axis_off()
     set_title(ax, f"label {title}")
@@ -112,17 +133,23 @@ def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Pla
     placed: list[PlacedNode] = []
 
     def place(node: Node, depth: int, parent: int, passes: bool) -> float:
-        is_end, k = node.is_leaf or depth == max_depth, len(placed)
-        text = f"... {node.n_leaves} leaves" if is_end else node.test
+        """Place a node and the nodes below it; return its row."""
+        is_end = node.is_leaf or depth == max_depth
         if node.is_leaf:
             weight = np.format_float_positional(node.weight, 1, trim="-")
             text = f"{node.format_value(decimals)} ({weight})"
+        elif is_end:
+            text = f"... {node.n_leaves} leaves"
+        else:
+            text = node.test
+        k = len(placed)
         placed.append(PlacedNode(node, text, is_end, depth, parent, passes))
         if is_end:
             placed[k].row = float(sum(item.is_end for item in placed) - 1)
         else:
-            sides = (node.passed, True), (node.failed, False)
-            placed[k].row = sum(place(nodes[i], depth + 1, k, side) for i, side in sides) / 2
+            upper = place(nodes[node.passed], depth + 1, k, True)
+            lower = place(nodes[node.failed], depth + 1, k, False)
+            placed[k].row = (upper + lower) / 2
         return placed[k].row
 
     place(nodes[0], 0, -1, True)
@@ -146,14 +173,16 @@ def _draw_branch(ax: Any, item: PlacedNode, placed: list[PlacedNode], starts: np
     """Draw the line from the end of the parent's text."""
     if item.parent < 0:
         return
-    parent, end = placed[item.parent], starts[item.depth]
+    parent = placed[item.parent]
+    end = starts[item.depth]
     bend = end - GAP / 2
+    alpha, linestyle = (STRONG, "-") if item.passes else (WEAK, (0, (3, 2)))
     ax.plot(
         [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, end - 0.3],
         [parent.row, parent.row, item.row, item.row],
         color=ink(),
-        alpha=STRONG if item.passes else WEAK,
-        linestyle="-" if item.passes else (0, (3, 2)),
+        alpha=alpha,
+        linestyle=linestyle,
         linewidth=0.6 + 2.4 * np.sqrt(item.node.fraction),
         solid_joinstyle="round",
         zorder=1,
@@ -161,6 +190,7 @@ def _draw_branch(ax: Any, item: PlacedNode, placed: list[PlacedNode], starts: np
 
 
 def _draw_node(ax: Any, item: PlacedNode, x: float, size: float, limit: float) -> None:
+    """Write the text of a node at x; leaves have a color by their value."""
     box: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": ax.get_facecolor()}
     font = {"fontsize": size, "family": "monospace", "va": "center", "zorder": 2}
     if item.node.is_leaf:
