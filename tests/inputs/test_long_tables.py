@@ -319,3 +319,16 @@ def test_a_long_table_without_lengths_is_refused():
     for X in (np.zeros((0, 3)), sparse.csr_array((0, 3)), [], ""):
         with pytest.raises(ValueError, match=r"X holds no positions"):
             small().fit(X, [], lengths=[])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_allowed_labels_of_long_tables_are_no_data_frame(library):
+    """The items of a data frame are its columns, which are no positions."""
+    frames = pytest.importorskip(library)
+    allowed = frames.DataFrame({"x": [True] * N, "y": [True] * N})
+    message = r"^allowed is a data frame, .* pass allowed.to_numpy\(\)$"
+    with pytest.raises(ValueError, match=message):
+        small().fit(TABLE, Y, lengths=LENGTHS, allowed=allowed)
+    model = small().fit(TABLE, Y, lengths=LENGTHS, allowed=allowed.to_numpy())
+    with pytest.raises(ValueError, match=message):
+        model.predict(TABLE, lengths=LENGTHS, allowed=allowed)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.forms import is_frame
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.values import (
     CategoryEncoder,
@@ -44,7 +45,8 @@ def joined_arrays(parts: Sequence[Any], name: str, axis: int = 0) -> np.ndarray 
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
     """Group consecutive parts, given their starts, into runs with at most ``size`` elements.
 
-    A part with more elements is a run of its own. Runs are the first part and that after the last.
+    A part with more elements is a run of its own. A run is the index of its first part, and that of
+    the part after its last.
     """
     first = 0
     while first < len(starts) - 1:
@@ -83,9 +85,9 @@ def position_name(position: int, offsets: np.ndarray, argument: str = "") -> str
 class Segmentation:
     """Sequences of a long table, defined by their lengths or by groups, or no long table."""
 
-    lengths: Any = None
+    lengths: Any = None  # number of positions of each sequence
     groups: Any = None  # for each position, or the name of a column
-    may_be_empty: bool = False
+    may_be_empty: bool = False  # whether sequences without positions are accepted
     present: np.ndarray | None = None  # which sequences of a list are read, if not all
     names: tuple[str, ...] = ()  # of columns and levels of the index with the values of ``groups``
 
@@ -104,7 +106,10 @@ class Segmentation:
     @property
     def group_columns(self) -> set[str]:
         """The names of columns that hold groups, and are not features."""
-        return {*self.names, *([] if self.column is None else [self.column])}
+        columns = {*self.names}
+        if self.column is not None:
+            columns.add(self.column)
+        return columns
 
     def item_names(self, n: int) -> list[str]:
         """Name the ``n`` items of X in error messages."""
@@ -147,13 +152,16 @@ class Segmentation:
         if n == 0 and not self.may_be_empty:
             raise ValueError(f"{name} holds no positions")
         if self.lengths is not None:
-            return _offsets_of_lengths(self.lengths, n, name, 0 if self.may_be_empty else 1)
+            least = 0 if self.may_be_empty else 1
+            return _offsets_of_lengths(self.lengths, n, name, least)
         if self.column is not None and groups is None:
             raise ValueError(
                 f"groups={self.column!r} names a column, but {name} is not a data frame; expected "
                 "an array with the group of each position"
             )
-        return _offsets_of_groups(self.groups if groups is None else groups, n, name)
+        if groups is None:
+            groups = self.groups
+        return _offsets_of_groups(groups, n, name)
 
     def split(self, items: Any, offsets: np.ndarray, name: str) -> list:
         """Split a long array or list into one for each sequence; ValueError if lengths differ."""
@@ -165,6 +173,11 @@ class Segmentation:
         """Return one item per sequence, from a list of them or a long list of all positions."""
         items = as_list(argument, name, expected)
         if self.is_long:
+            if is_frame(argument):
+                raise ValueError(
+                    f"{name} is a data frame, whose items are its columns; for a long table, "
+                    f"expected an item for each position: pass {name}.to_numpy()"
+                )
             return self.split(items, offsets, name)
         if len(items) != len(offsets) - 1:
             raise ValueError(f"X has {len(offsets) - 1} sequences, {name} has {len(items)}")
