@@ -196,21 +196,30 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     names = known or tuple(column.values.tolist())
     if not names:
         raise ValueError(f"{source.name}: no line has an attribute")
-    is_known = column.data > 0
-    starts = np.append(0, np.cumsum(is_known))[np.array(ends)]
-    entries = np.array(values)[is_known], column.data[is_known] - 1, starts
-    table = sparse.csr_array(entries, shape=(len(ends) - 1, len(names)))
+    table = _table_of_attributes(column.data, np.array(values), np.array(ends), len(names))
     refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
     kinds = np.full(len(names), BOOLEAN, dtype=np.uint8)
     kinds[table.indices[table.data != 1]] = NUMBER
-    rows = _rows_of(source, reading, _attributes_of, [ATTRIBUTES])
-    sequences = sparse_table_of(table, offsets, names, kinds)
     labels, missing = labels.split(offsets)
     if all(label is None for items in labels for label in items):
         labels = None
     return FileData(
-        sequences, labels, missing_label=missing, text_names=[ATTRIBUTES], text_rows=rows
+        sparse_table_of(table, offsets, names, kinds),
+        labels,
+        missing_label=missing,
+        text_names=[ATTRIBUTES],
+        text_rows=_rows_of(source, reading, _attributes_of, [ATTRIBUTES]),
     )
+
+
+def _table_of_attributes(
+    codes: np.ndarray, values: np.ndarray, ends: np.ndarray, n_columns: int
+) -> sparse.csr_array:
+    """Make a table of the attributes with positive codes, which count the columns from 1."""
+    is_known = codes > 0
+    starts = np.append(0, np.cumsum(is_known))[ends]
+    shape = (len(ends) - 1, n_columns)
+    return sparse.csr_array((values[is_known], codes[is_known] - 1, starts), shape=shape)
 
 
 def _attributes_of(lines: Lines) -> Iterator[list]:

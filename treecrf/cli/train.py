@@ -35,6 +35,7 @@ from treecrf.inputs.large.scratch import check_folder
 from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.large.tables import TableReader, open_tables
 from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
@@ -138,38 +139,49 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     if options.learner == "hmm":
         data = data.as_symbols()
     _check_missing_labels(learner, source, data)
-    sequences = data.sequences
     if not options.quiet:
-        missing = ""
-        if data.missing_label is not None:
-            n_unlabeled = sum(label is None for labels in data.labels for label in labels.tolist())
-            missing = f" ({n_unlabeled:,} without a label)"
-        print(
-            f"sequences: {sequences.n_sequences:,}, positions: {sequences.n_positions:,}{missing}, "
-            f"features: {sequences.n_features:,}, format: {form}",
-            file=sys.stderr,
-        )
-    for j, doubt in doubtful_columns(sequences) if data.is_table else ():
-        name = sequences.names[j]
-        mend = f"--drop {name} leaves it out"
-        if doubt.mark is not None:
-            mend += ", and --missing marks a text as missing"
-        warn(f"column {name!r} {doubt.text}, and is used as a category; {mend}")
+        _print_sizes(data, form)
+    if data.is_table:
+        _warn_of_columns(data.sequences)
     validation = ()
     if options.validation is not None:
         if "validation_fraction" not in learner.get_params():
             raise ValueError(f"--validation: {type(learner).__name__} does not use validation data")
-        expected = ModelInput(sequences.schema, np.array(sorted(known_labels(data.labels))))
+        expected = ModelInput(data.sequences.schema, np.array(sorted(known_labels(data.labels))))
         held_out = read_file(Source(options.validation), reading, expected)
-        validation = held_out.sequences, held_out.labels
+        validation = (held_out.sequences, held_out.labels)
     try:
-        learner.fit(sequences, data.labels, *validation)
+        learner.fit(data.sequences, data.labels, *validation)
     except (TypeError, ValueError) as error:
         message = str(error).removeprefix("validation data: ")
         if message != str(error):
             raise ValueError(f"{options.validation}: {message}") from error
         with named(source.name):
             raise
+
+
+def _print_sizes(data: FileData, form: str) -> None:
+    """Print the size of the training data."""
+    sequences = data.sequences
+    missing = ""
+    if data.missing_label is not None:
+        n_unlabeled = sum(label is None for labels in data.labels for label in labels.tolist())
+        missing = f" ({n_unlabeled:,} without a label)"
+    print(
+        f"sequences: {sequences.n_sequences:,}, positions: {sequences.n_positions:,}{missing}, "
+        f"features: {sequences.n_features:,}, format: {form}",
+        file=sys.stderr,
+    )
+
+
+def _warn_of_columns(sequences: Sequences) -> None:
+    """Warn of columns that are probably no categories, with the options that help."""
+    for j, doubt in doubtful_columns(sequences):
+        name = sequences.names[j]
+        mend = f"--drop {name} leaves it out"
+        if doubt.mark is not None:
+            mend += ", and --missing marks a text as missing"
+        warn(f"column {name!r} {doubt.text}, and is used as a category; {mend}")
 
 
 def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:

@@ -77,12 +77,17 @@ def as_sequences(
     The schema of the training data defines the categories; without one, ``categorical_features``.
     """
     if isinstance(X, Sequences):
-        return X if schema is None else X.for_model(schema)
+        if schema is None:
+            return X
+        return X.for_model(schema)
     segmentation = segmentation or Segmentation()
-    X, is_long = as_groups(X, "X"), segmentation.is_long
-    refuse_files(X, are_characters=is_long and segmentation.column is None)
-    items = [X] if is_long else _listed(X, schema)
-    if not is_long:
+    X = as_groups(X, "X")
+    if segmentation.is_long:
+        refuse_files(X, are_characters=segmentation.column is None)
+        items = [X]
+    else:
+        refuse_files(X)
+        items = _listed(X, schema)
         plain = read_plain(items, schema, categorical_features)
         if plain is not None:
             return plain
@@ -93,29 +98,46 @@ def as_sequences(
         if not present.all():
             items = [items[i] for i in np.flatnonzero(present)]
             segmentation = replace(segmentation, present=present)
-    for name, matches, read in (
-        ("a data frame", is_frame, read_frames),
-        ("a list of dicts", are_dicts, read_dicts),
-    ):
-        mask = [matches(item) for item in items]
-        if any(mask):
-            wheres = segmentation.item_names(len(items))
-            for item, where, has_form in zip(items, wheres, mask, strict=True):
-                # An empty list has no form.
-                if not has_form and (not hasattr(item, "__len__") or len(item)):
-                    raise ValueError(
-                        f"{where} is {describe(item)}, {wheres[mask.index(True)]} is {name}; "
-                        "expected sequences of the same form"
-                    )
-            return read(items, segmentation, schema, categorical_features)
+    return _read_items(items, segmentation, schema, categorical_features)
+
+
+def _read_items(
+    items: list,
+    segmentation: Segmentation,
+    schema: InputSchema | None,
+    categorical_features: Any,
+) -> Sequences:
+    """Read sequences, or one long table, in the form that they have."""
+    arguments = (items, segmentation, schema, categorical_features)
+    are_frames = [is_frame(item) for item in items]
+    if any(are_frames):
+        _refuse_other_forms(items, are_frames, "a data frame", segmentation)
+        return read_frames(*arguments)
+    have_dicts = [are_dicts(item) for item in items]
+    if any(have_dicts):
+        _refuse_other_forms(items, have_dicts, "a list of dicts", segmentation)
+        return read_dicts(*arguments)
     widths = widths_of_strings(items)
     if widths and are_attribute_lists(items, widths, schema):
-        return read_attribute_lists(items, segmentation, schema, categorical_features)
+        return read_attribute_lists(*arguments)
     if len(widths) == 1:
         rows = read_rows(items, *widths, segmentation, schema, categorical_features)
         if rows is not None:
             return rows
-    return read_arrays(items, segmentation, schema, categorical_features)
+    return read_arrays(*arguments)
+
+
+def _refuse_other_forms(
+    items: list, have_form: list[bool], form: str, segmentation: Segmentation
+) -> None:
+    """Raise ValueError if some sequences do not have the form of others; empty lists have none."""
+    wheres = segmentation.item_names(len(items))
+    for item, where, has_form in zip(items, wheres, have_form, strict=True):
+        if not has_form and (not hasattr(item, "__len__") or len(item)):
+            raise ValueError(
+                f"{where} is {describe(item)}, {wheres[have_form.index(True)]} is {form}; "
+                "expected sequences of the same form"
+            )
 
 
 def _without_positions(items: list, segmentation: Segmentation) -> ListedSequences:
@@ -139,9 +161,11 @@ def _listed(X: Any, schema: InputSchema | None) -> list:
     if is_array and X.ndim == 1 and X.dtype.kind in "UT":
         # Each string is a sequence, unless they may be the symbols of a single one.
         items = X.tolist()
-        known = schema.known_symbols if schema is not None and schema.form == "symbols" else ()
-        of_words = any(isinstance(symbol, str) and len(symbol) > 1 for symbol in known)
-        if not of_words and any(len(item) > 1 for item in items):
+        known = ()
+        if schema is not None and schema.form == "symbols":
+            known = schema.known_symbols
+        has_words = any(isinstance(symbol, str) and len(symbol) > 1 for symbol in known)
+        if not has_words and any(len(item) > 1 for item in items):
             return items
         raise TypeError(
             f"X is {describe(X)}, whose strings are symbols or sequences of characters; pass [X] "
@@ -180,7 +204,10 @@ class ColumnNames:
     @property
     def names(self) -> set[str]:
         """All names."""
-        groups = [self.group] if isinstance(self.group, str) else self.group or ()
+        if isinstance(self.group, str):
+            groups = [self.group]
+        else:
+            groups = self.group or ()
         return {*groups, self.label, self.weight} - {None}
 
     def state(self) -> dict[str, Any]:
@@ -188,7 +215,7 @@ class ColumnNames:
         return {name: value for name, value in vars(self).items() if name != "weight" or value}
 
     @classmethod
-    def of_values(cls, values: Any) -> ColumnNames:
+    def from_state(cls, values: Any) -> ColumnNames:
         """Restore the names from a saved model; raises ValueError if they are not valid."""
         require(isinstance(values, dict) and values.keys() <= vars(NO_NAMES).keys(), "column names")
         group = values.get("group")
@@ -241,7 +268,9 @@ class RawData:
         names = {argument: name for argument, name in arguments.items() if isinstance(name, str)}
         for group in (self.segmentation.group_columns or {None}) if names else ():
             require_different_names(names | {"groups": group})
-        X, y, weight = as_groups(self.X, "X"), as_groups(self.y, "y"), self.sample_weight
+        X = as_groups(self.X, "X")
+        y = as_groups(self.y, "y")
+        weight = self.sample_weight
         warn_of_index(X, {"y": y, "groups": self.segmentation.groups})
         if isinstance(y, str):
             X, y = label_column(X, y, self.segmentation.is_long)
@@ -252,10 +281,15 @@ class RawData:
     @property
     def columns(self) -> ColumnNames:
         """The names of the labels, the groups and the weights, if they have names."""
-        label = self.y if isinstance(self.y, str) else getattr(self.y, "name", None)
+        if isinstance(self.y, str):
+            label = self.y
+        else:
+            label = getattr(self.y, "name", None)
         names = self.segmentation.names
         group = self.segmentation.column or (names[0] if len(names) == 1 else names or None)
-        weight = self.sample_weight if isinstance(self.sample_weight, str) else None
+        weight = None
+        if isinstance(self.sample_weight, str):
+            weight = self.sample_weight
         return ColumnNames(label if isinstance(label, str) else None, group, weight)
 
 
@@ -325,17 +359,18 @@ def split(
     if isinstance(y, str):
         X, y = label_column(X, y, is_long=True)
     name = segmentation.column
-    values = None if name is None else column_of(X, name)
+    values = None
+    if name is not None:
+        values = column_of(X, name)
     table = _sliceable(X)
     offsets = segmentation.offsets(
         table.shape[0] if hasattr(table, "shape") else len(table), values
     )
     bounds = list(pairwise(offsets.tolist()))
-    sequences = (
-        rows_of(X, bounds, segmentation.group_columns)
-        if is_frame(X)
-        else [table[i:j] for i, j in bounds]
-    )
+    if is_frame(X):
+        sequences = rows_of(X, bounds, segmentation.group_columns)
+    else:
+        sequences = [table[i:j] for i, j in bounds]
     return sequences, None if y is None else segmentation.split(_sliceable(y), offsets, "y")
 
 
@@ -362,7 +397,9 @@ def as_weights(
     weights = read_weights(sample_weight, offsets, segmentation)
     if not weights.any():
         raise ValueError(ONLY_ZEROS)
-    return None if (weights == 1).all() else weights
+    if (weights == 1).all():
+        return None
+    return weights
 
 
 def read_weights(
@@ -378,9 +415,14 @@ def read_weights(
     valid = (weights == 0) | ((weights >= 1 / MAX_WEIGHT) & (weights <= MAX_WEIGHT))
     if not valid.all():
         i = int(np.argmin(valid))
-        where = f"sequence {i}" if per_sequence else position_name(i, offsets)
+        if per_sequence:
+            where = f"sequence {i}"
+        else:
+            where = position_name(i, offsets)
         raise ValueError(f"sample_weight: {where} has weight {weights[i]}; expected {RANGE}")
-    return np.repeat(weights, np.diff(offsets)) if per_sequence else weights
+    if per_sequence:
+        return np.repeat(weights, np.diff(offsets))
+    return weights
 
 
 def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -388,7 +430,8 @@ def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray,
     if not hasattr(sample_weight, "dtype"):
         sample_weight = as_list(sample_weight, "sample_weight", "weights")
     weights = _numbers(sample_weight, "sample_weight")
-    n_sequences, n_positions = len(offsets) - 1, int(offsets[-1])
+    n_sequences = len(offsets) - 1
+    n_positions = int(offsets[-1])
     if len(weights) not in (n_sequences, n_positions):
         raise ValueError(
             f"X has {n_sequences} sequences with {n_positions} positions, sample_weight has "
@@ -402,10 +445,14 @@ def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]
     lengths = np.diff(offsets)
     is_flat = hasattr(sample_weight, "dtype") and np.ndim(sample_weight) == 1
     is_flat = is_flat and sample_weight.dtype.kind in "biuf"
-    items = sample_weight if is_flat else as_list(sample_weight, "sample_weight", EXPECTED_WEIGHTS)
+    items = sample_weight
+    if not is_flat:
+        items = as_list(sample_weight, "sample_weight", EXPECTED_WEIGHTS)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, sample_weight has {len(items)}")
-    is_array = [] if is_flat else [np.ndim(item) > 0 for item in items]
+    is_array = []
+    if not is_flat:
+        is_array = [np.ndim(item) > 0 for item in items]
     if not any(is_array):
         return _numbers(items, "sample_weight"), True
     if not all(is_array):
@@ -432,7 +479,9 @@ def _numbers(items: Any, where: str) -> np.ndarray:
     for item in array.tolist() if array.dtype.kind not in "biuf" else ():
         if not is_number(type(item)) and not stands_for_missing(type(item)):
             raise TypeError(f"{where} holds {short_repr(item)}; expected numbers")
-    missing = find_missing(array.tolist()) if array.dtype.kind == "O" else None
+    missing = None
+    if array.dtype.kind == "O":
+        missing = find_missing(array.tolist())
     if missing is not None:
         array = np.where(missing, np.nan, array)
     return array.astype(np.float64) + 0.0  # no negative zeros

@@ -46,7 +46,7 @@ def save(model: SequenceClassifier, path: str | PathLike[str]) -> None:
 def restored(kind: type, values: dict, arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the estimator with the contents of a file; raises errors as its `_restore`."""
     model = restored_estimator(kind, values["parameters"], values, arrays)
-    columns = ColumnNames.of_values(values.get("columns", {}))
+    columns = ColumnNames.from_state(values.get("columns", {}))
     n_unlabeled = values.get("n_unlabeled", 0)
     check_counts(n_unlabeled)
     vars(model).update(_columns=columns, _n_unlabeled=n_unlabeled)
