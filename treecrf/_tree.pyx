@@ -10,8 +10,8 @@ previous label from the sums of each context. Members are listed only to fill th
 smaller child, and at the end to receive the value of their leaf.
 
 Where a position has only a few contexts of its own (the true one, or those in a beam), the examples
-are *planes* of rows instead: in each plane a row has at most one example, whose previous labels are
-codes that histograms count and tests read like the codes of the window.
+form *layers* instead: in each layer, a row has at most one example. Its previous labels are codes,
+which histograms count and tests read like the codes of the window.
 
 A test is scored on the examples that have its value; the others have a bin of their own. They go to
 both children with a fraction of their weight (see ``_sets``), or to the child that a surrogate
@@ -21,9 +21,10 @@ All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``)
 unit where there are many rows, or where rows are divided (see ``utils.exact``). Their sums are
 exact, so they do not depend on the order of summation, and histograms can be subtracted.
 
-The parts are in ``treecrf.trees.growing``: ``_sets`` holds the contexts and the rows of all nodes.
-``_histograms`` lists the members of one node and sums them up by ``_features``; ``_splits`` and
-``_nodes`` find the tests and their surrogates. This module holds the queue of best-first growth.
+This module holds the queue of best-first growth. What it consists of is in
+``treecrf.trees.growing``: ``_sets`` holds the contexts and the rows of all nodes. ``_histograms``
+lists the members of one node and sums them up by ``_features``; ``_splits`` and ``_nodes`` find the
+tests and their surrogates.
 """
 
 import numpy as np
@@ -45,77 +46,86 @@ from treecrf.trees.growing._tests cimport bytes_equal
 cdef extern from "trees/bitsets.h" nogil:
     int count_bits(uint64_t word)
 
-# Sets of rows that lack the value of a test: all of them, and those that pass by a surrogate.
+# Sets of rows that lack the value of a test.
 cdef enum:
-    MISSING = 0
-    FOUND = 1
+    MISSING = 0             # all of them
+    SENT_ON = 1             # those that pass by a surrogate
     N_SCRATCH_SETS = 2
-    # Leaves are numbered in bytes from 1 on.
+
+# Leaves are numbered in bytes from 1 on.
+cdef enum:
     MAX_NUMBER = 255
 
-# One pass over all rows pays off if the leaves with a set of contexts have more than this share.
+# The leaves with the same set of contexts receive their values in one pass over all rows if they
+# have more than this share of the rows, else leaf by leaf. The pass reads the leaf of every row;
+# leaf by leaf, only members are visited, but each set of rows is listed first. Either way, the
+# scores are the same.
 cdef double MIN_SHARE = 0.2
 
 
 cdef class TreeGrower:
     """Grower of one tree after another on the same positions, with its working memory.
 
-    With planes, example ``plane * n_rows + row`` is an example of a row, whose previous labels are
+    With layers, example ``layer * n_rows + row`` is an example of a row, whose previous labels are
     set by `set_examples`. Arrays over positions and contexts are then arrays over examples, with
     one context. Growers in several threads share the arrays of ``features``.
     """
 
-    cdef readonly Py_ssize_t n_rows         # of a plane
-    # Without planes, the examples are the product of positions and contexts.
-    cdef Py_ssize_t n_planes, n_words, n_window_bins
-    cdef const uint64_t[:, ::1] rows_of_depth
+    # The examples: the product of positions and contexts, or layers.
+    cdef readonly Py_ssize_t n_rows         # rows of a layer
+    cdef Py_ssize_t n_layers                # 0 for the product
+    cdef Py_ssize_t n_words                 # words of a set of rows, of all layers
+    cdef const uint64_t[:, ::1] rows_of_depth       # rows with each number of labels before them
     cdef int64_t[::1] n_rows_of_depth
-    # Parameters.
-    cdef Py_ssize_t max_leaves, max_depth
+    # What does not change from tree to tree.
+    cdef Py_ssize_t n_window_bins           # tests from this number on are of previous labels
+    cdef Py_ssize_t max_leaves
+    cdef Py_ssize_t max_depth               # number of tests above a leaf; negative for no limit
     cdef TreeFields fields
-    # Whether examples are counted separately from their weights, which may differ from 1.
-    cdef bint separate_counts
-    # Parts.
+    cdef bint separate_counts               # whether the numbers of examples are not their weights
+    # Sets and sums of nodes.
     cdef Features features
     cdef ContextSets contexts
     cdef RowSets row_sets
     cdef Members members
     cdef Histograms histograms
-    cdef ChosenBins of_tree                 # the bins of the current tree
-    cdef ChosenBins of_node                 # the bins of a node that chooses its own
-    cdef ChosenBins of_search               # the bins that other nodes search
-    cdef ContextHistograms of_contexts      # None where nodes are always summed separately
-    cdef bint are_summed                    # whether the current tree has them
+    cdef ChosenBins tree_bins               # the bins of the current tree
+    cdef ChosenBins node_bins               # the bins of a node that chooses its own
+    cdef ChosenBins searched_bins           # the bins that other nodes search
+    cdef ContextHistograms context_histograms       # None where they are not supported
+    cdef bint has_context_histograms        # whether the current tree has them
     cdef bint sums_rows                     # whether all nodes have histograms of their own
+    # The search for tests.
     cdef SplitSearch splits
     cdef ContextSplitSearch context_splits
-    cdef SurrogateSearch search             # None where missing values divide a row instead
+    cdef SurrogateSearch surrogates         # None where missing values divide a row instead
     # The current tree.
-    cdef bint has_curvature
-    cdef uint64_t seed
+    cdef bint has_curvature                 # whether weights are curvature
+    cdef uint64_t seed                      # of the random choices of nodes
     cdef Node *nodes
     cdef Py_ssize_t n_nodes
-    cdef int32_t *open_leaves
+    cdef int32_t *open_leaves               # leaves that a test would improve
     cdef Py_ssize_t n_open
     cdef Py_ssize_t *n_members              # rows in the leaves with each set of contexts
 
     def __cinit__(self, encoded, tests, settings, Py_ssize_t n_labels, Py_ssize_t order, *,
-                  bint weighted=False, bint surrogates=False, Py_ssize_t n_planes=0,
+                  bint weighted=False, bint surrogates=False, Py_ssize_t n_layers=0,
                   Features features=None):
-        cdef Py_ssize_t n_lags = order if n_planes else 0
+        cdef Py_ssize_t n_lags = order if n_layers else 0
         self.n_rows = encoded.n_padded_rows
-        self.n_planes = n_planes
-        self.n_words = max(n_planes, 1) * self.n_rows // 64
+        self.n_layers = n_layers
+        self.n_words = max(n_layers, 1) * self.n_rows // 64
         self.n_window_bins = tests.n_bins
         self.max_leaves = settings.max_leaf_nodes
         self.max_depth = settings.depth_limit
         self.fields = TreeFields(tests, settings, n_labels)
         self.separate_counts = weighted and (settings.min_examples > 0 or surrogates)
         self.features = Features(encoded, tests, features)
-        self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
-        self.contexts = ContextSets(n_labels, 0 if n_planes else order, 2 * self.max_leaves)
-        if n_planes:
-            position_of_row = np.arange(n_planes * self.n_rows, dtype=np.int32)
+        if surrogates:
+            self.surrogates = SurrogateSearch(self.features, tests, n_layers)
+        self.contexts = ContextSets(n_labels, 0 if n_layers else order, 2 * self.max_leaves)
+        if n_layers:
+            position_of_row = np.arange(n_layers * self.n_rows, dtype=np.int32)
             depth = np.zeros(len(position_of_row), dtype=np.uint8)
         else:
             depth = encoded.depth_of(order)
@@ -127,22 +137,32 @@ cdef class TreeGrower:
             self.n_rows_of_depth = exists.sum(axis=1)
         self.row_sets = RowSets(self.n_words, self.max_leaves + N_SCRATCH_SETS, position_of_row,
                                 depth)
-        self.members = Members(self.contexts, position_of_row, depth, self.n_rows, n_planes,
+        self.members = Members(self.contexts, position_of_row, depth, self.n_rows, n_layers,
                                self.separate_counts)
-        self.of_tree, self.of_node = (
-            ChosenBins(tests, n_lags * (n_labels + 1), self.separate_counts) for _ in range(2))
-        # One histogram for each leaf, and two for the rows that surrogates send on.
-        self.histograms = Histograms(self.features, self.contexts, self.of_tree, n_lags,
-                                     self.separate_counts, self.max_leaves + 3)
-        if not n_planes and not self.separate_counts and ContextHistograms.supports(
-                self.features, self.contexts):
-            self.of_contexts = ContextHistograms(self.features, self.contexts, self.of_tree)
+        self._make_histograms(tests, n_lags, n_labels)
         self.splits = SplitSearch(tests, settings, self.histograms.n_label_bins,
                                   self.separate_counts)
         self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins)
-        if n_planes:
+        if n_layers:
             self.set_examples(np.zeros((n_lags, len(depth)), dtype=np.uint8),
                               np.zeros(len(depth), dtype=bool))
+        self._allocate_nodes()
+
+    def _make_histograms(self, tests, Py_ssize_t n_lags, Py_ssize_t n_labels):
+        """Make the histograms of nodes, whose bins include those of the labels before layers."""
+        cdef Py_ssize_t n_label_bins = n_lags * (n_labels + 1)
+        self.tree_bins = ChosenBins(tests, n_label_bins, self.separate_counts)
+        self.node_bins = ChosenBins(tests, n_label_bins, self.separate_counts)
+        # One histogram for each leaf, and two for the rows that surrogates send on.
+        self.histograms = Histograms(self.features, self.contexts, self.tree_bins, n_lags,
+                                     self.separate_counts, self.max_leaves + 3)
+        if (not self.n_layers and not self.separate_counts
+                and ContextHistograms.supports(self.features, self.contexts)):
+            self.context_histograms = ContextHistograms(self.features, self.contexts,
+                                                        self.tree_bins)
+
+    def _allocate_nodes(self):
+        """Allocate the nodes of a tree, and lists of some of them."""
         self.nodes = <Node *> malloc((2 * self.max_leaves + 1) * sizeof(Node))
         self.open_leaves = <int32_t *> malloc((self.max_leaves + 1) * sizeof(int32_t))
         self.n_members = <Py_ssize_t *> malloc(2 * self.max_leaves * sizeof(Py_ssize_t))
@@ -159,9 +179,9 @@ cdef class TreeGrower:
         free(self.n_members)
 
     def set_examples(self, labels, exists):
-        """Set which examples in planes exist, and the label at each lag before them.
+        """Set which examples in layers exist, and the label at each lag before them.
 
-        ``labels`` is uint8 (order, n_planes * n_rows), with ``n_labels`` for none.
+        ``labels`` is uint8 (order, n_layers * n_rows), with ``n_labels`` for none.
         """
         self.histograms.labels = labels
         self.rows_of_depth = pack(exists[None])
@@ -179,17 +199,17 @@ cdef class TreeGrower:
         self.has_curvature = curvature is not None
         self.splits.choose(chosen, label)
         # Surrogates may test any feature.
-        self.features.choose_bins(self.of_tree, chosen if self.search is None else None,
-                                  targets.shape[0])
-        self.of_search = self.of_tree
-        if chosen is not None and self.of_tree.is_all:
-            self.of_search = self.of_node
-            self.of_search.choose_all(chosen)
+        counted = chosen if self.surrogates is None else None
+        self.features.choose_bins(self.tree_bins, counted, targets.shape[0])
+        self.searched_bins = self.tree_bins
+        if chosen is not None and self.tree_bins.is_all:
+            self.searched_bins = self.node_bins
+            self.searched_bins.choose_all(chosen)
         self.seed = seed
         with nogil:
             self.members.begin(targets, curvature, position_weights)
-            # Without curvature, examples have the weights of their positions, and `share` follows
-            # from the sums of a histogram.
+            # Sets of rows need weights only with curvature: otherwise, examples have the weights of
+            # their positions, and the shares of nodes follow from the sums of a histogram.
             self.row_sets.begin(self.rows_of_depth, position_weights, self.has_curvature)
             self.contexts.clear()
             self.histograms.begin()
@@ -210,7 +230,7 @@ cdef class TreeGrower:
             return
         if n_leaves < self.max_leaves:
             if not self.sums_rows:
-                self._build(&self.nodes[0])
+                self._build_histogram(&self.nodes[0])
             if not self._is_failed():
                 self._find_split(0)
         while n_leaves < self.max_leaves and not self._is_failed():
@@ -231,7 +251,8 @@ cdef class TreeGrower:
         for _ in range(N_SCRATCH_SETS):
             self.row_sets.take()
         start_root(root, self.seed)
-        root.rows, root.contexts = self.row_sets.take(), self.contexts.take()
+        root.rows = self.row_sets.take()
+        root.contexts = self.contexts.take()
         if self._is_failed():
             return
         self.contexts.fill(root.contexts)
@@ -244,30 +265,37 @@ cdef class TreeGrower:
         for i in range(self.n_words):
             rows.n_whole += count_bits(rows.whole[i])
         self._compute_weight(root)
+        # Of the root's children, the smaller one has half of the rows or less.
         self.sums_rows = self._prefers_rows(rows.n_whole // 2, rows.n_whole)
-        self.are_summed = (self.of_contexts is not None and not self.sums_rows
-                           and self.of_contexts.begin(self.has_curvature))
-        if self.are_summed:
-            # Sum up each context of all positions.
-            rows = &self.row_sets.sets[MISSING]
-            for d in range(2):
-                memcpy(rows.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
-                rows.n_whole = self.n_rows_of_depth[d]
-                if d == 0:
-                    self.members.gather(rows, self._contexts_of(root))
-                    self.of_contexts.add_starts(self.members)
-                else:
-                    self.members.list_rows(rows)
-                    self.of_contexts.add(self.members)
-            self.of_contexts.sum_into(root, self._contexts_of(root))
+        self.has_context_histograms = (
+            self.context_histograms is not None and not self.sums_rows
+            and self.context_histograms.begin(self.has_curvature))
+        if self.has_context_histograms:
+            self._sum_contexts(root)
         else:
             self._gather(root)
             self.members.sum_into(root)
 
+    cdef void _sum_contexts(self, Node *root) noexcept nogil:
+        """Sum up each context of all positions; the sums of the root follow from them."""
+        cdef RowSet *rows = &self.row_sets.sets[MISSING]
+        self._fill_with_depth(rows, 0)
+        self.members.gather(rows, self._contexts_of(root))
+        self.context_histograms.add_starts(self.members)
+        self._fill_with_depth(rows, 1)
+        self.members.list_rows(rows)
+        self.context_histograms.add(self.members)
+        self.context_histograms.sum_into(root, self._contexts_of(root))
+
+    cdef void _fill_with_depth(self, RowSet *rows, Py_ssize_t d) noexcept nogil:
+        """Fill a set with all rows that have ``d`` labels before them."""
+        memcpy(rows.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
+        rows.n_whole = self.n_rows_of_depth[d]
+
     cdef bint _is_summed(self, const Node *node) noexcept nogil:
         """Return whether a node has all rows of its contexts, and the sums of each are known."""
         cdef Py_ssize_t d, n = 0
-        if not self.are_summed or self._rows_of(node).n_fractions:
+        if not self.has_context_histograms or self._rows_of(node).n_fractions:
             return False
         for d in range(2):
             if self._contexts_of(node).n_members[d]:
@@ -294,14 +322,14 @@ cdef class TreeGrower:
         self.row_sets.compute_weight(self._rows_of(node))
 
     cdef void _find_split(self, int32_t node_id) noexcept nogil:
-        """Find a node's best test, and keep the node open if its gain is large enough."""
+        """Find a node's best test; the node is open if the gain is large enough."""
         cdef Node *node = &self.nodes[node_id]
         cdef bint is_open
         if self.splits.chooses:
-            self.of_node.choose(&self.splits.features[0], self.splits.choose_features(node))
-            is_open = self._search(node, self.of_node)
+            self.node_bins.choose(&self.splits.features[0], self.splits.choose_features(node))
+            is_open = self._search(node, self.node_bins)
         else:
-            is_open = self._search(node, self.of_search)
+            is_open = self._search(node, self.searched_bins)
         if is_open:
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
@@ -316,10 +344,10 @@ cdef class TreeGrower:
         cdef double best
         cdef bint is_open
         if node.histogram >= 0:
-            histogram = self.histograms.of_node(node)
+            histogram = self.histograms.sums_of(node)
             bins = self.histograms.bins_of(node)
-            bins = chosen.select(&bins, self.of_tree, NULL)
-        else:
+            bins = chosen.select(&bins, self.tree_bins, NULL)
+        else:  # the node sums up the bins of its own choice
             self._gather(node)
             histogram = self.histograms.build_own(node, chosen, self.members)
             bins = Bins(chosen.n_bins, 0, histogram.bins, histogram.counts, &chosen.bins[0])
@@ -342,16 +370,18 @@ cdef class TreeGrower:
         start_child(true_node, parent, True)
         start_child(false_node, parent, False)
         # The false child takes over the set of rows, which the parent no longer needs.
-        true_node.rows, false_node.rows = self.row_sets.take(), parent.rows
-        true_node.contexts = false_node.contexts = parent.contexts
+        true_node.rows = self.row_sets.take()
+        false_node.rows = parent.rows
+        true_node.contexts = parent.contexts
+        false_node.contexts = parent.contexts
         true_node.total = parent.true_total
         true_node.weight = parent.true_weight
         true_node.examples = parent.true_examples
         set_difference(false_node, parent, true_node)
         if self._is_failed():
             return
-        if (self.search is not None and parent.test < self.n_window_bins
-                and self.search.is_open(parent.test)):
+        if (self.surrogates is not None and parent.test < self.n_window_bins
+                and self.surrogates.is_open(parent.test)):
             self._split_with_surrogates(parent, true_node, false_node, is_last)
         else:
             self._split_alone(parent, true_node, false_node, is_last)
@@ -368,32 +398,16 @@ cdef class TreeGrower:
     cdef void _split_alone(self, Node *parent, Node *true_node, Node *false_node,
                            bint is_last) noexcept nogil:
         """Split by the test alone; fractions of rows without its value go to both sides."""
-        cdef Py_ssize_t n_symbols = self.contexts.n_labels + 1
-        cdef int64_t label_test
         cdef Node *small
         cdef Node *large
         if parent.test < self.n_window_bins:
             self._divide_rows(parent, true_node, false_node)
             self.row_sets.distribute(&self.row_sets.sets[MISSING], self._rows_of(true_node),
                                      self._rows_of(false_node), parent.share)
-        elif self.n_planes:
-            label_test = parent.test - self.n_window_bins
-            self.row_sets.n_examples = self._contexts_of(parent).n_members
-            bytes_equal(&self.histograms.labels[label_test // n_symbols, 0], self.n_words, 255,
-                        label_test % n_symbols, self._rows_of(true_node).whole)
-            self.row_sets.split(self._rows_of(false_node), self._rows_of(true_node))
-            self._compute_share(parent, true_node, false_node)
+        elif self.n_layers:
+            self._divide_layers(parent, true_node, false_node)
         else:
-            true_node.contexts, false_node.contexts = self.contexts.take(), self.contexts.take()
-            if self._is_failed():
-                return
-            self.contexts.divide(parent.contexts, parent.test - self.n_window_bins,
-                                 true_node.contexts, false_node.contexts)
-            self.row_sets.copy(self._rows_of(parent), self._rows_of(true_node))
-            if not self.row_sets.failed:
-                self._drop_rows(true_node)
-                self._drop_rows(false_node)
-                self._compute_share(parent, true_node, false_node)
+            self._divide_contexts(parent, true_node, false_node)
         if self._is_failed():
             return
         small = self._smaller(true_node, false_node)
@@ -413,9 +427,9 @@ cdef class TreeGrower:
 
     cdef inline bint _prefers_rows(self, Py_ssize_t n_small, Py_ssize_t n_both) noexcept nogil:
         """Return whether children take less time with histograms of what each chooses."""
-        return (self.splits.draws and self.search is None
-                and self.of_tree.prefers_rows(self.splits.max_features, n_small, n_both,
-                                              self.of_tree.n_bins))
+        return (self.splits.draws and self.surrogates is None
+                and self.tree_bins.prefers_rows(self.splits.max_features, n_small, n_both,
+                                                self.tree_bins.n_bins))
 
     cdef inline Node *_smaller(self, Node *a, Node *b) noexcept nogil:
         return a if self._size_of(a) <= self._size_of(b) else b
@@ -439,6 +453,33 @@ cdef class TreeGrower:
             self.row_sets.split(failed, passed)
         self._compute_share(parent, true_node, false_node)
 
+    cdef void _divide_layers(self, Node *parent, Node *true_node, Node *false_node) noexcept nogil:
+        """Split the parent's rows of all layers by its test of a previous label."""
+        cdef int64_t label_test = parent.test - self.n_window_bins
+        cdef Py_ssize_t n_symbols = self.contexts.n_labels + 1
+        self.row_sets.n_examples = self._contexts_of(parent).n_members
+        bytes_equal(&self.histograms.labels[label_test // n_symbols, 0], self.n_words, 255,
+                    label_test % n_symbols, self._rows_of(true_node).whole)
+        self.row_sets.split(self._rows_of(false_node), self._rows_of(true_node))
+        self._compute_share(parent, true_node, false_node)
+
+    cdef void _divide_contexts(self, Node *parent, Node *true_node,
+                               Node *false_node) noexcept nogil:
+        """Split the parent's contexts by its test of a previous label; both children have the rows
+        that have any of their contexts.
+        """
+        true_node.contexts = self.contexts.take()
+        false_node.contexts = self.contexts.take()
+        if self._is_failed():
+            return
+        self.contexts.divide(parent.contexts, parent.test - self.n_window_bins,
+                             true_node.contexts, false_node.contexts)
+        self.row_sets.copy(self._rows_of(parent), self._rows_of(true_node))
+        if not self.row_sets.failed:
+            self._drop_rows(true_node)
+            self._drop_rows(false_node)
+            self._compute_share(parent, true_node, false_node)
+
     cdef void _compute_share(self, Node *parent, const Node *true_node,
                              const Node *false_node) noexcept nogil:
         """Compute the fraction that passes a test, of the examples that have its value."""
@@ -447,10 +488,10 @@ cdef class TreeGrower:
             parent.share = passed / (passed + self._rows_of(false_node).weight)
 
     cdef void _repeat(self, uint64_t *rows) noexcept nogil:
-        """Copy the bits of the first plane to all others."""
-        cdef Py_ssize_t plane, n_words = self.features.n_words
-        for plane in range(1, self.n_planes):
-            memcpy(rows + plane * n_words, rows, n_words * sizeof(uint64_t))
+        """Copy the bits of the first layer to all others."""
+        cdef Py_ssize_t layer, n_words = self.features.n_words
+        for layer in range(1, self.n_layers):
+            memcpy(rows + layer * n_words, rows, n_words * sizeof(uint64_t))
 
     cdef void _drop_rows(self, const Node *node) noexcept nogil:
         """Drop the rows that have none of the node's contexts."""
@@ -468,55 +509,68 @@ cdef class TreeGrower:
     cdef void _split_with_surrogates(self, Node *parent, Node *true_node, Node *false_node,
                                      bint is_last) noexcept nogil:
         """Split the rows that have the test's value, rank surrogates, and send on the others."""
-        cdef Node lost = parent[0]
-        cdef Node found, left
+        cdef Node missing = self._missing_node(parent)
         cdef Node *small
         cdef Node *large
         cdef Side passed, failed
-        cdef int64_t b = self.splits.missing_bin(parent)
-        cdef Histogram histogram = self.histograms.of_node(parent)
-        lost.rows = MISSING
-        lost.total = lost.weight = lost.examples = 0.0
-        if b >= 0:
-            lost.total = histogram.bins[2 * b]
-            lost.weight = histogram.bins[2 * b + 1]
-            lost.examples = histogram.counts[b] if self.separate_counts else lost.weight
-        set_difference(false_node, false_node, &lost)
+        set_difference(false_node, false_node, &missing)
         self._divide_rows(parent, true_node, false_node)
         small = self._smaller(true_node, false_node)
         large = false_node if small == true_node else true_node
         self._gather(small)
         self._build_both(parent, small, large)
-        if self._size_of(&lost):
-            self._gather(&lost)
-            self._build_one(&lost, large)
+        if self._size_of(&missing):
+            self._gather(&missing)
+            self._build_one(&missing, large)
         if self._is_failed():
             return
-        passed, failed = self._side(true_node), self._side(false_node)
-        self.search.find(parent.test, &passed, &failed, &parent.surrogates)
-        if self._size_of(&lost) == 0:
-            return
-        # Surrogates decide about the rows that lack the value.
-        found, left = lost, lost
-        found.rows = FOUND
-        self.search.apply(&parent.surrogates, parent.share >= 0.5, self._rows_of(&lost).whole,
-                          self._rows_of(&found).whole)
-        self.row_sets.split(self._rows_of(&left), self._rows_of(&found))
-        small = self._smaller(&found, &left)
-        large = &left if small == &found else &found
+        passed = self._side(true_node)
+        failed = self._side(false_node)
+        self.surrogates.find(parent.test, &passed, &failed, &parent.surrogates)
+        if self._size_of(&missing):
+            self._send_on(parent, &missing, true_node, false_node, is_last)
+
+    cdef Node _missing_node(self, const Node *parent) noexcept nogil:
+        """Return a node of the parent's rows that lack the value of its test, with its sums."""
+        cdef Node missing = parent[0]
+        cdef int64_t b = self.splits.missing_bin(parent)
+        cdef Histogram histogram = self.histograms.sums_of(parent)
+        missing.rows = MISSING
+        missing.total = 0.0
+        missing.weight = 0.0
+        missing.examples = 0.0
+        if b >= 0:
+            missing.total = histogram.bins[2 * b]
+            missing.weight = histogram.bins[2 * b + 1]
+            missing.examples = histogram.counts[b] if self.separate_counts else missing.weight
+        return missing
+
+    cdef void _send_on(self, const Node *parent, Node *missing, Node *true_node, Node *false_node,
+                       bint is_last) noexcept nogil:
+        """Send on the rows that lack the value of a test, as its surrogates decide."""
+        cdef Node passed = missing[0]
+        cdef Node failed = missing[0]
+        cdef Node *small
+        cdef Node *large
+        passed.rows = SENT_ON
+        self.surrogates.apply(&parent.surrogates, parent.share >= 0.5,
+                              self._rows_of(missing).whole, self._rows_of(&passed).whole)
+        self.row_sets.split(self._rows_of(&failed), self._rows_of(&passed))
+        small = self._smaller(&passed, &failed)
+        large = &failed if small == &passed else &passed
         self._gather(small)
         self.members.sum_into(small)
-        set_difference(large, &lost, small)
+        set_difference(large, missing, small)
         if not is_last:
-            self._build_both(&lost, small, large)
+            self._build_both(missing, small, large)
         if not self._is_failed():
-            self._absorb(&found, true_node, is_last)
-            self._absorb(&left, false_node, is_last)
-        self.histograms.release(&lost)
+            self._absorb(&passed, true_node, is_last)
+            self._absorb(&failed, false_node, is_last)
+        self.histograms.release(missing)
 
     cdef Side _side(self, const Node *node) noexcept nogil:
         """Return the examples of a node, as the search for surrogates counts them."""
-        cdef Histogram histogram = self.histograms.of_node(node)
+        cdef Histogram histogram = self.histograms.sums_of(node)
         if self.separate_counts:
             return Side(node.examples, histogram.counts, 1)
         return Side(node.examples, histogram.bins + 1, 2)
@@ -542,16 +596,17 @@ cdef class TreeGrower:
 
     cdef void _build_one(self, Node *small, Node *rest) noexcept nogil:
         """Build the histogram of some members, and subtract it from one that includes them."""
-        self._build(small)
+        self._build_histogram(small)
         if not self.histograms.failed:
             self.histograms.subtract(rest, small)
 
-    cdef void _build(self, Node *node) noexcept nogil:
+    cdef void _build_histogram(self, Node *node) noexcept nogil:
         """Build the histogram of a node; its members are listed unless it is summed."""
         if self._is_summed(node):
             self.histograms.take(node)
             if not self.histograms.failed:
-                self.of_contexts.write(self._contexts_of(node), self.histograms.of_node(node))
+                self.context_histograms.write(self._contexts_of(node),
+                                              self.histograms.sums_of(node))
         else:
             self.histograms.build(node, self.members)
 
@@ -560,9 +615,7 @@ cdef class TreeGrower:
     cdef void _add_leaves(self, double[:, ::1] scores) noexcept nogil:
         """Add the values of all leaves to the scores of their members."""
         cdef Py_ssize_t i, contexts
-        cdef Node *node
-        cdef double values[MAX_NUMBER + 1]
-        cdef uint8_t n
+        cdef const Node *node
         for i in range(self.contexts.n_sets):
             self.n_members[i] = 0
         for i in range(self.n_nodes):
@@ -572,23 +625,33 @@ cdef class TreeGrower:
         for i in range(self.n_nodes):
             node = &self.nodes[i]
             if node.true_child < 0 and (
-                    self.n_members[node.contexts] <= MIN_SHARE * 64 * self.n_words
-                    or self._rows_of(node).n_fractions):
+                    self._rows_of(node).n_fractions or not self._is_frequent(node.contexts)):
                 self._add_leaf(node, scores)
         for contexts in range(self.contexts.n_sets):
-            if self.n_members[contexts] <= MIN_SHARE * 64 * self.n_words:
-                continue
-            n = 0
-            for i in range(self.n_nodes):
-                node = &self.nodes[i]
-                if (node.true_child < 0 and node.contexts == contexts
-                        and not self._rows_of(node).n_fractions):
-                    n += 1
-                    values[n] = leaf_value(node, &self.fields.leaves)
-                    self.members.number_rows(self._rows_of(node), n)
-                if n == MAX_NUMBER or (n and i == self.n_nodes - 1):
-                    self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
-                    n = 0
+            if self._is_frequent(contexts):
+                self._add_leaves_together(contexts, scores)
+
+    cdef inline bint _is_frequent(self, Py_ssize_t contexts) noexcept nogil:
+        """Return whether the leaves with a set of contexts have many of the rows."""
+        return self.n_members[contexts] > MIN_SHARE * 64 * self.n_words
+
+    cdef void _add_leaves_together(self, Py_ssize_t contexts,
+                                   double[:, ::1] scores) noexcept nogil:
+        """Add the values of the leaves with a set of contexts, in passes over all rows."""
+        cdef Py_ssize_t i
+        cdef const Node *node
+        cdef double values[MAX_NUMBER + 1]
+        cdef uint8_t n = 0
+        for i in range(self.n_nodes):
+            node = &self.nodes[i]
+            if (node.true_child < 0 and node.contexts == contexts
+                    and not self._rows_of(node).n_fractions):
+                n += 1
+                values[n] = leaf_value(node, &self.fields.leaves)
+                self.members.number_rows(self._rows_of(node), n)
+            if n == MAX_NUMBER or (n and i == self.n_nodes - 1):
+                self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
+                n = 0
 
     cdef void _add_leaf(self, const Node *node, double[:, ::1] scores) noexcept nogil:
         self.members.add_leaf(self._rows_of(node), self._contexts_of(node),

@@ -8,7 +8,7 @@ from support.beams import context_numbers
 from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
 from support.family import assert_equal_arrays
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
-from support.growing import LENGTHS, Planes, Positions, Setting, random_settings
+from support.growing import LENGTHS, Layers, Positions, Setting, random_settings
 from support.model_files import read
 from support.sweeps import sweep
 
@@ -68,11 +68,11 @@ def test_constraints(method, kind, constraints):
 @pytest.mark.parametrize("seed", sweep(range(12), 2))
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
-def test_examples_in_planes(method, kind, seed):
+def test_examples_in_layers(method, kind, seed):
     positions, rng = random_case(kind, seed, method, min_gain=0.0, max_features=1.0)
-    planes = Planes(positions, 1 + seed % 3, rng)
+    layers = Layers(positions, 1 + seed % 3, rng)
     for _ in range(2):
-        planes.check(rng)
+        layers.check(rng)
 
 
 def new_sequences(kind, rate, lengths=(1, 30, 2, 50)):

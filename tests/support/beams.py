@@ -19,7 +19,7 @@ from treecrf.utils.threads import Threads
 
 
 class KnownScores:
-    """Scores of all contexts in a cache that has a plane for each context, and no trees.
+    """Scores of all contexts in a cache that has a layer for each context, and no trees.
 
     ``entries`` are the places in the cache of each context of each position; -1 if it has none.
     """

@@ -151,7 +151,7 @@ class Positions:
 
         return may_follow
 
-    def grower(self, n_planes=0):
+    def grower(self, n_layers=0):
         setting = self.setting
         return _tree.TreeGrower(
             self.encoded,
@@ -161,7 +161,7 @@ class Positions:
             setting.order,
             weighted=setting.second_order or setting.weighted,
             surrogates=setting.missing == "surrogate",
-            n_planes=n_planes,
+            n_layers=n_layers,
         )
 
     def draw_examples(self, rng):
@@ -276,19 +276,19 @@ def random_positions(kind, rng, *, lengths=(9, 1, 14, 3), **settings):
     return Positions(random_sequences(kind, rng, lengths), rng, Setting(**settings))
 
 
-class Planes:
-    """Examples in planes, each with separate previous labels, and a table of all of them."""
+class Layers:
+    """Examples in layers, each with separate previous labels, and a table of all of them."""
 
-    def __init__(self, positions, n_planes, rng):
+    def __init__(self, positions, n_layers, rng):
         self.positions = positions
         setting, n = positions.setting, len(positions.depth)
-        self.grower = positions.grower(n_planes=n_planes)
+        self.grower = positions.grower(n_layers=n_layers)
         rows = positions.encoded.row_of_position - positions.encoded.row_of_position[0]
-        self.rows = (np.arange(n_planes)[:, None] * self.grower.n_rows + rows).ravel()
-        exists = rng.random(n_planes * n) < 0.7
+        self.rows = (np.arange(n_layers)[:, None] * self.grower.n_rows + rows).ravel()
+        exists = rng.random(n_layers * n) < 0.7
         exists[rng.integers(len(exists))] = True
         self.rows = self.rows[exists]
-        shape = (setting.order, n_planes * self.grower.n_rows)
+        shape = (setting.order, n_layers * self.grower.n_rows)
         # Where there is no example, whatever stands there must not matter.
         labels = rng.integers(0, setting.n_labels + 1, shape).astype(np.uint8)
         everywhere = np.zeros(shape[1], dtype=bool)
@@ -296,10 +296,10 @@ class Planes:
         self.grower.set_examples(labels, everywhere)
         symbols = np.arange(setting.n_labels + 1)
         label_truth = (labels[:, None, self.rows] == symbols[:, None]).reshape(-1, len(self.rows))
-        window_truth = np.tile(positions.truth, n_planes)[:, exists]
+        window_truth = np.tile(positions.truth, n_layers)[:, exists]
         self.truth = np.vstack([window_truth, label_truth])
         self.missing_values = self._missing(
-            np.tile(positions.missing_values.missing, n_planes)[:, exists]
+            np.tile(positions.missing_values.missing, n_layers)[:, exists]
         )
         self.n_rows = shape[1]
 

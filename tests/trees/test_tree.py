@@ -10,7 +10,7 @@ from support.cases import STORAGES
 from support.growing import (
     LENGTHS,
     WINDOWS,
-    Planes,
+    Layers,
     Positions,
     Setting,
     random_positions,
@@ -38,24 +38,24 @@ CONSTRAINTS = [{"monotonic": True}, {"interactions": "sets"}]
 
 @pytest.mark.parametrize("seed", sweep(range(12), 3))
 @pytest.mark.parametrize("kind", STORAGES)
-@pytest.mark.parametrize("n_planes", [1, 3])
-def test_examples_in_planes(n_planes, kind, seed):
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_examples_in_layers(n_layers, kind, seed):
     rng = np.random.default_rng(seed)
     settings = random_settings(kind, seed, rng) | {"order": int(rng.integers(4)), "min_gain": 0.0}
     positions = random_positions(kind, rng, **settings)
-    planes = Planes(positions, n_planes, rng)
+    layers = Layers(positions, n_layers, rng)
     for _ in range(2):
-        planes.check(rng)
+        layers.check(rng)
 
 
 @pytest.mark.parametrize("seed", sweep(range(12), 3))
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 @pytest.mark.parametrize("kind", STORAGES)
-def test_constraints_in_planes(kind, constraints, seed):
+def test_constraints_in_layers(kind, constraints, seed):
     rng = np.random.default_rng(seed)
     settings = {"order": 1 + seed % 2, "second_order": seed % 2 > 0, "max_leaf_nodes": 20, "l2": 0}
     positions = random_positions(kind, rng, lengths=LENGTHS[seed % 5], **settings, **constraints)
-    Planes(positions, 2, rng).check(rng)
+    Layers(positions, 2, rng).check(rng)
 
 
 @pytest.mark.parametrize("seed", sweep(range(30), 8))

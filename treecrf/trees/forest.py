@@ -17,8 +17,11 @@ from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT
 from treecrf.utils.model_file import require
 from treecrf.utils.threads import Threads
 
+# Fields of a node: its test, and what follows from it.
 TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
+# Those of floating point numbers.
+FLOATS = ("leaf", "gain", "weight", "share")
 # Fields that have an entry for each surrogate instead of each node.
 SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
 
@@ -43,7 +46,7 @@ class Forest:
     """
 
     # The trees that were packed last: encoder, first and last iteration, packed trees.
-    _latest: tuple | None = None
+    _latest: tuple[Encoder, int, int, PackedTrees] | None = None
 
     def __init__(self, n_labels: int, order: int, has_transitions: bool = False):
         self.n_labels = n_labels
@@ -51,7 +54,8 @@ class Forest:
         self.trees: list[dict[str, np.ndarray]] = []
         # For each iteration, as in `treecrf.chains.sampled.factored_scores.FactoredScores`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
-        self._evaluators: dict = {}
+        # Evaluators of all iterations, by their number and whether previous labels are given.
+        self._evaluators: dict[tuple[int, bool], ForestEvaluator] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict:
@@ -61,7 +65,8 @@ class Forest:
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state, _lock=Lock())
         unpacked = Forest.unpack(self.n_labels, self.order, state["trees"])
-        self.trees, self.transitions = unpacked.trees, unpacked.transitions
+        self.trees = unpacked.trees
+        self.transitions = unpacked.transitions
 
     @property
     def n_iter(self) -> int:
@@ -70,12 +75,15 @@ class Forest:
 
     def copy(self, n_iter: int | None = None) -> Forest:
         """Return a forest of the first iterations, or of all."""
-        return self.iterations(0, self.n_iter if n_iter is None else n_iter)
+        if n_iter is None:
+            n_iter = self.n_iter
+        return self.iterations(0, n_iter)
 
     def iterations(self, first: int, last: int) -> Forest:
         """Return a forest of the iterations from ``first`` to ``last - 1``."""
-        forest = self.some(first * self.n_labels, last * self.n_labels)
-        forest.transitions = None if self.transitions is None else self.transitions[first:last]
+        forest = self.single_trees(first * self.n_labels, last * self.n_labels)
+        if self.transitions is not None:
+            forest.transitions = self.transitions[first:last]
         return forest
 
     def extend(self, forest: Forest) -> None:
@@ -84,7 +92,7 @@ class Forest:
         if self.transitions is not None:
             self.transitions += forest.transitions
 
-    def some(self, first: int, last: int) -> Forest:
+    def single_trees(self, first: int, last: int) -> Forest:
         """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""
         forest = Forest(self.n_labels, self.order)
         forest.trees = self.trees[first:last]
@@ -96,11 +104,13 @@ class Forest:
         with_surrogates = [tree for tree in self.trees if len(tree["reversed"])] or self.trees[:1]
         for name in names:
             trees = with_surrogates if name in SURROGATE_FIELDS else self.trees
-            packed[name] = np.concatenate([tree[name] for tree in trees]) if trees else np.zeros(0)
+            packed[name] = np.zeros(0)
+            if trees:
+                packed[name] = np.concatenate([tree[name] for tree in trees])
         sizes = (len(tree["leaf"]) for tree in self.trees)
         packed["starts"] = np.cumsum([0, *sizes], dtype=np.int32)
         if self.transitions is not None:
-            shape = (len(self.transitions), *self._shape_of_transitions())
+            shape = (len(self.transitions), *self._transition_shape())
             packed["transitions"] = np.array(self.transitions, dtype=np.int32).reshape(shape)
         return packed
 
@@ -108,16 +118,16 @@ class Forest:
     def unpack(cls, n_labels: int, order: int, packed: dict[str, np.ndarray]) -> Forest:
         """Undo `pack`."""
         forest = cls(n_labels, order)
-        forest.transitions = list(packed["transitions"]) if "transitions" in packed else None
+        if "transitions" in packed:
+            forest.transitions = list(packed["transitions"])
         starts = packed["starts"]
-        after = np.append(0, np.cumsum(packed["n_surrogates"]))
-        forest.trees = [
-            {name: packed[name][start:stop] for name in FIELDS}
-            | {name: packed[name][first:last] for name in SURROGATE_FIELDS}
-            for (start, stop), (first, last) in zip(
-                pairwise(starts.tolist()), pairwise(after[starts].astype(int).tolist()), strict=True
-            )
-        ]
+        surrogate_starts = np.append(0, np.cumsum(packed["n_surrogates"]))[starts].astype(int)
+        nodes = pairwise(starts.tolist())
+        surrogates = pairwise(surrogate_starts.tolist())
+        for (start, stop), (first, last) in zip(nodes, surrogates, strict=True):
+            tree = {name: packed[name][start:stop] for name in FIELDS}
+            tree |= {name: packed[name][first:last] for name in SURROGATE_FIELDS}
+            forest.trees.append(tree)
         return forest
 
     def gains(self, n_columns: int) -> np.ndarray:
@@ -130,10 +140,10 @@ class Forest:
     def tested_columns(self, n_columns: int) -> np.ndarray:
         """Mark the columns that splits or surrogate splits test; bool array (n_columns,)."""
         packed = self.pack(("true_child", "column", "surrogate_column"))
-        found = np.zeros(n_columns, dtype=bool)
+        is_tested = np.zeros(n_columns, dtype=bool)
         for columns in (packed["column"][packed["true_child"] >= 0], packed["surrogate_column"]):
-            found[columns[columns >= 0].astype(np.intp)] = True
-        return found
+            is_tested[columns[columns >= 0].astype(np.intp)] = True
+        return is_tested
 
     def scores(
         self,
@@ -156,13 +166,14 @@ class Forest:
         if iterations[0] == iterations[1]:
             return scores
         evaluator = self.evaluator(encoder, *iterations, given is not None)
-        depth = self.depth_of(encoded, given) if depth is None else depth
+        if depth is None:
+            depth = self.depth_of(encoded, given)
         evaluator.add_scores(Batch(encoded, depth, given, scores, threads))
         if self.transitions is not None and given is None:
             transitions = self.sum_of_transitions(iterations) * LEAF_UNIT
-            for of_label, of_transitions in zip(scores, transitions.swapaxes(0, 1), strict=True):
-                for d, row in enumerate(of_transitions):
-                    of_label[depth == d] += row
+            for label in range(self.n_labels):
+                for d in range(self.order + 1):
+                    scores[label][depth == d] += transitions[d, label]
         return scores
 
     def scores_of_trees(
@@ -175,8 +186,13 @@ class Forest:
     ) -> np.ndarray:
         """Compute the scores of each iteration from ``first`` on, in arrays like `zeros`."""
         if self.transitions is not None:
-            each = ((i, i + 1) for i in range(first, self.n_iter))
-            return np.array([self.scores(encoder, encoded, threads, i, given=given) for i in each])
+            single = ((i, i + 1) for i in range(first, self.n_iter))
+            return np.array(
+                [
+                    self.scores(encoder, encoded, threads, iteration, given=given)
+                    for iteration in single
+                ]
+            )
         packed = self.packed(encoder, first, self.n_iter)
         evaluator = ForestEvaluator(packed, encoder, self.order, given is not None)
         shape = self.zeros(encoded, given).shape
@@ -189,12 +205,12 @@ class Forest:
 
     def sum_of_transitions(self, iterations: tuple[int, int]) -> np.ndarray:
         """Sum the constant transitions of some iterations; int32 as in ``transitions``."""
-        total = np.zeros(self._shape_of_transitions(), dtype=np.int32)
-        for of_iteration in self.transitions[slice(*iterations)]:
-            total += of_iteration
+        total = np.zeros(self._transition_shape(), dtype=np.int32)
+        for transitions in self.transitions[slice(*iterations)]:
+            total += transitions
         return total
 
-    def _shape_of_transitions(self) -> tuple[int, int, int]:
+    def _transition_shape(self) -> tuple[int, int, int]:
         return self.order + 1, self.n_labels, self.n_labels**self.order
 
     def state_scores(
@@ -211,7 +227,7 @@ class Forest:
 
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
         """Return scores of 0 for all contexts, or for one context per position."""
-        n_contexts = 1 if given is not None else self.n_labels**self.order
+        n_contexts = self.n_labels**self.order if given is None else 1
         return np.zeros((self.n_labels, encoded.n_positions, n_contexts))
 
     def depth_of(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
@@ -229,26 +245,28 @@ class Forest:
         with self._lock:  # threads should not make the same evaluator twice
             if key not in self._evaluators:
                 packed = self.packed(encoder, 0, last)
-                current = {k: kept for k, kept in self._evaluators.items() if k[0] == last}
+                current = {k: v for k, v in self._evaluators.items() if k[0] == last}
                 current[key] = ForestEvaluator(packed, encoder, self.order, is_given)
                 self._evaluators = current
             return self._evaluators[key]
 
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; the latest are cached."""
-        latest = self._latest or (None, 0, 0, None)
-        if latest[0] is not encoder or latest[1:3] != (first, last):
-            trees = self.some(first * self.n_labels, last * self.n_labels).pack()
-            packed = PackedTrees.of(trees, encoder, self.n_labels)
-            self._latest = latest = encoder, first, last, packed
-        return latest[3]
+        latest = self._latest  # another thread may replace it
+        if latest is not None and latest[0] is encoder and latest[1:3] == (first, last):
+            return latest[3]
+        trees = self.single_trees(first * self.n_labels, last * self.n_labels).pack()
+        packed = PackedTrees.of(trees, encoder, self.n_labels)
+        self._latest = (encoder, first, last, packed)
+        return packed
 
 
 def make_tree(children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:
     """Make a tree of a `Forest`, given the true and false children (2, n_nodes); others are 0."""
-    n, floats = children.shape[1], ("leaf", "gain", "weight", "share")
-    tree = {name: np.zeros(n, dtype=float if name in floats else np.int32) for name in FIELDS}
-    for name, values in (fields | {"true_child": children[0], "false_child": children[1]}).items():
+    n = children.shape[1]
+    tree = {name: np.zeros(n, dtype=float if name in FLOATS else np.int32) for name in FIELDS}
+    fields |= {"true_child": children[0], "false_child": children[1]}
+    for name, values in fields.items():
         tree[name][:] = values
     surrogates = {f"surrogate_{name}": np.zeros(0, dtype=np.int32) for name in TEST}
     return tree | surrogates | {"reversed": np.zeros(0, dtype=bool)}
@@ -258,45 +276,73 @@ def check_forest(
     packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
 ) -> None:
     """Raise ValueError unless these are complete trees whose tests the encoder supports."""
+    _check_shapes(packed, n_iter, n_labels)
+    if len(packed["leaf"]) == 0:
+        return
+    _check_types(packed)
+    _check_children(packed)
+    _check_tests(packed, n_labels, order, encoder)
+    if "transitions" in packed:
+        transitions = packed["transitions"]
+        shape = (n_iter, order + 1, n_labels, n_labels**order)
+        require(transitions.shape == shape and transitions.dtype == np.int32, "transitions")
+        require(not (packed["column"] == LABEL).any(), "tests")
+    _check_surrogates(packed, encoder)
+
+
+def _check_shapes(packed: dict[str, np.ndarray], n_iter: int, n_labels: int) -> None:
+    """Check that all nodes and surrogates have all fields, and that trees have nodes."""
     starts = packed["starts"]
-    n_nodes, n_surrogates = len(packed["leaf"]), len(packed["reversed"])
+    n_nodes = len(packed["leaf"])
+    n_surrogates = len(packed["reversed"])
     require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
     require(all(packed[name].shape == (n_surrogates,) for name in SURROGATE_FIELDS), "surrogates")
     require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype == np.int32, "trees")
     require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
-    if n_nodes == 0:
-        return
-    floats = ("leaf", "gain", "weight", "share")
-    require(all(packed[name].dtype == np.float64 for name in floats), "trees")
+
+
+def _check_types(packed: dict[str, np.ndarray]) -> None:
+    """Check the types of the numbers of nodes, and the ranges of leaf values and shares."""
+    require(all(packed[name].dtype == np.float64 for name in FLOATS), "trees")
     require((np.abs(packed["leaf"]) <= MAX_EXACT).all(), "leaves")
     require(((packed["share"] >= 0) & (packed["share"] <= 1)).all(), "shares")
     integers = (*TEST, "true_child", "false_child", "n_surrogates")
     require(all(packed[name].dtype == np.int32 for name in integers), "trees")
-    # Children follow their parent, and nodes except roots have one parent.
-    sizes = np.diff(starts)
-    start, size = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
-    index = np.arange(n_nodes) - start
+
+
+def _check_children(packed: dict[str, np.ndarray]) -> None:
+    """Check that children follow their parent, and that all nodes but roots have one parent."""
+    roots = packed["starts"][:-1]
+    n_nodes = len(packed["leaf"])
+    sizes = np.diff(packed["starts"])
+    root = np.repeat(roots, sizes)
+    size = np.repeat(sizes, sizes)
+    index = np.arange(n_nodes) - root  # of each node in its tree
     children = np.stack([packed["true_child"], packed["false_child"]]).astype(np.int64)
     inner = children[0] >= 0
     require((children[:, ~inner] == -1).all(), "children")
     require(((children > index) & (children < size))[:, inner].all(), "children")
-    found = np.sort((children + start)[:, inner].ravel())
-    require(np.array_equal(found, np.delete(np.arange(n_nodes), starts[:-1])), "children")
+    every_child = np.sort((children + root)[:, inner].ravel())
+    require(np.array_equal(every_child, np.delete(np.arange(n_nodes), roots)), "children")
 
+
+def _check_tests(
+    packed: dict[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
+) -> None:
+    """Check that inner nodes test what there is, and that leaves test nothing."""
+    inner = packed["true_child"] >= 0
     require(not any(packed[name][~inner].any() for name in TEST), "leaves")
     column, offset, value = (packed[name][inner] for name in TEST)
     on_label = column == LABEL
     require(((offset >= 1) & (offset <= order))[on_label].all(), "tests")
     require(((value >= 0) & (value <= n_labels))[on_label].all(), "tests")
     _check_window_tests(column[~on_label], offset[~on_label], value[~on_label], encoder)
-    if "transitions" in packed:
-        shape, transitions = (n_iter, order + 1, n_labels, n_labels**order), packed["transitions"]
-        require(transitions.shape == shape and transitions.dtype == np.int32, "transitions")
-        require(not on_label.any(), "tests")
 
-    # Each surrogate belongs to a node and tests a row of the window.
+
+def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
+    """Check that each surrogate belongs to a node and tests a row of the window."""
     n = packed["n_surrogates"]
-    require((n >= 0).all() and n.sum(dtype=np.int64) == n_surrogates, "surrogates")
+    require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")
     require(packed["reversed"].dtype == bool, "surrogates")
     tests = [packed[f"surrogate_{name}"] for name in TEST]
     require(all(array.dtype == np.int32 for array in tests), "surrogates")
@@ -306,6 +352,7 @@ def check_forest(
 def _check_window_tests(
     column: np.ndarray, offset: np.ndarray, value: np.ndarray, encoder: Encoder
 ) -> None:
+    """Check that columns, offsets and values exist."""
     require(((column >= BOUNDARY) & (column < len(encoder.columns))).all(), "tests")
     left, right = encoder.window
     require(((offset >= -left) & (offset <= right)).all(), "tests")

@@ -51,8 +51,8 @@ class ScoreStorage:
     # float64 (n_labels, n_positions, n_contexts), or of another shape that growers can add to.
     scores: np.ndarray
     source: Any  # what the objective computes residuals from: the scores, or an object with them
-    # Number of planes of examples, see `TreeGrower`; 0 if all contexts are examples.
-    n_planes: int
+    # Number of layers of examples, see `TreeGrower`; 0 if all contexts are examples.
+    n_layers: int
 
 
 class Booster:
@@ -92,7 +92,7 @@ class Booster:
         self.source = storage.source
         if self.weighted:
             self._round_weights(self.position_weights)
-        self._growers = self._make_growers(storage.n_planes)
+        self._growers = self._make_growers(storage.n_layers)
 
     def _store_scores(self, layout: ColumnLayout, start: np.ndarray | None) -> ScoreStorage:
         """Add the trees to start from to the starting scores, under the constraints."""
@@ -101,11 +101,11 @@ class Booster:
             self.encoder, self.whole, self.threads, start=start, given=given
         )
         self.objective.constrain(scores)
-        # With given labels, a position has one example: all of them are one plane.
-        n_planes = 0 if given is None else 1
-        return ScoreStorage(scores, scores, n_planes)
+        # With given labels, a position has one example: all of them are one layer.
+        n_layers = 0 if given is None else 1
+        return ScoreStorage(scores, scores, n_layers)
 
-    def _make_growers(self, n_planes: int) -> list[TreeGrower]:
+    def _make_growers(self, n_layers: int) -> list[TreeGrower]:
         """Make one grower, with its own working memory, for each tree that grows concurrently."""
         n_labels = self.forest.n_labels
         n_examples = max(2, self.scores[0].size)
@@ -121,7 +121,7 @@ class Booster:
                 self.forest.order,
                 weighted=self._weighs_examples(),
                 surrogates=self.surrogates,
-                n_planes=n_planes,
+                n_layers=n_layers,
                 features=features,
             )
             for _ in range(min(self.threads.n_threads, n_labels))

@@ -223,24 +223,24 @@ cdef Py_ssize_t split_walking(const Request *request, Py_ssize_t first, Py_ssize
 cdef class CachedScores(TreeScores):
     """Scores under a growing forest, with a cache of the contexts used last.
 
-    Each row of encoded positions has ``n_planes`` entries. An entry holds the scores of all labels
-    in one context, class-major, like the examples in planes of ``treecrf._tree.TreeGrower``: entry
-    ``plane * n_rows + row``. The least recently used context of a row makes room for a new one.
+    Each row of encoded positions has ``n_layers`` entries. An entry holds the scores of all labels
+    in one context, class-major, like the examples in layers of ``treecrf._tree.TreeGrower``: entry
+    ``layer * n_rows + row``. The least recently used context of a row makes room for a new one.
     """
 
-    cdef Py_ssize_t n_planes, n_rows
+    cdef Py_ssize_t n_layers, n_rows
     cdef int32_t clock
     cdef double[:, ::1] values_
     cdef int64_t[::1] contexts
     cdef int32_t[::1] included, used, ranking, n_cached
     cdef uint8_t[:, ::1] labels_
 
-    def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t n_planes,
+    def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t n_layers,
                  Py_ssize_t n_rows):
         TreeScores.__init__(self, encoded, n_labels, order)
-        self.n_planes = n_planes
+        self.n_layers = n_layers
         self.n_rows = n_rows
-        self.n_entries = n_planes * n_rows
+        self.n_entries = n_layers * n_rows
         self.values_ = np.zeros((n_labels, self.n_entries))
         self.contexts = np.zeros(self.n_entries, dtype=np.int64)
         self.included, self.used, self.ranking = np.zeros((3, self.n_entries), dtype=np.int32)
@@ -261,7 +261,7 @@ cdef class CachedScores(TreeScores):
         self.clock += 1
 
     def seen(self):
-        """Mark the examples requested in this pass; bool array (n_planes * n_rows,)."""
+        """Mark the examples requested in this pass; bool array (n_layers * n_rows,)."""
         return np.asarray(self.used) == self.clock
 
     def note_iteration(self):
@@ -309,22 +309,22 @@ cdef class CachedScores(TreeScores):
         """Make an entry for a context that is not cached."""
         cdef Py_ssize_t i, v, entry, row = self._row(request)
         cdef Py_ssize_t rank, oldest = 0, n = self.n_cached[row]
-        cdef int32_t plane = <int32_t> n
-        if n == self.n_planes:
+        cdef int32_t layer = <int32_t> n
+        if n == self.n_layers:
             # Make room in place of the least recently used context.
             for i in range(1, n):
                 if self.used[self._entry(i, row)] < self.used[self._entry(oldest, row)]:
                     oldest = i
-            plane = self.ranking[oldest * self.n_rows + row]
+            layer = self.ranking[oldest * self.n_rows + row]
             for i in range(oldest, n - 1):
                 self.ranking[i * self.n_rows + row] = self.ranking[(i + 1) * self.n_rows + row]
             self.n_cached[row] -= 1
         rank = self._rank(row, request.contexts[s])
         for i in range(self.n_cached[row], rank, -1):
             self.ranking[i * self.n_rows + row] = self.ranking[(i - 1) * self.n_rows + row]
-        self.ranking[rank * self.n_rows + row] = plane
+        self.ranking[rank * self.n_rows + row] = layer
         self.n_cached[row] += 1
-        entry = plane * self.n_rows + row
+        entry = layer * self.n_rows + row
         self.contexts[entry] = request.contexts[s]
         self.included[entry] = 0
         self.used[entry] = self.clock

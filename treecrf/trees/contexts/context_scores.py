@@ -132,12 +132,12 @@ class ScoreCache:
         width: int,  # most contexts that are requested at once
     ):
         self.forest = forest
-        self.n_planes = min(CACHED * width, forest.n_labels**forest.order)
+        self.n_layers = min(CACHED * width, forest.n_labels**forest.order)
         self.rows = encoded.rows_from_first
         self.n_rows = encoded.n_padded_rows
         self.nodes = Nodes(encoder, layout)
         self.scores = CachedScores(
-            encoded, forest.n_labels, forest.order, self.n_planes, self.n_rows
+            encoded, forest.n_labels, forest.order, self.n_layers, self.n_rows
         )
 
     def begin_pass(self) -> CachedScores:
@@ -149,6 +149,6 @@ class ScoreCache:
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Copy the value of each position to all its examples."""
-        plane = np.zeros(self.n_rows)
-        plane[self.rows] = values
-        return np.tile(plane, self.n_planes)
+        layer = np.zeros(self.n_rows)
+        layer[self.rows] = values
+        return np.tile(layer, self.n_layers)

@@ -204,7 +204,7 @@ def conjunctions_of(forest: Forest, encoder: Encoder) -> WeightedConjunctions:
     for first, last in pairwise([0, *cuts, len(sizes)]):
         if first == last:
             continue
-        packed = forest.some(first, last).pack()
+        packed = forest.single_trees(first, last).pack()
         leaves, paths = leaves_of(packed), paths_of(packed)
         of_trees = np.arange(first, last) % forest.n_labels
         labels.append(np.repeat(of_trees, np.diff(packed["starts"]))[leaves])

@@ -5,8 +5,8 @@ as the window reaches beyond the ends. A window is therefore a run of adjacent r
 check.
 
 A tree or a node that may test only some features needs no bins of others. The histograms of a tree
-have the bins of its features next to each other. A node picks its own among them, or has a
-histogram of nothing else.
+contain the bins of its features only. A node that has fewer features searches their bins among
+them, or has a histogram of these bins alone.
 """
 
 import numpy as np
@@ -18,7 +18,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memset
 
 from treecrf.trees.growing._tests cimport (
-    BIT, CODE_ABOVE, CODE_EQUAL, LISTED, bytes_equal, lists_any, lower_bound, test_bytes,
+    BIT, CODE_ABOVE, CODE_EQUAL, LISTED, NO_VALUE, PASSED, bytes_equal, lists_any, lower_bound,
+    test_bytes,
 )
 
 cdef extern from "trees/bitsets.h" nogil:
@@ -33,8 +34,13 @@ cdef extern from "trees/growing/histograms.h" nogil:
                   Py_ssize_t n_rows, const double *values, double *sums, Py_ssize_t n_lanes)
     void prefetch "TREECRF_PREFETCH" (const void *address)
 
-# Listing a row takes about as long as adding to this many bins.
+# Listing a member of a node and its values takes about as long as adding a pair to this many bins.
+# With a higher value, children less often sum up the bins that each of them has chosen: they list
+# all their members, and save the bins that they have not chosen. The trees are the same.
 cdef double LISTING = 8.0
+# With this many rows for each joint bin, joint histograms of pairs of codes take less time: they
+# halve the additions of rows, but each joint bin must be cleared and added to two bins.
+cdef Py_ssize_t ROWS_PER_JOINT_BIN = 4
 
 
 cdef class ChosenBins:
@@ -44,30 +50,50 @@ cdef class ChosenBins:
     """
 
     def __init__(self, tests, Py_ssize_t n_label_bins, bint with_counts):
-        units = tests.units
-        n_units, n_bins = len(units.starts), tests.n_bins + n_label_bins
-        n_codes = len(tests.code_bins)
-        labels = [tests.n_bins] if n_label_bins else []
-        self.n_window_bins = tests.n_bins
-        self.n_code_units, self.n_byte_units = len(units.pairs), len(tests.bit_bins)
-        self.starts = np.concatenate([units.starts, labels, [n_bins]]).astype(np.int64)
-        self.units_of_features = units.of_features
-        self.n_features_in = np.bincount(units.of_features, minlength=n_units + 1).astype(np.int32)
-        features_of = np.full(n_bins + 1, tests.n_features, dtype=np.int32)
-        features_of[:tests.n_bins] = units.features_of
-        self.features_of = features_of
-        self.always = np.append(units.of_missing, range(n_units, len(self.starts))).astype(np.int32)
-        self.unit_codes, self.unit_pairs = units.codes, units.pairs
-        self.window_code_bins, self.joint_bins = tests.code_bins, tests.pairs.bins
-        self.with_lists = tests.list_bins[tests.width] > tests.list_bins[0]
-        self.bins, self.places, self.numbers = np.zeros((3, n_bins + 1), dtype=np.int32)
-        self.stretches = np.zeros(2 * n_codes + 2, dtype=np.int64)
-        (self.code_bins, self.pairs, self.pair_codes, self.pair_bins,
-         self.unpaired) = np.zeros((5, n_codes + 1), dtype=np.int64)
-        self.byte_columns, self.byte_bins = np.zeros((2, self.n_byte_units + 1), dtype=np.int64)
-        self.pair_sums, self.counts = np.zeros(2 * n_bins + 2), np.zeros(with_counts * n_bins + 1)
-        self.row_starts, self.row_places = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int32)
+        self._describe_groups(tests, n_label_bins)
+        self._allocate(len(tests.code_bins), tests.n_bins + n_label_bins, with_counts)
         self.choose_all()
+
+    def _describe_groups(self, tests, Py_ssize_t n_label_bins):
+        """Set the arrays of the groups of bins, with a last group for previous labels."""
+        groups = tests.bin_groups
+        n_groups = len(groups.starts)
+        n_bins = tests.n_bins + n_label_bins
+        self.n_code_groups = len(groups.pairs)
+        self.n_byte_groups = len(tests.bit_bins)
+        label_start = [tests.n_bins] if n_label_bins else []
+        self.starts = np.concatenate([groups.starts, label_start, [n_bins]]).astype(np.int64)
+        self.feature_groups = groups.feature_groups
+        sizes = np.bincount(groups.feature_groups, minlength=n_groups + 1)
+        self.group_sizes = sizes.astype(np.int32)
+        bin_features = np.full(n_bins + 1, tests.n_features, dtype=np.int32)
+        bin_features[:tests.n_bins] = groups.bin_features
+        self.bin_features = bin_features
+        label_groups = range(n_groups, len(self.starts))  # with the number of all groups
+        self.always = np.append(groups.missing_groups, label_groups).astype(np.int32)
+        self.group_codes = groups.codes
+        self.group_pairs = groups.pairs
+        self.window_code_bins = tests.code_bins
+        self.joint_bins = tests.pairs.bins
+        self.with_lists = tests.list_bins[tests.width] > tests.list_bins[0]
+
+    def _allocate(self, Py_ssize_t n_codes, Py_ssize_t n_bins, bint with_counts):
+        """Allocate the arrays of chosen bins."""
+        self.bins = np.zeros(n_bins + 1, dtype=np.int32)
+        self.places = np.zeros(n_bins + 1, dtype=np.int32)
+        self.row_starts = np.zeros(1, dtype=np.int64)
+        self.row_places = np.zeros(1, dtype=np.int32)
+        self.stretches = np.zeros(2 * n_codes + 2, dtype=np.int64)
+        self.code_bins = np.zeros(n_codes + 1, dtype=np.int64)
+        self.pairs = np.zeros(n_codes + 1, dtype=np.int64)
+        self.pair_codes = np.zeros(n_codes + 1, dtype=np.int64)
+        self.pair_bins = np.zeros(n_codes + 1, dtype=np.int64)
+        self.unpaired = np.zeros(n_codes + 1, dtype=np.int64)
+        self.byte_columns = np.zeros(self.n_byte_groups + 1, dtype=np.int64)
+        self.byte_bins = np.zeros(self.n_byte_groups + 1, dtype=np.int64)
+        self.own_pairs = np.zeros(2 * n_bins + 2)
+        self.own_counts = np.zeros(with_counts * n_bins + 1)
+        self.own_numbers = np.zeros(n_bins + 1, dtype=np.int32)
 
     def choose_all(self, chosen=None):
         """Choose features: a uint8 array (n_features,), or None for all."""
@@ -75,7 +101,7 @@ cdef class ChosenBins:
         cdef Py_ssize_t i
         if self.is_all and chosen is None:
             return
-        every = np.ones(len(self.units_of_features)) if chosen is None else chosen
+        every = np.ones(len(self.feature_groups)) if chosen is None else chosen
         features = np.append(np.flatnonzero(every), 0).astype(np.int32)
         self.choose(&features[0], features.shape[0] - 1)
         self.is_all = chosen is None
@@ -85,51 +111,56 @@ cdef class ChosenBins:
     cdef void choose(self, const int32_t *features, Py_ssize_t n) noexcept nogil:
         """Choose some features, ascending."""
         cdef Py_ssize_t i = 0, a = 0, first, n_bins
-        cdef int32_t unit
-        self.n_bins = self.n_bytes = 0
-        self.n_stretches = self.n_pairs = self.n_joint = self.n_unpaired = 0
+        cdef int32_t group
+        self.n_bins = 0
+        self.n_bytes = 0
+        self.n_stretches = 0
+        self.n_pairs = 0
+        self.n_joint = 0
+        self.n_unpaired = 0
         self.is_all = False
         self.end_of_shared = 0
         while i < n:
-            unit, first = self.units_of_features[features[i]], i
-            if unit >= self.n_code_units + self.n_byte_units:
+            group = self.feature_groups[features[i]]
+            first = i
+            if group >= self.n_code_groups + self.n_byte_groups:
                 break
-            while i < n and self.units_of_features[features[i]] == unit:
+            while i < n and self.feature_groups[features[i]] == group:
                 i += 1
-            if unit < self.n_code_units:
-                self._add_codes(unit, self.n_bins - self.starts[unit])
+            if group < self.n_code_groups:
+                self._add_codes(group, self.n_bins - self.starts[group])
             else:
-                self.byte_columns[self.n_bytes] = unit - self.n_code_units
+                self.byte_columns[self.n_bytes] = group - self.n_code_groups
                 self.byte_bins[self.n_bytes] = self.n_bins
                 self.n_bytes += 1
-            if i - first < self.n_features_in[unit]:
-                self.end_of_shared = self.starts[unit + 1]
-            self.n_bins = self._add_bins(unit, self.n_bins)
+            if i - first < self.group_sizes[group]:
+                self.end_of_shared = self.starts[group + 1]
+            self.n_bins = self._add_bins(group, self.n_bins)
         n_bins = self.n_bins
         # Units of lists, and those of every choice.
         for i in range(i, n):
-            unit = self.units_of_features[features[i]]
-            while self.always[a] < unit:
+            group = self.feature_groups[features[i]]
+            while self.always[a] < group:
                 n_bins = self._add_bins(self.always[a], n_bins)
                 a += 1
-            n_bins = self._add_bins(unit, n_bins)
+            n_bins = self._add_bins(group, n_bins)
         for a in range(a, self.always.shape[0] - 1):
             n_bins = self._add_bins(self.always[a], n_bins)
         self.n_bins = n_bins
 
-    cdef inline Py_ssize_t _add_bins(self, int32_t unit, Py_ssize_t n_bins) noexcept nogil:
-        """Add the bins of a unit; return the number of bins with them."""
-        cdef int64_t start = self.starts[unit], n = self.starts[unit + 1] - start, b
+    cdef inline Py_ssize_t _add_bins(self, int32_t group, Py_ssize_t n_bins) noexcept nogil:
+        """Add the bins of a group; return the number of bins with them."""
+        cdef int64_t start = self.starts[group], n = self.starts[group + 1] - start, b
         cdef int32_t *bins = &self.bins[n_bins]
         bins[0] = <int32_t> start
-        for b in range(1, n):  # most units have one bin
+        for b in range(1, n):  # most groups have one bin
             bins[b] = <int32_t> (start + b)
         return n_bins + n
 
-    cdef void _add_codes(self, int32_t unit, int64_t shift) noexcept nogil:
-        """Add the code of a unit, or its pair of codes."""
-        cdef int32_t pair = self.unit_pairs[unit]
-        cdef int64_t j, first = self.unit_codes[unit], end = first + 1 + (pair >= 0)
+    cdef void _add_codes(self, int32_t group, int64_t shift) noexcept nogil:
+        """Add the code of a group, or its pair of codes."""
+        cdef int32_t pair = self.group_pairs[group]
+        cdef int64_t j, first = self.group_codes[group], end = first + 1 + (pair >= 0)
         for j in range(first, end):
             self.code_bins[j] = self.window_code_bins[j] + shift
         if pair >= 0:
@@ -150,12 +181,12 @@ cdef class ChosenBins:
 
     cdef Bins own(self, bint with_counts) noexcept nogil:
         """Return the bins in the working memory, not yet filled."""
-        cdef Bins bins = Bins(self.n_bins, 0, &self.pair_sums[0], NULL, &self.bins[0])
+        cdef Bins bins = Bins(self.n_bins, 0, &self.own_pairs[0], NULL, &self.bins[0])
         if with_counts:
-            bins.counts = &self.counts[0]
+            bins.counts = &self.own_counts[0]
         return bins
 
-    cdef Bins select(self, const Bins *histogram, ChosenBins of_tree,
+    cdef Bins select(self, const Bins *histogram, ChosenBins tree_bins,
                      const uint8_t *marks) noexcept nogil:
         """Return these bins of a tree's histogram, with their numbers among all.
 
@@ -163,29 +194,36 @@ cdef class ChosenBins:
         """
         cdef Bins own = self.own(histogram.counts != NULL)
         cdef Py_ssize_t i, place
-        cdef int32_t b
-        if of_tree.is_all and self is of_tree:
+        if tree_bins.is_all and self is tree_bins:
             return histogram[0]
         if histogram.bins != NULL:
-            own.n, own.bins = 0, &self.numbers[0]
-            for i in range(histogram.n):
-                b = histogram.bins[i] if of_tree.is_all else of_tree.bins[histogram.bins[i]]
-                own.bins[own.n] = b
-                own.pairs[2 * own.n] = histogram.pairs[2 * i]
-                own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
-                if own.counts != NULL:
-                    own.counts[own.n] = histogram.counts[i]
-                own.n += marks[self.features_of[b]]
+            self._select_listed(histogram, tree_bins, marks, &own)
             return own
-        if self is of_tree:
+        if self is tree_bins:
             return Bins(self.n_bins, 0, histogram.pairs, histogram.counts, &self.bins[0])
         for i in range(own.n):
-            place = of_tree.places[own.bins[i]]
+            place = tree_bins.places[own.bins[i]]
             own.pairs[2 * i] = histogram.pairs[2 * place]
             own.pairs[2 * i + 1] = histogram.pairs[2 * place + 1]
             if own.counts != NULL:
                 own.counts[i] = histogram.counts[place]
         return own
+
+    cdef void _select_listed(self, const Bins *histogram, ChosenBins tree_bins,
+                             const uint8_t *marks, Bins *own) noexcept nogil:
+        """Copy the bins of features with ``marks`` from a histogram that lists its bins."""
+        cdef Py_ssize_t i
+        cdef int32_t b
+        own.n = 0
+        own.bins = &self.own_numbers[0]
+        for i in range(histogram.n):
+            b = histogram.bins[i] if tree_bins.is_all else tree_bins.bins[histogram.bins[i]]
+            own.bins[own.n] = b
+            own.pairs[2 * own.n] = histogram.pairs[2 * i]
+            own.pairs[2 * own.n + 1] = histogram.pairs[2 * i + 1]
+            if own.counts != NULL:
+                own.counts[own.n] = histogram.counts[i]
+            own.n += marks[self.bin_features[b]]
 
     cdef bint prefers_rows(self, double share, Py_ssize_t n_small, Py_ssize_t n_both,
                            Py_ssize_t n_bins) noexcept nogil:
@@ -195,22 +233,28 @@ cdef class ChosenBins:
         the other one are the difference from those of the parent, which has ``n_bins``, or 0 if it
         has none. That is always better if rows list ids: to find the chosen ones, all must be read.
         """
-        cdef double counted = self.n_pairs + self.n_unpaired + self.n_bytes
-        cdef double by_rows = (share * (n_both * counted + 2 * self.n_bins)
+        cdef double n_added = self.n_pairs + self.n_unpaired + self.n_bytes     # for each row
+        cdef double by_rows = (share * (n_both * n_added + 2 * self.n_bins)
                                + n_both * LISTING)
         return not self.with_lists and (
-            n_bins == 0 or by_rows < n_small * (LISTING + counted) + 2 * n_bins)
+            n_bins == 0 or by_rows < n_small * (LISTING + n_added) + 2 * n_bins)
 
 
-# Histograms of whole bytes pay off from this many positions on.
+# Histograms of whole bytes take less time than adding each bit from this many positions on: 256
+# joint bins must be cleared and folded, but a position needs one addition for eight bits.
 cdef Py_ssize_t MANY_POSITIONS = 96
-# How many examples ahead the lists of a window are fetched from memory.
+# How many examples ahead the lists of a window are fetched from memory: enough for a cache miss to
+# end before the example is added, and few enough for the first-level cache.
 cdef Py_ssize_t AHEAD = 4
 # Listing a chosen bin of a row takes about as long as a tree takes to add and compare this many
-# bins of an example.
+# bins of an example. With a higher value, a tree more often lists the bins of its features for all
+# rows before it grows, and then reads nothing else at its nodes. The trees are the same.
 cdef double SAVED = 2.0
 # Maximum number of chosen bins in lists for each id that a row lists, which limits memory.
 cdef double MAX_PLACES = 4.0
+# Marking the rows that list an id takes less time than searching the lists of rows, if there are
+# fewer than this many marks for each row: a search takes several steps, a mark one.
+cdef Py_ssize_t MARKS_PER_SEARCH = 4
 
 
 cdef class Features:
@@ -223,8 +267,10 @@ cdef class Features:
     def __init__(self, encoded, tests, Features shared=None):
         self.n_words = encoded.n_padded_rows // 64
         self.columns = EncodedColumns.of(encoded)
-        self.code_columns, self.bit_columns = self.columns.codes, self.columns.bits
-        self.posting_starts, self.postings = self.columns.posting_starts, self.columns.postings
+        self.code_columns = self.columns.codes
+        self.bit_columns = self.columns.bits
+        self.posting_starts = self.columns.posting_starts
+        self.postings = self.columns.postings
         self.codes = encoded.codes
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
@@ -233,7 +279,8 @@ cdef class Features:
         self.list_bins = tests.list_bins
         self.marks = np.zeros(64 * self.n_words + tests.width, dtype=np.uint8)
         pairs = tests.pairs
-        self.pair_widths, self.pair_bins = pairs.widths, pairs.bins
+        self.pair_widths = pairs.widths
+        self.pair_bins = pairs.bins
         if shared is None:
             self.pairs = joint_codes(encoded.codes, pairs.firsts, pairs.widths)
         else:
@@ -252,50 +299,50 @@ cdef class Features:
         per_row = self.codes.shape[1] + self.bit_columns.shape[0] + len(self.list_ids) / n_rows
         return int(per_row * self.width)
 
-    def choose_bins(self, ChosenBins of_tree, chosen, Py_ssize_t n_examples):
+    def choose_bins(self, ChosenBins tree_bins, chosen, Py_ssize_t n_examples):
         """Choose the bins of a tree: those of its features, or all if that takes less time.
 
         ``chosen`` is a uint8 array (n_features,), or None for all.
         """
         cdef double share, n_rows = self.list_starts.shape[0] - 1
-        if chosen is None or not of_tree.with_lists:
-            of_tree.choose_all(chosen)
+        if chosen is None or not tree_bins.with_lists:
+            tree_bins.choose_all(chosen)
             return
         share = np.mean(chosen)
         # Lists of the chosen bins of all rows are made once for all nodes.
         if (share * self.width < MAX_PLACES
                 and share * n_rows < SAVED * (1 - share) * n_examples):
-            of_tree.choose_all(chosen)
-            self._list_places(of_tree)
+            tree_bins.choose_all(chosen)
+            self._list_places(tree_bins)
         else:
-            of_tree.choose_all()
+            tree_bins.choose_all()
 
-    cdef void _list_places(self, ChosenBins of_tree):
+    cdef void _list_places(self, ChosenBins tree_bins):
         """List the chosen bins of each row's window, by counting them first."""
         cdef Py_ssize_t row, n_rows = self.list_starts.shape[0] + self.width
         cdef int64_t *ends
-        if of_tree.row_starts.shape[0] != n_rows:
-            of_tree.row_starts = np.zeros(n_rows, dtype=np.int64)
-        ends = &of_tree.row_starts[1]
-        memset(&of_tree.row_starts[0], 0, n_rows * sizeof(int64_t))
+        if tree_bins.row_starts.shape[0] != n_rows:
+            tree_bins.row_starts = np.zeros(n_rows, dtype=np.int64)
+        ends = &tree_bins.row_starts[1]
+        memset(&tree_bins.row_starts[0], 0, n_rows * sizeof(int64_t))
         with nogil:
-            self._visit_places(of_tree, ends + 1, NULL)
+            self._visit_places(tree_bins, ends + 1, NULL)
             for row in range(n_rows - 2):
                 ends[row + 1] += ends[row]
-        if of_tree.row_places.shape[0] < ends[n_rows - 2]:
-            of_tree.row_places = np.empty(ends[n_rows - 2], dtype=np.int32)
+        if tree_bins.row_places.shape[0] < ends[n_rows - 2]:
+            tree_bins.row_places = np.empty(ends[n_rows - 2], dtype=np.int32)
         with nogil:
-            self._visit_places(of_tree, ends, &of_tree.row_places[0])
+            self._visit_places(tree_bins, ends, &tree_bins.row_places[0])
 
-    cdef void _visit_places(self, ChosenBins of_tree, int64_t *ends,
+    cdef void _visit_places(self, ChosenBins tree_bins, int64_t *ends,
                             int32_t *places) noexcept nogil:
         """Advance the end of each row by the chosen bins of its window, and write them if asked."""
-        cdef const int32_t *bins = &of_tree.bins[0]
-        cdef Py_ssize_t j, i = lower_bound(bins, 0, of_tree.n_bins, self.list_bins[0])
+        cdef const int32_t *bins = &tree_bins.bins[0]
+        cdef Py_ssize_t j, i = lower_bound(bins, 0, tree_bins.n_bins, self.list_bins[0])
         cdef int64_t *end
         cdef int64_t id, e
         for j in range(self.width):
-            while i < of_tree.n_bins and bins[i] < self.list_bins[j + 1]:
+            while i < tree_bins.n_bins and bins[i] < self.list_bins[j + 1]:
                 id = bins[i] - self.list_bins[j]
                 for e in range(self.posting_starts[id], self.posting_starts[id + 1]):
                     end = ends + self.postings[e] + self.width - 1 - j
@@ -329,12 +376,13 @@ cdef class Features:
 
     cdef void _add_codes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                          const double *values, double *bins, int stride) noexcept nogil:
+        """Add the codes of windows, in the way that takes least time."""
         cdef const int64_t *first = &chosen.code_bins[0]
         cdef const int64_t *stretches = &chosen.stretches[0]
         cdef Py_ssize_t n_columns = self.codes.shape[1]
         cdef const uint8_t *window
         cdef Py_ssize_t i, j, s
-        if stride == 2 and n * chosen.n_pairs > 4 * chosen.n_joint:
+        if stride == 2 and n * chosen.n_pairs > ROWS_PER_JOINT_BIN * chosen.n_joint:
             self._add_code_pairs(chosen, rows, n, values, bins)
             return
         if stride == 2:
@@ -356,7 +404,7 @@ cdef class Features:
         cdef double *joint = &self.joint[0]
         cdef double *former
         cdef double *latter
-        cdef double *of_pair
+        cdef double *pair_sums
         cdef Py_ssize_t i, p, j, k, width
         for i in range(chosen.n_pairs):
             p = chosen.pairs[i]
@@ -376,15 +424,16 @@ cdef class Features:
             width = self.pair_widths[p]
             former = bins + 2 * first[chosen.pair_codes[i]]
             latter = bins + 2 * first[chosen.pair_codes[i] + 1]
-            of_pair = joint + 2 * self.pair_bins[p]
+            pair_sums = joint + 2 * self.pair_bins[p]
             for j in range((self.pair_bins[p + 1] - self.pair_bins[p]) // width):
                 for k in range(width):
-                    add_pair(former + 2 * j, of_pair[0], of_pair[1])
-                    add_pair(latter + 2 * k, of_pair[0], of_pair[1])
-                    of_pair += 2
+                    add_pair(former + 2 * j, pair_sums[0], pair_sums[1])
+                    add_pair(latter + 2 * k, pair_sums[0], pair_sums[1])
+                    pair_sums += 2
 
     cdef void _add_bits(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *values, double *bins, int stride) noexcept nogil:
+        """Add the bytes of bits of windows."""
         cdef Py_ssize_t n_columns = self.bit_columns.shape[0], i, j
         cdef const uint8_t *column
         for i in range(chosen.n_bytes):
@@ -468,40 +517,49 @@ cdef class Features:
 
     cdef void outcomes(self, int64_t test, const int32_t *rows, Py_ssize_t n,
                        uint8_t *out) noexcept nogil:
-        """Evaluate a test at some rows: 1 for a row that passes, 2 for one without the value."""
+        """Evaluate a test at some rows: FAILED, PASSED or NO_VALUE for each row."""
         cdef Py_ssize_t i, start = self.test_offsets[test] + self.left
-        cdef int32_t low = self.test_lows[test], high = self.test_highs[test]
-        cdef int32_t missing = self.test_missing[test]
+        cdef int32_t low = self.test_lows[test], missing = self.test_missing[test]
         cdef uint8_t kind = self.test_kinds[test]
         cdef const uint8_t *column
         if kind <= CODE_ABOVE:
-            column = &self.code_columns[self.test_slots[test], start]
-            if kind == CODE_EQUAL:
-                for i in range(n):
-                    out[i] = column[rows[i]] == low
-            else:
-                for i in range(n):
-                    out[i] = column[rows[i]] > low
-            for i in range(n if missing >= 0 else 0):
-                if column[rows[i]] == missing:
-                    out[i] = 2
+            self._find_codes(test, rows, n, out)
             return
         if kind == BIT:
             column = &self.bit_columns[self.test_slots[test], start]
             for i in range(n):
                 out[i] = column[rows[i]] >> low & 1
         else:
-            self._find_in_lists(low, high, rows, n, start, 1, out)
+            self._find_in_lists(low, self.test_highs[test], rows, n, start, PASSED, out)
         if missing >= 0:
-            self._find_in_lists(missing, missing + 1, rows, n, start, 2, out)
+            self._find_in_lists(missing, missing + 1, rows, n, start, NO_VALUE, out)
+
+    cdef void _find_codes(self, int64_t test, const int32_t *rows, Py_ssize_t n,
+                          uint8_t *out) noexcept nogil:
+        """Evaluate a test of a code at some rows."""
+        cdef Py_ssize_t i, start = self.test_offsets[test] + self.left
+        cdef int32_t low = self.test_lows[test], missing = self.test_missing[test]
+        cdef const uint8_t *column = &self.code_columns[self.test_slots[test], start]
+        if self.test_kinds[test] == CODE_EQUAL:
+            for i in range(n):
+                out[i] = column[rows[i]] == low
+        else:
+            for i in range(n):
+                out[i] = column[rows[i]] > low
+        for i in range(n if missing >= 0 else 0):
+            if column[rows[i]] == missing:
+                out[i] = NO_VALUE
 
     cdef void _find_in_lists(self, int32_t low, int32_t high, const int32_t *rows, Py_ssize_t n,
-                             Py_ssize_t start, uint8_t found, uint8_t *out) noexcept nogil:
-        """Write ``found`` where a row lists an id of [low, high); if it is 1, write 0 elsewhere."""
+                             Py_ssize_t start, uint8_t outcome, uint8_t *out) noexcept nogil:
+        """Write an outcome for the rows that list an id of [low, high).
+
+        If it is PASSED, the others have FAILED.
+        """
         cdef Py_ssize_t i
         cdef bint listed
-        # Marking all rows with an id costs less than searching the lists of many rows.
-        cdef bint by_marks = self.posting_starts[high] - self.posting_starts[low] < 4 * n
+        cdef int64_t n_marks = self.posting_starts[high] - self.posting_starts[low]
+        cdef bint by_marks = n_marks < MARKS_PER_SEARCH * n
         if by_marks:
             self._mark(low, high, 1)
         for i in range(n):
@@ -511,14 +569,15 @@ cdef class Features:
                 listed = lists_any(self.list_starts, self.list_ids, rows[i] + start, low,
                                    high)
             if listed:
-                out[i] = found
-            elif found == 1:
+                out[i] = outcome
+            elif outcome == PASSED:
                 out[i] = 0
         if by_marks:
             self._mark(low, high, 0)
 
 
 cdef inline void prefetch_run(const int32_t *values, int64_t e, int64_t end) noexcept nogil:
+    """Fetch the values of [e, end) from memory, one cache line of 64 bytes after another."""
     while e < end:
         prefetch(values + e)
         e += 16
@@ -538,6 +597,7 @@ cdef inline void add_to_bins(const int32_t *numbers, Py_ssize_t n, Py_ssize_t fi
 
 cdef void add_set_bits(const int32_t *rows, Py_ssize_t n, const uint8_t *column,
                        const double *values, double *bins, int stride) noexcept nogil:
+    """Add the values of some rows to the bins of the bits that are set in their bytes."""
     cdef Py_ssize_t i
     cdef uint64_t byte
     cdef int bit

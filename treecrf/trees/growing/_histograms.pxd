@@ -10,27 +10,30 @@ from treecrf.trees.growing._sets cimport ContextSet, ContextSets, RowSet
 @cython.final
 cdef class Members:
     cdef ContextSets contexts
-    cdef const int32_t[::1] position_of_row     # of the rows of all planes
+    cdef const int32_t[::1] position_of_row     # of the rows of all layers
     cdef const uint8_t[::1] depth               # number of labels before each position
-    cdef Py_ssize_t n_rows, n_planes            # rows of a plane
-    cdef bint separate_counts                   # of examples, from their weights
+    cdef Py_ssize_t n_rows                      # rows of a layer
+    cdef Py_ssize_t n_layers
+    cdef bint separate_counts                   # whether the numbers of examples are not weights
     # The examples of the current tree. Without curvature, an example has the weight of its
     # position, which is 1 by default.
     cdef const double[:, ::1] targets, curvature        # (n_positions, n_contexts)
     cdef const double[::1] position_weights
+    cdef Memory memory
+    cdef uint64_t *weighted                 # rows whose weight is not 0
     # The members of the current node; rows that belong to it as a whole come first.
     cdef const RowSet *row_set
     cdef const ContextSet *context_set
-    cdef Py_ssize_t n, n_whole
-    cdef Memory memory
+    cdef Py_ssize_t n                       # number of listed rows
+    cdef Py_ssize_t n_whole                 # number of those that belong to it as a whole
     cdef int32_t *rows
     cdef int32_t *positions
-    cdef double *values                     # (residual, weight) of each
+    cdef double *values                     # (residual, weight) of each, over the node's contexts
+    cdef double *counts                     # (examples, 0) of each, if they are not the weights
+    cdef uint64_t *listed                   # weighted rows of the current node
+    # Leaves that receive their values together.
     cdef uint8_t *numbers                   # leaf of each row, 0 between calls
     cdef uint64_t *numbered                 # rows that have such a number
-    cdef uint64_t *weighted                 # rows whose weight is not 0
-    cdef uint64_t *listed                   # weighted rows of the current node
-    cdef double *counts                     # (examples, 0) of each, where they differ from weights
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil
@@ -53,6 +56,7 @@ cdef class Members:
 
 
 cdef struct Histogram:
+    # The sums of a node.
     double *bins               # (residuals, weights) of each bin
     double *counts             # examples of each bin, where they are counted separately; else NULL
     double *contexts           # residuals, weights and examples of each extended context
@@ -62,22 +66,28 @@ cdef struct Histogram:
 cdef class Histograms:
     cdef Features features
     cdef ContextSets contexts
-    cdef ChosenBins of_tree                 # the bins of the current tree, at first all
-    cdef bint separate_counts, failed
-    # Bins of the window tests come first, then those of the labels before examples in planes: for
+    cdef ChosenBins tree_bins               # the bins of the current tree, at first all
+    cdef bint separate_counts               # whether the numbers of examples are not weights
+    cdef bint failed                        # whether memory has run out
+    # Bins of the window tests come first, then those of the labels before examples in layers: for
     # each lag, one for every label and one for none.
-    cdef Py_ssize_t n_label_bins, n_lags
+    cdef Py_ssize_t n_lags                  # 0 without layers
+    cdef Py_ssize_t n_label_bins
     cdef const uint8_t[:, ::1] labels       # label at each lag before each example
-    cdef Py_ssize_t max_size, size, n_histograms, n_free
-    cdef double[::1] of_contexts            # sums of the node with a histogram of its own
-    cdef double **memory
-    cdef int32_t *free_histograms
+    # Memory.
+    cdef double **memory                    # of each histogram
+    cdef Py_ssize_t n_histograms            # number of histograms that have memory
+    cdef Py_ssize_t max_size                # size of a histogram with all bins
+    cdef Py_ssize_t size                    # size of a histogram of the current tree
+    cdef int32_t *free_histograms           # histograms that no node has
+    cdef Py_ssize_t n_free
+    cdef double[::1] context_sums           # sums of a node that sums up its own choice of bins
 
     cdef Py_ssize_t _size(self) noexcept nogil
     cdef void begin(self) noexcept nogil
     cdef void release(self, Node *node) noexcept nogil
     cdef void take(self, Node *node) noexcept nogil
-    cdef Histogram of_node(self, const Node *node) noexcept nogil
+    cdef Histogram sums_of(self, const Node *node) noexcept nogil
     cdef Bins bins_of(self, const Node *node) noexcept nogil
     cdef void build(self, Node *node, Members members) noexcept nogil
     cdef Histogram build_own(self, const Node *node, ChosenBins chosen,
@@ -94,18 +104,19 @@ cdef class Histograms:
 cdef class ContextHistograms:
     cdef Features features
     cdef ContextSets contexts
-    cdef ChosenBins chosen
-    cdef Py_ssize_t n_bins, n_labels, n_lanes
-    cdef bint has_curvature
-    # Sums of each context of full depth, with those over all bins last.
-    cdef double[::1] bins
-    # (residuals, weights) of the first positions.
-    cdef double[::1] starts
+    cdef ChosenBins chosen                  # the bins of the current tree
+    cdef Py_ssize_t n_bins                  # their number
+    cdef Py_ssize_t n_labels
+    cdef Py_ssize_t n_lanes                 # sums of a bin: 4 or 8
+    cdef bint has_curvature                 # whether weights are curvature
+    cdef double[::1] bins                   # lanes of each bin, then those over all positions
+    cdef double[::1] starts                 # (residuals, weights) of the first positions in each
     cdef double[::1] block                  # lanes of some rows
 
     cdef bint begin(self, bint has_curvature) noexcept nogil
     cdef void add_starts(self, Members members) noexcept nogil
     cdef void add(self, Members members) noexcept nogil
+    cdef void _fill_block(self, Members members, Py_ssize_t first, Py_ssize_t n) noexcept nogil
     cdef void sum_into(self, Node *node, const ContextSet *contexts) noexcept nogil
     cdef void write(self, const ContextSet *contexts, Histogram histogram) noexcept nogil
     cdef void _sum_bin(self, const ContextSet *contexts, Py_ssize_t b,

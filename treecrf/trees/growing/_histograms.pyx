@@ -38,29 +38,37 @@ cdef extern from "utils/vector_math.h" nogil:
 # Weight of the smallest fraction of a row.
 cdef double UNIT = 1.0 / WHOLE
 
+# Contexts are summed in the lanes of vectors; 8 are one vector of 512 bits. With more lanes,
+# separate passes take less time if trees do not test all labels.
+cdef enum:
+    MAX_LANES = 8
+
+# Rows whose lanes are prepared at a time: 8 kB with 8 lanes, which stay in the first-level cache.
+cdef enum:
+    BLOCK = 128
+
 
 cdef class Members:
     """The members of a node and their values."""
 
     def __cinit__(self, ContextSets contexts, position_of_row, depth, Py_ssize_t n_rows,
-                  Py_ssize_t n_planes, bint separate_counts):
+                  Py_ssize_t n_layers, bint separate_counts):
         cdef Py_ssize_t n = len(depth), n_words = len(position_of_row) // 64
         cdef Memory *memory = &self.memory
         self.contexts = contexts
         self.position_of_row = position_of_row
         self.depth = depth
         self.n_rows = n_rows
-        self.n_planes = n_planes
+        self.n_layers = n_layers
         self.separate_counts = separate_counts
         self.rows = <int32_t *> take_memory(memory, (n + LISTING_SLACK) * sizeof(int32_t))
         self.positions = <int32_t *> take_memory(memory, n * sizeof(int32_t))
         self.values = take_doubles(memory, 2 * n)
         self.counts = take_doubles(memory, 2 * (n * separate_counts + 1))
         self.numbers = <uint8_t *> take_zeros(memory, 64 * n_words)
-        self.numbered, self.weighted, self.listed = (
-            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)),
-            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)),
-            <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t)))
+        self.numbered = <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t))
+        self.weighted = <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t))
+        self.listed = <uint64_t *> take_zeros(memory, n_words * sizeof(uint64_t))
         if memory.failed:
             raise MemoryError(f"no memory to grow trees on {n} positions")
 
@@ -111,11 +119,12 @@ cdef class Members:
         for i in range(row_set.n_fractions):
             rows[i] = fractions[i].row
             positions[i] = position_of_row[rows[i]]
-        if self.n_planes > 1:
+        if self.n_layers > 1:
             for i in range(self.n):
                 self.rows[i] %= self.n_rows
 
     cdef void _fill_values(self) noexcept nogil:
+        """Sum the values of each listed row over the contexts of the node."""
         cdef Py_ssize_t i
         cdef double fraction
         self._sum_over(&self.targets[0, 0], self.values)
@@ -131,7 +140,7 @@ cdef class Members:
             if self.position_weights is not None:
                 for i in range(self.n):
                     self.counts[2 * i] *= self._is_counted(self.positions[i])
-        # Rows that belong to the node only in part.
+        # Rows of which a fraction belongs to the node.
         for i in range(self.n_whole, self.n):
             fraction = self.row_set.fractions[i - self.n_whole].weight * UNIT
             self.values[2 * i] *= fraction
@@ -169,6 +178,7 @@ cdef class Members:
             counts[2 * i] = n_members[depths[positions[i]]]
 
     cdef inline bint _is_counted(self, int32_t position) noexcept nogil:
+        """Return whether the weight of a position is not 0."""
         return self.position_weights is None or self.position_weights[position] > 0
 
     cdef void sum_into(self, Node *node) noexcept nogil:
@@ -180,7 +190,8 @@ cdef class Members:
             weight += self.values[2 * i + 1]
         for i in range(self.n if self.separate_counts else 0):
             examples += self.counts[2 * i]
-        node.total, node.weight = total, weight
+        node.total = total
+        node.weight = weight
         node.examples = examples if self.separate_counts else weight
 
     cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil:
@@ -288,26 +299,19 @@ cdef class Members:
                             depth)
 
 
-# With more lanes, separate passes take less time if trees do not test all labels.
-cdef enum:
-    MAX_LANES = 8
-    # Rows at a time.
-    BLOCK = 128
-
-
 cdef class Histograms:
     """The histograms of all open nodes, in memory that is reused."""
 
-    def __cinit__(self, Features features, ContextSets contexts, ChosenBins of_tree,
+    def __cinit__(self, Features features, ContextSets contexts, ChosenBins tree_bins,
                   Py_ssize_t n_lags, bint separate_counts, Py_ssize_t max_histograms):
         self.features = features
         self.contexts = contexts
-        self.of_tree = of_tree
+        self.tree_bins = tree_bins
         self.n_lags = n_lags
         self.n_label_bins = n_lags * (contexts.n_labels + 1)
         self.separate_counts = separate_counts
         self.max_size = self._size()
-        self.of_contexts = np.zeros(3 * contexts.n_extended)
+        self.context_sums = np.zeros(3 * contexts.n_extended)
         self.memory = <double **> calloc(max_histograms, sizeof(double *))
         self.free_histograms = <int32_t *> malloc(max_histograms * sizeof(int32_t))
         if self.memory == NULL or self.free_histograms == NULL:
@@ -321,7 +325,8 @@ cdef class Histograms:
         free(self.free_histograms)
 
     cdef Py_ssize_t _size(self) noexcept nogil:
-        return (2 + self.separate_counts) * self.of_tree.n_bins + 3 * self.contexts.n_extended
+        """Return the number of sums of a node."""
+        return (2 + self.separate_counts) * self.tree_bins.n_bins + 3 * self.contexts.n_extended
 
     cdef void begin(self) noexcept nogil:
         """Begin a tree, whose bins have been chosen: forget all histograms."""
@@ -353,9 +358,9 @@ cdef class Histograms:
             self.memory[self.n_histograms] = memory
             self.n_histograms += 1
 
-    cdef Histogram of_node(self, const Node *node) noexcept nogil:
+    cdef Histogram sums_of(self, const Node *node) noexcept nogil:
         """Return the sums of a node."""
-        cdef Py_ssize_t n_bins = self.of_tree.n_bins
+        cdef Py_ssize_t n_bins = self.tree_bins.n_bins
         cdef double *bins = self.memory[node.histogram]
         cdef double *counts = NULL
         if self.separate_counts:
@@ -364,25 +369,26 @@ cdef class Histograms:
 
     cdef Bins bins_of(self, const Node *node) noexcept nogil:
         """Return the sums of a node over the bins of the tree."""
-        cdef Histogram histogram = self.of_node(node)
-        return Bins(self.of_tree.n_bins, 0, histogram.bins, histogram.counts, NULL)
+        cdef Histogram histogram = self.sums_of(node)
+        return Bins(self.tree_bins.n_bins, 0, histogram.bins, histogram.counts, NULL)
 
     cdef void build(self, Node *node, Members members) noexcept nogil:
         """Build the histogram of the node whose members are listed."""
         self.take(node)
         if not self.failed:
-            self._fill(node, self.of_tree, members, self.of_node(node))
+            self._fill(node, self.tree_bins, members, self.sums_of(node))
 
     cdef Histogram build_own(self, const Node *node, ChosenBins chosen,
                              Members members) noexcept nogil:
         """Build a histogram of the bins that a node has chosen, in their own memory."""
         cdef Bins own = chosen.own(self.separate_counts)
-        cdef Histogram histogram = Histogram(own.pairs, own.counts, &self.of_contexts[0])
+        cdef Histogram histogram = Histogram(own.pairs, own.counts, &self.context_sums[0])
         self._fill(node, chosen, members, histogram)
         return histogram
 
     cdef void _fill(self, const Node *node, ChosenBins chosen, Members members,
                     Histogram histogram) noexcept nogil:
+        """Sum up the listed members by the chosen bins and by contexts."""
         cdef Py_ssize_t n_bins = chosen.n_bins, first_label = n_bins - self.n_label_bins
         memset(histogram.bins, 0, 2 * n_bins * sizeof(double))
         memset(histogram.contexts, 0, 3 * self.contexts.n_extended * sizeof(double))
@@ -410,9 +416,11 @@ cdef class Histograms:
             first += stride * (self.contexts.n_labels + 1)
 
     cdef void subtract(self, const Node *target, const Node *source) noexcept nogil:
+        """Subtract the sums of a node from those of another."""
         subtract_from(self.memory[target.histogram], self.memory[source.histogram], self.size)
 
     cdef void add(self, const Node *target, const Node *source) noexcept nogil:
+        """Add the sums of a node to those of another."""
         add_scaled(self.memory[target.histogram], self.memory[source.histogram], 1.0, self.size)
 
 
@@ -465,33 +473,39 @@ cdef class ContextHistograms:
 
     cdef void add(self, Members members) noexcept nogil:
         """Add the listed other positions."""
-        cdef Py_ssize_t i = 0, j, c, n, position, n_labels = self.n_labels
-        cdef double *lanes
+        cdef Py_ssize_t i = 0, n
         while i < members.n:
             n = min(<Py_ssize_t> BLOCK, members.n - i)
-            lanes = &self.block[0]
-            for j in range(n):
-                position = members.positions[i + j]
-                for c in range(n_labels):
-                    lanes[c] = members.targets[position, c]
-                if self.has_curvature:
-                    for c in range(n_labels):
-                        lanes[n_labels + c] = members.curvature[position, c]
-                elif members.position_weights is not None:
-                    lanes[n_labels] = members.position_weights[position]
-                else:
-                    lanes[n_labels] = 1.0
-                lanes += self.n_lanes
+            self._fill_block(members, i, n)
             self.features.add_lanes(self.chosen, members.rows + i, n, &self.block[0],
                                     self.n_lanes, &self.bins[0],
                                     &self.bins[self.n_lanes * self.n_bins])
             i += n
 
+    cdef void _fill_block(self, Members members, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+        """Write the lanes of some listed positions: residuals of all contexts, then weights."""
+        cdef Py_ssize_t i, c, position, n_labels = self.n_labels
+        cdef double *lanes = &self.block[0]
+        for i in range(first, first + n):
+            position = members.positions[i]
+            for c in range(n_labels):
+                lanes[c] = members.targets[position, c]
+            if self.has_curvature:
+                for c in range(n_labels):
+                    lanes[n_labels + c] = members.curvature[position, c]
+            elif members.position_weights is not None:
+                lanes[n_labels] = members.position_weights[position]
+            else:
+                lanes[n_labels] = 1.0
+            lanes += self.n_lanes
+
     cdef void sum_into(self, Node *node, const ContextSet *contexts) noexcept nogil:
         """Set the sums of a node with all positions."""
         cdef double pair[2]
         self._sum_bin(contexts, self.n_bins, pair)
-        node.total, node.weight, node.examples = pair[0], pair[1], pair[1]
+        node.total = pair[0]
+        node.weight = pair[1]
+        node.examples = pair[1]
 
     cdef void write(self, const ContextSet *contexts, Histogram histogram) noexcept nogil:
         """Write the histogram of a node with all positions."""

@@ -11,30 +11,36 @@ cdef enum:
 
 
 cdef struct Surrogate:
-    int64_t test
+    # A test that replaces another one where the value of that one is missing.
+    int64_t test               # its number
     bint is_reversed           # failing it means passing the test that it replaces
     double agreement           # number of examples that both tests send the same way
 
 
 cdef struct Ranking:
-    Py_ssize_t n
+    # The surrogates of a test.
+    Py_ssize_t n                           # their number
     Surrogate ranked[MAX_SURROGATES]       # best first
 
 
 cdef struct Side:
     # The examples that pass a test, or those that fail it.
-    double n
+    double n                   # their number
     const double *counts       # number in each bin: every `stride`-th entry
-    int stride
+    int stride                 # 2 for the weights in pairs of sums, else 1
 
 
 cdef class SurrogateSearch:
     cdef Features features
+    # Arrays of a `treecrf.trees.growing.window_tests.TestTable`.
     cdef const int64_t[::1] run_starts, run_ends, run_missing
     cdef const uint8_t[::1] run_kinds
     cdef const int32_t[::1] columns, offsets, values
-    cdef double[:, ::1] running             # scratch: examples of each side that pass each test
-    cdef uint64_t[::1] answers, missing, remaining          # scratch: sets of rows
+    # Working memory.
+    cdef double[:, ::1] running             # examples of each side that pass each test
+    cdef uint64_t[::1] answers              # rows that pass a surrogate
+    cdef uint64_t[::1] missing              # rows that lack its value
+    cdef uint64_t[::1] remaining            # rows about which no surrogate has decided
 
     cdef bint is_open(self, int64_t test) noexcept nogil
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
@@ -46,33 +52,43 @@ cdef class SurrogateSearch:
 
 cdef struct Node:
     # A node of a growing tree.
-    uint64_t seed                   # of its random choices
+    uint64_t seed                   # seed of its random choices
     int32_t depth                   # number of tests above it
     const Node *parent              # NULL for the root
-    double lower, upper             # bounds of the values of its leaves
-    int32_t rows                    # its set of rows
-    int32_t contexts                # its set of contexts
-    int32_t histogram               # -1 for none
-    double total, weight, examples  # sums over its examples
-    double gain
-    int64_t test                    # best test, -1 for none
-    Py_ssize_t run                  # the test's run of bins, -1 for a test of contexts
-    double true_total, true_weight, true_examples       # sums over the examples that pass
+    double lower                    # lower bound of the values of its leaves
+    double upper                    # upper bound of these values
+    # Its examples.
+    int32_t rows                    # number of its set of rows
+    int32_t contexts                # number of its set of contexts
+    int32_t histogram               # number of its histogram; -1 for none
+    double total                    # sum of the residuals of its examples
+    double weight                   # sum of their weights
+    double examples                 # number of examples; the weight where they are not counted
+    # The best test.
+    int64_t test                    # its number; -1 for none
+    Py_ssize_t run                  # its run of bins; -1 for a test of contexts
+    double gain                     # how much it improves the score
+    double true_total               # sum of the residuals of the examples that pass
+    double true_weight              # sum of their weights
+    double true_examples            # their number
     int sign                        # order of the children's values that the test must keep, or 0
-    double middle                   # value between the children's
+    double middle                   # mean of the children's values, if they must keep an order
     double share                    # fraction of the rows' weight that passes the test
-    int32_t true_child, false_child
+    int32_t true_child              # number of the child of the examples that pass; -1 for a leaf
+    int32_t false_child             # number of the other child; -1 for a leaf
     Ranking surrogates              # tests that replace its own where the value is missing
 
 
 cdef struct LeafRule:
     # How the value of a leaf follows from its sums.
-    double penalty, max_value, learning_rate
+    double penalty                  # added to the weight
+    double max_value                # maximum absolute value
+    double learning_rate            # factor of the value
 
 
 cdef class TreeFields:
-    cdef const int32_t[::1] columns, offsets, values        # of window tests
-    cdef Py_ssize_t n_symbols
+    cdef const int32_t[::1] columns, offsets, values        # of each window test
+    cdef Py_ssize_t n_symbols               # labels, and none
     cdef LeafRule leaves
 
     cdef void _set_test(self, int64_t test, int32_t[:, ::1] out, Py_ssize_t i) noexcept
@@ -86,11 +102,12 @@ cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
                             Py_ssize_t *n_open) noexcept nogil
 
 
-cdef inline void set_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:
-    """Set the sums of a node to those of a whole less those of a part."""
-    target.total = whole.total - part.total
-    target.weight = whole.weight - part.weight
-    target.examples = whole.examples - part.examples
+cdef inline void set_difference(Node *target, const Node *parent,
+                                const Node *child) noexcept nogil:
+    """Set the sums of a node to the difference between its parent and the other child."""
+    target.total = parent.total - child.total
+    target.weight = parent.weight - child.weight
+    target.examples = parent.examples - child.examples
 
 
 cdef inline double bounded_value(const Node *node, double total, double weight) noexcept nogil:

@@ -20,6 +20,21 @@ INTEGERS = ("column", "offset", "value", "true_child", "false_child", "n_surroga
 NUMBERS = ("leaf", "gain", "weight", "share")
 SURROGATES = ("surrogate_column", "surrogate_offset", "surrogate_value")
 
+# Rows of the arrays of fields.
+cdef enum:
+    COLUMN = 0
+    OFFSET = 1
+    VALUE = 2
+    TRUE_CHILD = 3
+    FALSE_CHILD = 4
+    N_SURROGATES = 5
+
+cdef enum:
+    LEAF_VALUE = 0
+    GAIN = 1
+    WEIGHT = 2
+    SHARE = 3
+
 cdef enum:
     LABEL = -2      # column of a previous label, as in `treecrf.trees.scoring.packed_trees`
 
@@ -27,17 +42,18 @@ cdef enum:
 cdef class SurrogateSearch:
     """Search for surrogates, and their application."""
 
-    def __init__(self, Features features, tests, Py_ssize_t n_planes):
+    def __init__(self, Features features, tests, Py_ssize_t n_layers):
         self.features = features
         self.run_starts = tests.run_starts
         self.run_ends = tests.run_ends
         self.run_missing = tests.run_missing
         self.run_kinds = tests.run_kinds
-        self.columns, self.values = tests.columns, tests.values
+        self.columns = tests.columns
         self.offsets = tests.offsets
+        self.values = tests.values
         self.running = np.zeros((2, tests.n_bins + 1))
         self.answers, self.missing = np.zeros((2, features.n_words), dtype=np.uint64)
-        self.remaining = np.zeros(features.n_words * max(1, n_planes), dtype=np.uint64)
+        self.remaining = np.zeros(features.n_words * max(1, n_layers), dtype=np.uint64)
 
     cdef bint is_open(self, int64_t test) noexcept nogil:
         """Return whether the value of a window test may be missing, in training or prediction."""
@@ -52,7 +68,8 @@ cdef class SurrogateSearch:
         cdef Py_ssize_t r
         ranking.n = 0
         for r in range(self.run_starts.shape[0]):
-            start, end = self.run_starts[r], self.run_ends[r]
+            start = self.run_starts[r]
+            end = self.run_ends[r]
             if self.columns[start] >= 0 and self.values[start] < 0:  # whether a value is missing
                 continue
             n_passed = n_answering(passed, self.run_missing[r])
@@ -77,7 +94,7 @@ cdef class SurrogateSearch:
     cdef void apply(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
                     uint64_t *passed) noexcept nogil:
         """Find which rows pass: by the first surrogate whose value they have, else by default."""
-        cdef Py_ssize_t s, i, w, plane, n_words = self.remaining.shape[0]
+        cdef Py_ssize_t s, i, w, layer, n_words = self.remaining.shape[0]
         cdef const Surrogate *surrogate
         cdef uint64_t flip, has_value
         memcpy(&self.remaining[0], rows, n_words * sizeof(uint64_t))
@@ -88,9 +105,9 @@ cdef class SurrogateSearch:
             if not self.features.find_missing(surrogate.test, &self.missing[0]):
                 memset(&self.missing[0], 0, self.missing.shape[0] * sizeof(uint64_t))
             flip = ~<uint64_t> 0 if surrogate.is_reversed else 0
-            for plane in range(n_words // self.features.n_words):  # all have the same rows
+            for layer in range(n_words // self.features.n_words):  # all have the same rows
                 for w in range(self.features.n_words):
-                    i = plane * self.features.n_words + w
+                    i = layer * self.features.n_words + w
                     has_value = self.remaining[i] & ~self.missing[w]
                     passed[i] |= has_value & (self.answers[w] ^ flip)
                     self.remaining[i] ^= has_value
@@ -142,13 +159,19 @@ cdef void start_root(Node *node, uint64_t seed) noexcept nogil:
     node.seed = seed
     node.depth = 0
     node.parent = NULL
-    node.lower, node.upper = -INFINITY, INFINITY
+    node.lower = -INFINITY
+    node.upper = INFINITY
+    node.rows = -1
+    node.contexts = -1
+    node.histogram = -1
+    node.test = -1
+    node.run = -1
+    node.gain = 0.0
     node.sign = 0
-    node.histogram = node.rows = node.contexts = -1
-    node.test = node.run = -1
-    node.gain = node.share = 0.0
+    node.share = 0.0
+    node.true_child = -1
+    node.false_child = -1
     node.surrogates.n = 0
-    node.true_child = node.false_child = -1
 
 
 cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogil:
@@ -156,7 +179,8 @@ cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogi
     start_root(node, mixed_with(parent.seed, 1 if passes else 2))
     node.depth = parent.depth + 1
     node.parent = parent
-    node.lower, node.upper = parent.lower, parent.upper
+    node.lower = parent.lower
+    node.upper = parent.upper
     if parent.sign and passes == (parent.sign > 0):
         node.lower = parent.middle
     elif parent.sign:
@@ -164,6 +188,7 @@ cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogi
 
 
 cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil:
+    """Return the value of a leaf, rounded so that sums of values are exact."""
     cdef double value = bounded_value(node, node.total, rule.penalty + node.weight)
     value = min(max(value, -rule.max_value), rule.max_value)
     return round_value(value * rule.learning_rate)
@@ -191,21 +216,24 @@ cdef class TreeFields:
     """What the fields of grown trees mean: the tests, and the rule for leaves."""
 
     def __init__(self, tests, settings, Py_ssize_t n_labels):
-        self.columns, self.offsets, self.values = tests.columns, tests.offsets, tests.values
+        self.columns = tests.columns
+        self.offsets = tests.offsets
+        self.values = tests.values
         self.n_symbols = n_labels + 1
         self.leaves = LeafRule(
             settings.l2_regularization, settings.max_leaf_value, settings.learning_rate)
 
     cdef inline void _set_test(self, int64_t test, int32_t[:, ::1] out, Py_ssize_t i) noexcept:
         """Set the column, the offset and the value of a test."""
-        cdef int64_t of_label = test - self.columns.shape[0]
-        if of_label >= 0:
-            out[0, i] = LABEL
-            out[1, i] = <int32_t> (1 + of_label // self.n_symbols)
-            out[2, i] = <int32_t> (of_label % self.n_symbols)
+        cdef int64_t label_test = test - self.columns.shape[0]
+        if label_test >= 0:
+            out[COLUMN, i] = LABEL
+            out[OFFSET, i] = <int32_t> (1 + label_test // self.n_symbols)
+            out[VALUE, i] = <int32_t> (label_test % self.n_symbols)
         else:
-            out[0, i], out[1, i] = self.columns[test], self.offsets[test]
-            out[2, i] = self.values[test]
+            out[COLUMN, i] = self.columns[test]
+            out[OFFSET, i] = self.offsets[test]
+            out[VALUE, i] = self.values[test]
 
     cdef dict describe(self, const Node *nodes, Py_ssize_t n):
         """Return the arrays of a tree, see `treecrf.trees.forest.Forest`.
@@ -223,18 +251,23 @@ cdef class TreeFields:
         n_surrogates = 0
         for i in range(n):
             node = &nodes[i]
-            integers[3, i], integers[4, i] = node.true_child, node.false_child
-            numbers[2, i] = node.weight
+            integers[TRUE_CHILD, i] = node.true_child
+            integers[FALSE_CHILD, i] = node.false_child
+            numbers[WEIGHT, i] = node.weight
             if node.true_child < 0:
-                numbers[0, i] = leaf_value(node, &self.leaves)
+                numbers[LEAF_VALUE, i] = leaf_value(node, &self.leaves)
                 continue
             self._set_test(node.test, integers, i)
-            integers[5, i] = <int32_t> node.surrogates.n
-            numbers[1, i], numbers[3, i] = node.gain, node.share
+            integers[N_SURROGATES, i] = <int32_t> node.surrogates.n
+            numbers[GAIN, i] = node.gain
+            numbers[SHARE, i] = node.share
             for s in range(node.surrogates.n):
                 self._set_test(node.surrogates.ranked[s].test, surrogates, n_surrogates)
                 is_reversed[n_surrogates] = node.surrogates.ranked[s].is_reversed
                 n_surrogates += 1
-        return dict(zip(
-            INTEGERS + NUMBERS + SURROGATES + ("reversed",),
-            (*integers.base, *numbers.base, *surrogates.base, is_reversed.base.view(bool))))
+        return {
+            **dict(zip(INTEGERS, integers.base)),
+            **dict(zip(NUMBERS, numbers.base)),
+            **dict(zip(SURROGATES, surrogates.base)),
+            "reversed": is_reversed.base.view(bool),
+        }

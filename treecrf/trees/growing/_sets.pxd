@@ -7,17 +7,19 @@ cdef enum:
 
 
 cdef struct Fraction:
-    # A row that belongs to a set in part: 0 < weight <= WHOLE.
+    # A row, of which a fraction belongs to a set.
     int32_t row
-    uint32_t weight
+    uint32_t weight            # the fraction, in units of 1 / WHOLE; more than 0
 
 
 cdef struct RowSet:
+    # The rows of a node.
     uint64_t *whole            # the rows that belong to the set as a whole, one bit each
-    Py_ssize_t n_whole
+    Py_ssize_t n_whole         # their number
     Fraction *fractions        # the others
-    Py_ssize_t n_fractions, room
-    double weight              # of the set's examples
+    Py_ssize_t n_fractions     # their number
+    Py_ssize_t room            # number of fractions for which there is memory
+    double weight              # of the set's examples, if weights are needed
 
 
 cdef inline uint32_t fraction_of(uint32_t weight, uint32_t share) noexcept nogil:
@@ -31,22 +33,24 @@ cdef inline double round_value(double value) noexcept nogil:
 
 
 cdef inline double value_of_fraction(double value, uint32_t weight) noexcept nogil:
-    """Return the part of a leaf's value that a row of this weight receives."""
+    """Return what a row of this weight receives of a leaf's value."""
     return round_value(value * (weight * (1.0 / WHOLE)))
 
 
 @cython.final
 cdef class RowSets:
     cdef RowSet *sets
-    cdef bint failed, with_weights
-    cdef Py_ssize_t n_words, n_sets, max_sets
-    cdef RowSet nothing
-    cdef int32_t *rows                      # scratch
+    cdef Py_ssize_t n_sets, max_sets
+    cdef Py_ssize_t n_words                 # words of a bit set
+    cdef bint with_weights                  # whether sets have weights
+    cdef bint failed                        # whether memory has run out
+    cdef RowSet nothing                     # the empty set
+    cdef int32_t *rows                      # working memory
     cdef const int32_t[::1] position_of_row
     cdef const uint8_t[::1] depth           # of each position
     cdef const uint64_t[:, ::1] rows_of_depth       # a bit set for each depth
     cdef const double[::1] position_weights         # 1 by default
-    cdef const double *n_examples           # of a row of each depth
+    cdef const double *n_examples           # of a row of each depth, in the node that is split
 
     cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
                     const double[::1] position_weights, bint with_weights) noexcept nogil
@@ -67,11 +71,12 @@ cdef class RowSets:
 
 
 cdef struct ContextSet:
-    double *members                 # 1.0 for a context of the set, else 0.0; all extended contexts
+    # The contexts of a node. Extended contexts are those of all depths, from the order down to 0.
+    double *members                 # of each extended context: 1.0 if it is in the set, else 0.0
     double *n_members               # number of contexts of the set at each depth
-    bint one_context                # then no test of a previous label can split it
-    bint one_a_depth                # at most one context of the set at each depth
-    bint is_one                     # one context of the set at full depth
+    bint one_context                # whether it is one context, which no test can split
+    bint one_a_depth                # whether there is at most one context at each depth
+    bint is_one                     # whether there is one context of full depth
     Py_ssize_t last_context         # the last context of full depth in the set
 
 

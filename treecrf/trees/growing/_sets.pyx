@@ -3,7 +3,7 @@
 A set of rows is a bit set, which tests split word by word. Where values are missing, a row may go
 to both sides of a test, with a fraction of its weight to each (Quinlan, "C4.5", 1993). Such a row
 is in a list instead, with its weight in units of 2**-16. The fractions of a weight add up to it, so
-the sums over the parts of a set add up exactly to the sum over the set.
+the sums over the sets that a set is split into add up exactly to the sum over the set.
 """
 
 from treecrf.chains.contexts import extended_contexts
@@ -71,15 +71,16 @@ cdef class RowSets:
         cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
         cdef const Fraction *fractions = rows.fractions
         cdef uint64_t word
-        cdef double weight = 0.0, whole = 0.0, more
+        cdef double divided = 0.0, whole = 0.0, more
         if not self.with_weights:
             return
         for i in range(rows.n_fractions):
-            weight += fractions[i].weight * self._weight_of(fractions[i].row)
+            divided += fractions[i].weight * self._weight_of(fractions[i].row)
         if self.position_weights is None:
+            # As if all rows had the full depth, and the difference for those that do not.
             whole = self.n_examples[order] * rows.n_whole
             for i in range(order):
-                # All rows of a set have examples.
+                # If contexts of this depth have no examples, the set has no such rows.
                 more = self.n_examples[i] - self.n_examples[order]
                 if more and self.n_examples[i]:
                     whole += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
@@ -90,7 +91,7 @@ cdef class RowSets:
                 while word:
                     whole += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
                     word &= word - 1
-        rows.weight = weight / WHOLE + whole
+        rows.weight = divided / WHOLE + whole
 
     cdef inline double _weight_of(self, int32_t row) noexcept nogil:
         cdef int32_t position = self.position_of_row[row]
@@ -100,6 +101,7 @@ cdef class RowSets:
         return weight
 
     cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil:
+        """Make a set equal to another one."""
         self._make_room(target, source.n_fractions)
         if self.failed:
             return
@@ -140,6 +142,7 @@ cdef class RowSets:
 
     cdef void _split_fractions(self, RowSet *source, RowSet *target,
                                RowSet *missing) noexcept nogil:
+        """Move fractions of rows to two other sets, whose bits define which."""
         cdef Py_ssize_t n = source.n_fractions
         self._make_room(target, n)
         self._make_room(missing, n)
@@ -164,15 +167,17 @@ cdef class RowSets:
         cdef const Fraction *fractions = rows.fractions
         cdef Fraction *to_passed
         cdef Fraction *to_failed
-        cdef double whole = 0.0, part = 0.0, moved
+        cdef double whole = 0.0, divided = 0.0, moved
         if n == 0:
             return
         self._make_room(passed, passed.n_fractions + n)
         self._make_room(failed, failed.n_fractions + n)
         if self.failed:
             return
-        to_passed, n_passed = passed.fractions, passed.n_fractions
-        to_failed, n_failed = failed.fractions, failed.n_fractions
+        to_passed = passed.fractions
+        to_failed = failed.fractions
+        n_passed = passed.n_fractions
+        n_failed = failed.n_fractions
         list_bits(rows.whole, self.n_words, self.rows)
         # Fractions of weight 0 are dropped: the next one takes their place.
         for i in range(rows.n_whole):
@@ -189,9 +194,10 @@ cdef class RowSets:
             n_passed += weight > 0
             n_failed += weight < fractions[i].weight
             if self.with_weights:
-                part += weight * self._weight_of(fractions[i].row)
-        passed.n_fractions, failed.n_fractions = n_passed, n_failed
-        moved = whole * units / WHOLE + part / WHOLE
+                divided += weight * self._weight_of(fractions[i].row)
+        passed.n_fractions = n_passed
+        failed.n_fractions = n_failed
+        moved = whole * units / WHOLE + divided / WHOLE
         passed.weight += moved
         failed.weight += rows.weight - moved
 

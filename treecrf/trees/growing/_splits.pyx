@@ -44,9 +44,17 @@ cdef extern from "trees/growing/histograms.h" nogil:
                               double penalty, double smallest, double lower, double upper,
                               double *out)
 
-# Runs of at least this many bins are scored in single precision first, which has this error.
+# Runs of at least this many bins are scored in single precision first, with one division instead of
+# two, and twice as many scores in a vector. A run whose best score is clearly below another's needs
+# no exact scores. With few bins, exact scores alone take less time than those of both kinds.
 cdef Py_ssize_t MANY_BINS = 64
+# Bound of the relative error of scores in single precision, twice that in ``histograms.h``.
 cdef double NEAR = 4e-6
+# Divisors and scores for which this bound holds.
+cdef double MIN_DIVISOR = 1e-6
+cdef double MAX_DIVISOR = 1e15
+cdef double MIN_SCORE = 1e-12
+cdef double MAX_SCORE = 1e30
 
 
 cdef class SplitSearch:
@@ -56,50 +64,67 @@ cdef class SplitSearch:
     """
 
     def __init__(self, tests, settings, Py_ssize_t n_label_bins, bint with_counts):
-        n_bins = tests.n_bins + n_label_bins
-        label_run = [tests.n_bins] if n_label_bins else []
-        order = np.argsort(tests.run_starts, kind="stable")
-        self.run_starts = np.append(tests.run_starts[order], label_run).astype(np.int64)
-        self.run_ends = np.append(tests.run_ends[order],
-                                  [n_bins for _ in label_run]).astype(np.int64)
-        self.run_kinds = np.append(tests.run_kinds[order],
-                                   [EACH for _ in label_run]).astype(np.uint8)
-        self.run_missing = np.append(tests.run_missing[order],
-                                     [-1 for _ in label_run]).astype(np.int64)
-        self.run_features = np.append(tests.run_features[order],
-                                      [-1 for _ in label_run]).astype(np.int64)
-        self.runs = <Run *> malloc((len(self.run_starts) + 1) * sizeof(Run))
-        if self.runs == NULL:
-            raise MemoryError(f"no memory for {len(self.run_starts)} runs of tests")
-        of_missing = np.append(tests.values[tests.run_starts[order]] == MISSING,
-                               [False for _ in label_run])
-        self.run_limits = np.where(of_missing, settings.min_missing_gain, -1.0)
-        self.with_missing = np.max(self.run_missing, initial=-1) >= 0
-        self.feature_starts = tests.feature_starts
-        self.n_features = tests.n_features
-        self.max_features = settings.max_features
-        self.n_chosen = max(1, math.ceil(settings.max_features * tests.n_features))
-        self.every = np.arange(tests.n_features + 1, dtype=np.int32)
-        self.features, self.ranks = np.zeros((2, tests.n_features + 1), dtype=np.int32)
-        # Labels follow the features.
-        self.chosen, self.of_tree = np.ones((2, tests.n_features + 1), dtype=np.uint8)
         self.penalty = settings.l2_regularization
         self.min_gain = settings.min_gain
         self.min_examples = settings.min_examples
         self.with_counts = with_counts
-        constraints = settings.constraints
-        self.signs, self.columns, self.values = None, tests.columns, tests.values
-        self.groups, self.max_in_branch, self.label = None, 0, 0
-        if constraints is not None:
-            self.signs, self.groups = constraints.signs, constraints.groups
-            self.max_in_branch = constraints.max_in_branch
-            self.has_interactions = self.groups is not None or self.max_in_branch > 0
-            self.sources = constraints.sources_of(tests)
-            self.inputs = constraints.features
-            self.on_path, self.allowed = np.zeros((2, constraints.n_features + 1), dtype=np.uint8)
+        self.columns = tests.columns
+        self.values = tests.values
+        self._order_runs(tests, n_label_bins, settings.min_missing_gain)
+        self.n_features = tests.n_features
+        self.feature_starts = tests.feature_starts
+        self.max_features = settings.max_features
+        self.n_chosen = max(1, math.ceil(settings.max_features * tests.n_features))
+        self.every = np.arange(tests.n_features + 1, dtype=np.int32)
+        self.features = np.zeros(tests.n_features + 1, dtype=np.int32)
+        self.ranks = np.zeros(tests.n_features + 1, dtype=np.int32)
+        # Labels follow the features.
+        self.chosen = np.ones(tests.n_features + 1, dtype=np.uint8)
+        self.tree_features = np.ones(tests.n_features + 1, dtype=np.uint8)
+        self.signs = None
+        self.groups = None
+        if settings.constraints is not None:
+            self._set_constraints(settings.constraints, tests)
         self.by_gain = self.with_missing or self.signs is not None
         self.draws = self.n_chosen < self.n_features
         self.chooses = self.draws or self.has_interactions
+
+    def _order_runs(self, tests, Py_ssize_t n_label_bins, double min_missing_gain):
+        """Sort the runs of window tests by their bins; the run of previous labels follows."""
+        order = np.argsort(tests.run_starts, kind="stable")
+        starts = tests.run_starts[order]
+        ends = tests.run_ends[order]
+        kinds = tests.run_kinds[order]
+        missing = tests.run_missing[order]
+        features = tests.run_features[order]
+        limits = np.where(tests.values[starts] == MISSING, min_missing_gain, -1.0)
+        if n_label_bins:
+            starts = np.append(starts, tests.n_bins)
+            ends = np.append(ends, tests.n_bins + n_label_bins)
+            kinds = np.append(kinds, EACH)
+            missing = np.append(missing, -1)
+            features = np.append(features, -1)
+            limits = np.append(limits, -1.0)
+        self.run_starts = starts.astype(np.int64)
+        self.run_ends = ends.astype(np.int64)
+        self.run_kinds = kinds.astype(np.uint8)
+        self.run_missing = missing.astype(np.int64)
+        self.run_features = features.astype(np.int64)
+        self.run_limits = limits
+        self.with_missing = np.max(self.run_missing, initial=-1) >= 0
+        self.runs = <Run *> malloc((len(self.run_starts) + 1) * sizeof(Run))
+        if self.runs == NULL:
+            raise MemoryError(f"no memory for {len(self.run_starts)} runs of tests")
+
+    def _set_constraints(self, constraints, tests):
+        self.signs = constraints.signs
+        self.groups = constraints.groups
+        self.max_in_branch = constraints.max_in_branch
+        self.has_interactions = self.groups is not None or self.max_in_branch > 0
+        self.sources = constraints.sources_of(tests)
+        self.inputs = constraints.features
+        self.on_path = np.zeros(constraints.n_features + 1, dtype=np.uint8)
+        self.allowed = np.zeros(constraints.n_features + 1, dtype=np.uint8)
 
     def __dealloc__(self):
         free(self.runs)
@@ -112,9 +137,9 @@ cdef class SplitSearch:
 
         ``chosen`` is a uint8 array (n_features,), or None for all.
         """
-        np.asarray(self.of_tree)[:self.n_features] = 1 if chosen is None else chosen
+        np.asarray(self.tree_features)[:self.n_features] = 1 if chosen is None else chosen
         self.label = label
-        self.chosen[:] = self.of_tree
+        self.chosen[:] = self.tree_features
 
     cdef double find(self, Node *node, const Bins *histogram,
                      int64_t end_of_shared) noexcept nogil:
@@ -122,48 +147,60 @@ cdef class SplitSearch:
 
         The bins before ``end_of_shared`` may be of features that the node may not test.
         """
-        cdef Py_ssize_t i, r, n = 0, first = 0, last = 0
-        cdef int64_t end
+        cdef Py_ssize_t i, n
         cdef Run *run
-        cdef double best = -1.0, floor = -INFINITY, found, limit
-        node.test = node.run = -1
+        cdef double best = -1.0, floor = -INFINITY, score, limit
+        node.test = -1
+        node.run = -1
         node.sign = 0
         if not self._make_room(histogram.n + 2) or node.examples < 2 * self.min_examples:
             return best
+        n = self._list_runs(histogram)
+        for i in range(n):
+            run = &self.runs[i]
+            self._set_sums(node, histogram, run)
+            self._set_bounds(node, histogram, run)
+            if not self.with_counts and self.signs is None:
+                floor = max(floor, run.least)
+        for i in range(n):
+            run = &self.runs[i]
+            if run.most > best and run.most >= floor:
+                limit = max(best, self.run_limits[run.r])
+                score = self._score_run(node, histogram, run, end_of_shared, limit)
+                if score > limit:
+                    best = score
+        return best
+
+    cdef Py_ssize_t _list_runs(self, const Bins *histogram) noexcept nogil:
+        """List the runs of which a histogram has bins that the node may test; return their number.
+        """
+        cdef Py_ssize_t r, n = 0, first = 0, last = 0
+        cdef int64_t end
+        cdef Run *run
         for r in range(self.run_starts.shape[0]):
             # Thresholds have one bin more than there are tests.
             end = self.run_ends[r] + (self.run_kinds[r] == SUFFIX)
             if histogram.bins == NULL:
-                first, last = self.run_starts[r], end
+                first = self.run_starts[r]
+                last = end
             else:
                 first = next_bin(histogram, first, self.run_starts[r])
                 last = next_bin(histogram, first, end)
             if last > first and (
                     self.run_features[r] < 0 or self.chosen[self.run_features[r]]):
                 run = &self.runs[n]
-                run.r, run.first, run.n = r, first, last - first
-                self._set_sums(node, histogram, run)
-                if not self.with_counts and self.signs is None:
-                    floor = max(floor, run.least)
+                run.r = r
+                run.first = first
+                run.n = last - first
                 n += 1
-        for i in range(n):
-            run = &self.runs[i]
-            if run.most > best and run.most >= floor:
-                limit = max(best, self.run_limits[run.r])
-                found = self._score_run(node, histogram, run, end_of_shared, limit)
-                if found > limit:
-                    best = found
-        return best
+        return n
 
     cdef void _set_sums(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
-        """Set the sums of the examples that have the value of a run, and bounds of its best score.
-
-        The upper bound is infinite unless an estimate takes less time than the scores.
-        """
+        """Set the sums of the examples that have the value of a run."""
         cdef Py_ssize_t missing = position_of(histogram, self.run_missing[run.r])
-        cdef double divisor, score
-        cdef const double *pairs
-        run.total, run.weight, run.examples = node.total, node.weight, node.examples
+        run.total = node.total
+        run.weight = node.weight
+        run.examples = node.examples
         if missing >= 0:
             run.total -= histogram.pairs[2 * missing]
             run.weight -= histogram.pairs[2 * missing + 1]
@@ -173,17 +210,22 @@ cdef class SplitSearch:
         # Rows that list no value are above no threshold: all others may be.
         run.above_all = (self.run_kinds[run.r] == SUFFIX
                          and bin_at(histogram, run.first) > self.run_starts[run.r])
-        divisor = self.penalty + run.weight
-        run.least, run.most = -INFINITY, INFINITY
+
+    cdef void _set_bounds(self, const Node *node, const Bins *histogram, Run *run) noexcept nogil:
+        """Set bounds of the best score of a run, if an estimate takes less time than the scores."""
+        cdef double score
+        cdef const double *pairs
+        run.least = -INFINITY
+        run.most = INFINITY
         if (run.n < MANY_BINS or self.run_kinds[run.r] == EACH or is_bounded(node)
-                or not 1e-6 < divisor < 1e15):
+                or not MIN_DIVISOR < self.penalty + run.weight < MAX_DIVISOR):
             return
         pairs = self._running_sums(histogram, run)
         score = largest_split_score(pairs, run.n + run.above_all, run.total, run.weight,
                                     self.penalty, 0.0 if self.with_counts else self.min_examples)
         if score < 0:
             run.most = score
-        elif 1e-12 < score < 1e30:
+        elif MIN_SCORE < score < MAX_SCORE:
             run.least = score * (1 - NEAR) - run.unsplit
             run.most = score * (1 + NEAR) - run.unsplit
 
@@ -193,7 +235,8 @@ cdef class SplitSearch:
         sum_up(histogram.pairs + 2 * run.first, self.running, run.n, is_suffix)
         if not is_suffix:
             return self.running
-        self.running[2 * run.n] = self.running[2 * run.n + 1] = 0.0
+        self.running[2 * run.n] = 0.0
+        self.running[2 * run.n + 1] = 0.0
         return self.running + 2 * (1 - run.above_all)
 
     cdef bint decide(self, Node *node, double best) noexcept nogil:
@@ -206,16 +249,20 @@ cdef class SplitSearch:
         return self.run_missing[node.run] if node.run >= 0 else -1
 
     cdef double share(self, const Node *node, const Bins *histogram,
-                      bint of_counts) noexcept nogil:
+                      bint by_counts) noexcept nogil:
         """Compute the fraction that passes a node's test, of the examples that have its value."""
         cdef Py_ssize_t e = position_of(histogram, self.missing_bin(node))
-        if of_counts:
-            return node.true_examples / (
-                node.examples - (histogram.counts[e] if e >= 0 else 0.0))
-        return node.true_weight / (
-            node.weight - (histogram.pairs[2 * e + 1] if e >= 0 else 0.0))
+        cdef double missing = 0.0
+        if by_counts:
+            if e >= 0:
+                missing = histogram.counts[e]
+            return node.true_examples / (node.examples - missing)
+        if e >= 0:
+            missing = histogram.pairs[2 * e + 1]
+        return node.true_weight / (node.weight - missing)
 
     cdef bint _make_room(self, Py_ssize_t n) noexcept nogil:
+        """Make room for some bins; return whether there is memory."""
         if n <= self.room:
             return True
         self.room = 0
@@ -276,10 +323,7 @@ cdef class SplitSearch:
         self.split_scores(node, pairs, n, run.total, run.weight,
                           0.0 if self.with_counts else self.min_examples, self.scores)
         if self.with_counts:
-            counts = histogram.counts + first
-            if kind != EACH:
-                accumulate(counts, self.running_counts, run.n, kind, run.above_all)
-                counts = self.running_counts
+            counts = self._count_run(histogram, run)
             for e in range(n):
                 if counts[e] < self.min_examples or run.examples - counts[e] < self.min_examples:
                     self.scores[e] = -INFINITY
@@ -302,9 +346,18 @@ cdef class SplitSearch:
                 node.true_examples = counts[e] if self.with_counts else node.true_weight
         return best
 
+    cdef const double *_count_run(self, const Bins *histogram, const Run *run) noexcept nogil:
+        """Return the number of examples that pass each test of a run."""
+        cdef const double *counts = histogram.counts + run.first
+        cdef uint8_t kind = self.run_kinds[run.r]
+        if kind == EACH:
+            return counts
+        accumulate(counts, self.running_counts, run.n, kind, run.above_all)
+        return self.running_counts
+
     cdef Py_ssize_t choose_features(self, const Node *node) noexcept nogil:
         """Choose the features that a node may test: list and mark them, and return their number."""
-        cdef Py_ssize_t f, n = self.n_features, n_chosen
+        cdef Py_ssize_t f, n = self.n_features, n_chosen = self.n_chosen
         cdef const int32_t *candidates = &self.every[0]
         if self.has_interactions:
             self._find_allowed(node)
@@ -314,36 +367,53 @@ cdef class SplitSearch:
                     self.features[n] = <int32_t> f
                     n += 1
             candidates = &self.features[0]
-        n_chosen = <Py_ssize_t> ceil(self.max_features * n) if self.has_interactions \
-            else self.n_chosen
-        return self._sample(node.seed, candidates, n, n_chosen if self.draws else n)
+            n_chosen = <Py_ssize_t> ceil(self.max_features * n)
+        if not self.draws:
+            n_chosen = n
+        return self._sample(node.seed, candidates, n, n_chosen)
 
     cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
                             Py_ssize_t n_chosen) noexcept nogil:
         """Choose some of ``n`` features, in order (Knuth's selection sampling)."""
         cdef Py_ssize_t i, n_listed = 0
-        cdef int32_t f, takes, left = <int32_t> n_chosen
+        cdef int32_t f, is_taken, n_left = <int32_t> n_chosen
         cdef int32_t *ranks = &self.ranks[0]
         cdef int32_t *features = &self.features[0]
         cdef uint8_t *chosen = &self.chosen[0]
-        cdef const uint8_t *of_tree = &self.of_tree[0]
+        cdef const uint8_t *tree_features = &self.tree_features[0]
         memset(chosen, 0, self.n_features)
         draw_ranks(seed, candidates, n, ranks)
         for i in range(n):
             f = candidates[i]
-            takes = ranks[i] < left
-            left -= takes
+            is_taken = ranks[i] < n_left
+            n_left -= is_taken
             features[n_listed] = f
-            n_listed += takes & of_tree[f]
+            n_listed += is_taken & tree_features[f]
         for i in range(n_listed):
             chosen[features[i]] = 1
         return n_listed
 
     cdef void _find_allowed(self, const Node *node) noexcept nogil:
         """Find the input features that may be tested, given those in the branch above."""
-        cdef Py_ssize_t f, g, n = 0, n_inputs = self.allowed.shape[0] - 1
-        cdef int64_t test
+        cdef Py_ssize_t f, g, n_inputs = self.allowed.shape[0] - 1
+        cdef Py_ssize_t n_tested = self._find_tested_above(node)
         cdef bint has_all
+        if self.max_in_branch:
+            for f in range(n_inputs):
+                self.allowed[f] = n_tested < self.max_in_branch or self.on_path[f]
+            return
+        self.allowed[:] = 0
+        for g in range(self.groups.shape[0]):
+            has_all = True
+            for f in range(n_inputs):
+                has_all &= self.groups[g, f] >= self.on_path[f]
+            for f in range(n_inputs if has_all else 0):
+                self.allowed[f] |= self.groups[g, f]
+
+    cdef Py_ssize_t _find_tested_above(self, const Node *node) noexcept nogil:
+        """Find the input features that are tested above a node; return their number."""
+        cdef Py_ssize_t f, n = 0
+        cdef int64_t test
         self.on_path[:] = 0
         while node.parent != NULL:
             node = node.parent
@@ -354,17 +424,7 @@ cdef class SplitSearch:
             if f >= 0 and not self.on_path[f]:
                 self.on_path[f] = 1
                 n += 1
-        if self.max_in_branch:
-            for f in range(n_inputs):
-                self.allowed[f] = n < self.max_in_branch or self.on_path[f]
-            return
-        self.allowed[:] = 0
-        for g in range(self.groups.shape[0]):
-            has_all = True
-            for f in range(n_inputs):
-                has_all &= self.groups[g, f] >= self.on_path[f]
-            for f in range(n_inputs if has_all else 0):
-                self.allowed[f] |= self.groups[g, f]
+        return n
 
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
                                 int64_t end_of_shared) noexcept nogil:
@@ -459,11 +519,11 @@ cdef Py_ssize_t feature_of(const int64_t[::1] starts, int64_t b) noexcept nogil:
 
 cdef Py_ssize_t position_of(const Bins *histogram, int64_t b) noexcept nogil:
     """Return the index of a bin in a histogram, -1 if it is empty."""
-    cdef Py_ssize_t found
+    cdef Py_ssize_t e
     if b < 0 or histogram.bins == NULL:
         return b
-    found = lower_bound(histogram.bins, 0, histogram.n, b)
-    return found if found < histogram.n and histogram.bins[found] == b else -1
+    e = lower_bound(histogram.bins, 0, histogram.n, b)
+    return e if e < histogram.n and histogram.bins[e] == b else -1
 
 
 cdef void accumulate(const double *counts, double *out, Py_ssize_t n, uint8_t kind,

@@ -5,11 +5,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 # How a node is evaluated at a row. The window tests are numbered as in
 # `treecrf.encoding.column_layout`, the other nodes as in `treecrf.trees.contexts.context_scores`.
 cdef enum NodeKind:
-    CODE_EQUAL = 0
-    CODE_ABOVE = 1
-    BIT = 2
-    LISTED = 3
-    LABEL = 4
+    CODE_EQUAL = 0      # a test of whether a code is equal to another
+    CODE_ABOVE = 1      # a test of whether it is above another
+    BIT = 2             # a test of whether a bit is set
+    LISTED = 3          # a test of whether an id of a range is listed
+    LABEL = 4           # a test of a previous label
     LEAF = 5
 
 # How the tests of a run of histogram bins follow from the bins; numbered as in
@@ -18,6 +18,12 @@ cdef enum RunKind:
     EACH = 0      # test b: the value is in bin b
     SUFFIX = 1    # test b: the value is in a bin above b
     PREFIX = 2    # test b: the value is in bin b or below
+
+# What a test says about a row.
+cdef enum Outcome:
+    FAILED = 0
+    PASSED = 1
+    NO_VALUE = 2
 
 # `list_bits` may write this many entries beyond the last one.
 cdef enum:

@@ -1,4 +1,4 @@
-"""Settings of tree growth, and constraints on trees."""
+"""Settings of trees, and constraints on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class TreeConstraints:
     @property
     def n_features(self) -> int:
         """Number of features of the input."""
-        return int(self.features.max(initial=-1)) + 1 if self.groups is None else len(self.groups.T)
+        if self.groups is not None:
+            return self.groups.shape[1]
+        return int(self.features.max(initial=-1)) + 1
 
     def sources_of(self, table: TestTable) -> np.ndarray:
         """Return the feature of the input behind each windowed one, -1 for ends of sequences."""
@@ -41,28 +43,29 @@ class TreeConstraints:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Settings of tree growth, most of them named like the parameters of the estimators.
+    """Settings of trees, most of them named like the parameters of the estimators.
 
     ``max_features_per_tree``, ``subsample`` and ``seed`` concern the training loop, all others the
     grower of single trees.
     """
 
-    max_leaf_nodes: int
-    l2_regularization: float
-    learning_rate: float = 1.0
+    max_leaf_nodes: int  # maximum number of leaves of a tree
+    l2_regularization: float  # penalty that is added to the weight of a leaf
+    learning_rate: float = 1.0  # factor of the leaf values
     depth_limit: int = -1  # maximum number of tests from the root to a leaf; -1 for no limit
-    min_gain: float = 0.0
-    # Of tests of whether a value is missing: at random gaps, the gains of Newton steps are about
-    # chi-squared with one degree of freedom, and 5 % of them exceed this.
+    min_gain: float = 0.0  # what the gain of a split must exceed
+    # Minimum gain of tests of whether a value is missing. Where values are missing at random, the
+    # gains of Newton steps are about chi-squared with one degree of freedom, and 5 % of them exceed
+    # this.
     min_missing_gain: float = 3.84
-    # In each child of a split; 0 for no minimum. It has an example anyway, or with missing values a
-    # fraction of one.
+    # Minimum number of examples in each child. With 0, one example (or a fraction of one, if values
+    # are missing) is enough.
     min_examples: int = 0
-    max_features: float = 1.0
-    max_features_per_tree: float = 1.0
-    subsample: float = 1.0
-    max_leaf_value: float = np.inf
-    seed: int = 0
+    max_features: float = 1.0  # fraction of the tree's features that a node may test
+    max_features_per_tree: float = 1.0  # fraction of all features that a tree may test
+    subsample: float = 1.0  # fraction of the sequences that trees of an iteration are grown on
+    max_leaf_value: float = np.inf  # maximum absolute leaf value, before the learning rate
+    seed: int = 0  # of the choices of features and sequences
     constraints: TreeConstraints | None = None
 
 
@@ -77,27 +80,30 @@ def read_constraints(
     monotonic: Any, interactions: Any, encoder: Encoder, classes: np.ndarray
 ) -> TreeConstraints:
     """Read both parameters of an estimator, which may be None; errors name what is invalid."""
-    sources = [encoder.origin_of(j)[1] for j in range(len(encoder.columns))]  # features
-    groups, max_in_branch = None, 0
+    features = [encoder.origin_of(j)[1] for j in range(len(encoder.columns))]
+    signs = None
+    groups = None
+    max_in_branch = 0
     if isinstance(interactions, str):
         max_in_branch = INTERACTIONS[interactions]
     elif interactions is not None:
         groups = _read_groups(interactions, encoder)
-    signs = None if monotonic is None else _read_signs(monotonic, encoder, classes)
-    return TreeConstraints(np.array(sources, dtype=np.int32), signs, groups, max_in_branch)
+    if monotonic is not None:
+        signs = _read_signs(monotonic, encoder, classes)
+    return TreeConstraints(np.array(features, dtype=np.int32), signs, groups, max_in_branch)
 
 
 def _read_signs(monotonic: Any, encoder: Encoder, classes: np.ndarray) -> np.ndarray:
     """Return the sign of each label and column; int8 array (n_labels, n_columns)."""
     signs = np.zeros((len(classes), len(encoder.columns)), dtype=np.int8)
     if not isinstance(monotonic, dict):
-        of_features = np.asarray(monotonic)
-        if of_features.shape != (encoder.n_features,):
+        feature_signs = np.asarray(monotonic)
+        if feature_signs.shape != (encoder.n_features,):
             raise ValueError(
-                f"monotonic_cst has the shape {of_features.shape}; expected "
+                f"monotonic_cst has the shape {feature_signs.shape}; expected "
                 f"({encoder.n_features},), a sign for each feature"
             )
-        monotonic = dict(enumerate(of_features.tolist()))
+        monotonic = dict(enumerate(feature_signs.tolist()))
     for feature, sign in monotonic.items():
         j = _index_of(feature, encoder, "monotonic_cst")
         signs[:, j] = _by_label(sign, feature, classes)
@@ -120,7 +126,8 @@ def _by_label(sign: Any, feature: Any, classes: np.ndarray) -> np.ndarray:
                 f"monotonic_cst, feature {feature!r}: sign {sign!r} with {len(classes)} labels; "
                 "expected a dict {label: sign}, except with two labels"
             )
-        signs[:] = (-sign, sign) if sign else 0
+        if sign:
+            signs[:] = (-sign, sign)
         return signs
     indices = {label: k for k, label in enumerate(classes.tolist())}
     for label, one in sign.items():
@@ -142,14 +149,14 @@ def _check_sign(sign: Any, feature: Any) -> None:
 def _read_groups(interactions: Any, encoder: Encoder) -> np.ndarray:
     """Return the sets of features that may interact; uint8 array (n_groups, n_features)."""
     groups = []
-    for i, given in enumerate(interactions):
-        if isinstance(given, str) or not isinstance(given, Iterable):
+    for i, features in enumerate(interactions):
+        if isinstance(features, str) or not isinstance(features, Iterable):
             raise TypeError(
-                f"interaction_cst, item {i} is of type {type(given).__name__}; expected a list of "
-                "features"
+                f"interaction_cst, item {i} is of type {type(features).__name__}; expected a list "
+                "of features"
             )
         group = np.zeros(encoder.n_features, dtype=np.uint8)
-        group[[_index_of(feature, encoder, "interaction_cst") for feature in given]] = 1
+        group[[_index_of(feature, encoder, "interaction_cst") for feature in features]] = 1
         groups.append(group)
     rest = np.ones(encoder.n_features, dtype=np.uint8)
     for group in groups:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -12,11 +11,17 @@ from treecrf.encoding.column_layout import BITS, BOUNDARY, CODES, LISTS, MISSING
 from treecrf.encoding.encoder import Encoder
 
 # How the tests of a run of bins follow from the bins; `_tests.pxd` has the same numbers.
-EACH, SUFFIX, PREFIX = 0, 1, 2
+EACH = 0  # test b: the value is in bin b
+SUFFIX = 1  # test b: the value is in a bin above b
+PREFIX = 2  # test b: the value is in bin b or below
 
-# Joint histograms of two codes must stay in the nearest caches.
+# Maximum number of joint bins of a pair of codes, and of all pairs. A joint bin has 16 bytes: one
+# pair fills half of a first-level cache of 32 kB, and all pairs together stay in the second level.
 MAX_PAIR_BINS = 1024
 MAX_JOINT_BINS = 8192
+
+# Column of bins without a test, an index below those of all columns.
+NO_TEST = BOUNDARY - 1
 
 
 @dataclass(frozen=True)
@@ -33,28 +38,30 @@ class TestTable:
     n_bins: int  # of a histogram
     n_features: int  # pairs of a column and an offset that have bins
     has_missing: bool  # whether the training data have missing values
-    left: int
-    width: int
-    code_bins: np.ndarray
-    bit_bins: np.ndarray
-    list_bins: np.ndarray
-    run_starts: np.ndarray
-    run_ends: np.ndarray
-    run_kinds: np.ndarray
+    left: int  # number of rows of the window before the position
+    width: int  # number of rows of the window
+    code_bins: np.ndarray  # first bin of each code at each offset
+    bit_bins: np.ndarray  # first bin of each byte of bits at each offset
+    list_bins: np.ndarray  # first bin of the lists at each offset, and the number of bins
+    # Runs of bins.
+    run_starts: np.ndarray  # first bin of each run
+    run_ends: np.ndarray  # end of the bins that are tests; a SUFFIX run has one bin more
+    run_kinds: np.ndarray  # uint8; EACH, SUFFIX or PREFIX
     run_missing: np.ndarray  # bin of rows that lack the run's value; -1 if there are none
     run_features: np.ndarray  # -1 for runs of several features, or of none
-    feature_starts: np.ndarray
-    feature_columns: np.ndarray
-    # A column, an offset and a value define a test. A value that is missing is one as well, and in
-    # lists its bin is outside of its feature's.
-    columns: np.ndarray
+    # Features, in the order of their bins.
+    feature_starts: np.ndarray  # first bin of each feature, and the number of bins
+    feature_columns: np.ndarray  # column of each feature
+    # A column, an offset and a value define the test of a bin. "The value is missing" is also a
+    # test; for listed columns, its bin lies outside the feature's bins.
+    columns: np.ndarray  # `NO_TEST` for bins without a test
     offsets: np.ndarray
     values: np.ndarray
-    # How a test is evaluated.
-    kinds: np.ndarray
-    slots: np.ndarray
-    lows: np.ndarray
-    highs: np.ndarray
+    # How the test of a bin is evaluated, see `treecrf.encoding.column_layout.ColumnLayout.lookups`.
+    kinds: np.ndarray  # uint8; how the value is stored, and how it is compared
+    slots: np.ndarray  # index of the stored column
+    lows: np.ndarray  # the code or bit to compare with, or the first of the ids to look for
+    highs: np.ndarray  # end of these ids
     # Code of a missing value, or its listed id if the column is not in codes; -1 if training data
     # have none.
     missing: np.ndarray
@@ -62,43 +69,54 @@ class TestTable:
     @cached_property
     def pairs(self) -> Pairs:
         """Adjacent codes of the window that are counted together, in joint histograms."""
-        sizes = np.diff(self.code_bins, append=np.append(self.bit_bins, self.list_bins)[0]).tolist()
-        firsts, unpaired, bins = [], [], [0]
-        j = 0
-        while j < len(sizes):
-            joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else 0
+        end_of_codes = np.append(self.bit_bins, self.list_bins)[0]
+        sizes = np.diff(self.code_bins, append=end_of_codes).tolist()
+        firsts = []
+        unpaired = []
+        bins = [0]
+        code = 0
+        while code < len(sizes):
+            joint = sizes[code] * sizes[code + 1] if code + 1 < len(sizes) else 0
             if 0 < joint <= MAX_PAIR_BINS and bins[-1] + joint <= MAX_JOINT_BINS:
-                firsts.append(j)
+                firsts.append(code)
                 bins.append(bins[-1] + joint)
-                j += 2
+                code += 2
             else:
-                if sizes[j]:
-                    unpaired.append(j)
-                j += 1
-        widths = [sizes[j + 1] for j in firsts]
-        return Pairs(*(np.array(part, dtype=np.int64) for part in (firsts, widths, bins, unpaired)))
+                if sizes[code]:
+                    unpaired.append(code)
+                code += 1
+        widths = [sizes[first + 1] for first in firsts]
+        return Pairs(
+            firsts=np.array(firsts, dtype=np.int64),
+            widths=np.array(widths, dtype=np.int64),
+            bins=np.array(bins, dtype=np.int64),
+            unpaired=np.array(unpaired, dtype=np.int64),
+        )
 
     @cached_property
-    def units(self) -> Units:
+    def bin_groups(self) -> BinGroups:
         """Bins that a histogram has together or not at all."""
-        pairs, of_lists = self.pairs, self.list_bins[0]
+        pairs = self.pairs
+        first_list = self.list_bins[0]
         codes = np.sort(np.append(pairs.firsts, pairs.unpaired))
-        numbers = np.where(np.isin(codes, pairs.firsts), np.searchsorted(pairs.firsts, codes), -1)
+        pair_numbers = np.searchsorted(pairs.firsts, codes)
+        pair_numbers = np.where(np.isin(codes, pairs.firsts), pair_numbers, -1)
         features = self.feature_starts[:-1]
         # A column may have no other test than that a value is missing.
         missing = np.union1d(self.run_missing, np.flatnonzero(self.values == MISSING))
-        missing = missing[missing >= of_lists]
-        listed = np.unique(np.append(features[features >= of_lists], missing))
-        features_of = np.repeat(np.arange(len(features)), np.diff(self.feature_starts))
-        features_of[missing] = len(features)
+        missing = missing[missing >= first_list]
+        listed = np.unique(np.append(features[features >= first_list], missing))
+        bin_features = np.repeat(np.arange(len(features)), np.diff(self.feature_starts))
+        bin_features[missing] = len(features)
         starts = np.concatenate([self.code_bins[codes], self.bit_bins, listed]).astype(np.int64)
-        return Units(
+        feature_groups = np.searchsorted(starts, features, side="right") - 1
+        return BinGroups(
             starts=starts,
-            of_features=(np.searchsorted(starts, features, side="right") - 1).astype(np.int32),
-            features_of=features_of.astype(np.int32),
-            of_missing=np.searchsorted(starts, missing).astype(np.int32),
+            feature_groups=feature_groups.astype(np.int32),
+            bin_features=bin_features.astype(np.int32),
+            missing_groups=np.searchsorted(starts, missing).astype(np.int32),
             codes=codes,
-            pairs=numbers.astype(np.int32),
+            pairs=pair_numbers.astype(np.int32),
         )
 
 
@@ -113,29 +131,30 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Units:
-    """Runs of bins that a histogram has together or not at all, ascending.
+class BinGroups:
+    """Groups of neighboring bins that a histogram has together or not at all, ascending.
 
-    A unit has the bins of a code or of a pair of codes, of a byte of bits, of a feature in lists,
-    or of a listed missing value. The units of codes come first.
+    A group has the bins of a code or of a pair of codes, of a byte of bits, of a feature in lists,
+    or of a listed missing value. The groups of codes come first.
     """
 
-    starts: np.ndarray  # int64; first bin of each unit
-    of_features: np.ndarray  # int32; unit with the bins of each feature
-    features_of: np.ndarray  # int32; feature of each bin, n_features for missing values in lists
-    of_missing: np.ndarray  # int32; units of missing values
-    codes: np.ndarray  # int64; first code of each unit of codes
-    pairs: np.ndarray  # int32; pair of each unit of codes, -1 for a single code
+    starts: np.ndarray  # int64; first bin of each group
+    feature_groups: np.ndarray  # int32; group with the bins of each feature
+    bin_features: np.ndarray  # int32; feature of each bin, n_features for missing values in lists
+    missing_groups: np.ndarray  # int32; groups of missing values
+    codes: np.ndarray  # int64; first code of each group of codes
+    pairs: np.ndarray  # int32; pair of each group of codes, -1 for a single code
 
 
 def missing_values(
     layout: ColumnLayout, columns: np.ndarray, values: np.ndarray | int
 ) -> np.ndarray:
     """Return the code of a value that is missing to each test, or its listed id; -1 for none."""
-    real, never = np.maximum(columns, 0), (columns == BOUNDARY) | (values == MISSING)
+    is_never_missing = (columns == BOUNDARY) | (values == MISSING)
+    real = np.maximum(columns, 0)
     in_codes = layout.storage[real] == CODES
-    found = np.where(in_codes, layout.missing_codes[real], layout.missing_ids[real])
-    return np.where(never, -1, found).astype(np.int32)
+    codes_or_ids = np.where(in_codes, layout.missing_codes[real], layout.missing_ids[real])
+    return np.where(is_never_missing, -1, codes_or_ids).astype(np.int32)
 
 
 def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -145,7 +164,8 @@ def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np
     Without pairs there are none.
     """
     joint = np.zeros(codes.size if len(firsts) else 0, dtype=np.uint16)
-    flat, n_columns = codes.ravel(), codes.shape[1]
+    flat = codes.ravel()
+    n_columns = codes.shape[1]
     for column, width in set(zip((firsts % n_columns).tolist(), widths.tolist(), strict=True)):
         seconds = flat[column + 1 :: n_columns]
         codes_before = flat[column::n_columns][: len(seconds)].astype(np.uint16)
@@ -156,76 +176,18 @@ def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np
 
 def number_tests(encoder: Encoder, layout: ColumnLayout | None = None) -> TestTable:
     """Number all tests at all offsets of the encoder's window, for columns stored by a layout."""
-    layout = layout or encoder.layout
+    numbering = Numbering(encoder, layout or encoder.layout)
     left, right = encoder.window
     offsets = range(-left, right + 1)
-    n_bytes, n_ids = -(-layout.n_bits // 8), layout.n_ids + layout.n_missing_ids
-    # The codes or ids that stand for the missing values of training data.
-    found = missing_values(layout, np.arange(len(layout.storage)), 0)
-    missing_of = np.where(layout.has_missing, found, -1)
-    tests_of = partial(_tests_of, encoder, layout, missing_of)
-    stored = []  # the columns of each storage, by slot
-    for storage in (CODES, BITS, LISTS):
-        columns = np.flatnonzero(layout.storage == storage)
-        stored.append(columns[np.lexsort((layout.first_codes[columns], layout.slots[columns]))])
-    # Offset, tests (bin, column, value) and runs (start, end, kind, bin of missing values, first
-    # bin of the feature or -1).
-    parts: list[tuple[int, np.ndarray, np.ndarray]] = []
-    features: list[np.ndarray] = []  # first bins and columns
-    code_bins, bit_bins, list_bins = [], [], []
-    n_bins = 0
-
-    for offset in offsets:
-        columns, n_codes = stored[0], layout.n_codes
-        if offset != 0 and encoder.n_derived:
-            is_derived = columns >= encoder.n_own_columns
-            n_codes = n_codes.copy()
-            n_codes[layout.slots[columns[is_derived]]] = 0
-            columns = columns[~is_derived]
-        starts = n_bins + np.cumsum(n_codes) - n_codes
-        if offset != 0:
-            test, run = [starts[0], BOUNDARY, 0], [starts[0], starts[0] + 1, EACH, -1, -1]
-            parts.append((offset, np.array([test]).T, np.array([run]).T))
-        slots, first_codes = layout.slots[columns], layout.first_codes[columns]
-        firsts = starts[slots] + first_codes
-        parts.append(
-            (offset, *tests_of(columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots]))
-        )
-        # Of the columns that share a code, the first feature begins with the code's bins. The code
-        # of boundaries may have no column.
-        begins = np.where(np.diff(slots, prepend=-1) > 0, starts[slots], firsts)
-        if len(n_codes) and n_codes[0] and 0 not in slots:
-            begins, columns = np.append(starts[0], begins), np.append(BOUNDARY, columns)
-        features.append(np.stack([begins, columns]))
-        code_bins.append(starts)
-        n_bins += int(n_codes.sum())
-    first_list = n_bins + 8 * n_bytes * len(offsets)
-    for j, offset in enumerate(offsets):
-        if len(stored[1]):
-            firsts = n_bins + np.arange(len(stored[1]))
-            parts.append((offset, *tests_of(stored[1], firsts, EACH, first_list + n_ids * j)))
-            features.append(np.stack([firsts, stored[1]]))
-        bit_bins.append(n_bins + 8 * np.arange(n_bytes))
-        n_bins += 8 * n_bytes
-    is_each = (layout.has_one_id | encoder.columns.is_category)[stored[2]]
-    for offset in offsets:
-        if len(stored[2]):
-            firsts = n_bins + layout.slots[stored[2]].astype(np.int64)
-            parts.append(
-                (offset, *tests_of(stored[2], firsts, np.where(is_each, EACH, SUFFIX), n_bins))
-            )
-            features.append(np.stack([firsts, stored[2]]))
-        list_bins.append(n_bins)
-        n_bins += n_ids
-
-    of_parts = [np.full(part.shape[1], offset) for offset, part, _ in parts]
-    tests = np.insert(np.hstack([part for _, part, _ in parts]), 2, np.hstack(of_parts), axis=0)
-    runs = _merged(np.hstack([runs for *_, runs in parts]))
-    run_starts, run_ends, run_kinds, run_missing, begins = runs
-    firsts, feature_columns = np.hstack(features)
+    code_bins = [numbering.add_codes(offset) for offset in offsets]
+    bit_bins = numbering.add_bits(offsets)
+    list_bins = [numbering.add_lists(offset) for offset in offsets]
+    n_bins = numbering.n_bins
+    run_starts, run_ends, run_kinds, run_missing, run_features = numbering.merged_runs()
+    feature_starts, feature_columns = np.hstack(numbering.features)
     return TestTable(
         n_bins=n_bins,
-        n_features=len(firsts),
+        n_features=len(feature_starts),
         has_missing=bool((run_missing >= 0).any()),
         left=left,
         width=len(offsets),
@@ -236,74 +198,173 @@ def number_tests(encoder: Encoder, layout: ColumnLayout | None = None) -> TestTa
         run_ends=run_ends,
         run_kinds=run_kinds.astype(np.uint8),
         run_missing=run_missing,
-        run_features=np.searchsorted(firsts, begins, side="right") - 1,
-        feature_starts=np.append(firsts, n_bins),
+        run_features=np.searchsorted(feature_starts, run_features, side="right") - 1,
+        feature_starts=np.append(feature_starts, n_bins),
         feature_columns=feature_columns,
-        **_by_bin(encoder, layout, missing_of, tests, n_bins),
+        **numbering.tests_by_bin(),
     )
 
 
-def _tests_of(
-    encoder: Encoder,
-    layout: ColumnLayout,
-    missing_of: np.ndarray,  # code or id of the missing values of each column, -1 if it has none
-    columns: np.ndarray,
-    firsts: np.ndarray,
-    kinds: Any,
-    start: Any,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tests of columns at one offset: bin, column and value of each, and their runs.
+class Numbering:
+    """The tests that have been numbered so far: those of the bins from 0 to ``n_bins - 1``."""
 
-    There is one test for each bin from the column's first bin on. The codes or ids of missing
-    values have bins from ``start`` on; each may be a test as well.
-    """
-    n_tests = encoder.columns.n_tests[columns]
-    values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
-    tests = np.stack([np.repeat(firsts, n_tests) + values, np.repeat(columns, n_tests), values])
-    # The tests of a number in a list point away from 0.
-    zeros = firsts + layout.zeros[columns]
-    missing = np.where(missing_of[columns] >= 0, start + missing_of[columns], -1)
-    kinds = np.broadcast_to(kinds, firsts.shape)
-    begins = np.where(kinds == EACH, -1, firsts)
-    below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing, firsts])
-    above = np.stack([zeros, firsts + n_tests, kinds, missing, begins])
-    both = np.stack([below, above], axis=2).reshape(5, -1)
-    both = both[:, both[0] < both[1]]
-    if not encoder.tests_missing:
-        return tests, both
-    lacking = np.flatnonzero(missing >= 0)
-    bins, never = missing[lacking], np.full(len(lacking), -1)
-    of_missing = np.stack([bins, columns[lacking], np.full_like(bins, MISSING)])
-    runs = np.stack([bins, bins + 1, np.full_like(bins, EACH), never, firsts[lacking]])
-    return np.hstack([tests, of_missing]), np.hstack([both, runs])
+    def __init__(self, encoder: Encoder, layout: ColumnLayout):
+        self.encoder = encoder
+        self.layout = layout
+        self.n_bins = 0
+        # Arrays (4, n_tests): bin, column, offset and value of each test.
+        self.tests: list[np.ndarray] = []
+        # Arrays (5, n_runs): start and end of each run, its kind, the bin of rows that lack its
+        # value (or -1), and the first bin of its feature (-1 for a run that may be joined with the
+        # next one).
+        self.runs: list[np.ndarray] = []
+        # Arrays (2, n_features): first bin and column of each feature.
+        self.features: list[np.ndarray] = []
+        # Code or id that stands for the missing values of each column in the training data; -1 if
+        # they have none.
+        codes_or_ids = missing_values(layout, np.arange(len(layout.storage)), 0)
+        self.missing = np.where(layout.has_missing, codes_or_ids, -1)
+        self.n_bytes = -(-layout.n_bits // 8)
+        self.n_ids = layout.n_ids + layout.n_missing_ids
 
+    def add_codes(self, offset: int) -> np.ndarray:
+        """Number the tests of codes at an offset; return the first bin of each code."""
+        columns = self._columns_in(CODES)
+        n_codes = self.layout.n_codes
+        if offset != 0 and self.encoder.n_derived:
+            # Columns derived in training have bins at offset 0 only.
+            is_derived = columns >= self.encoder.n_own_columns
+            n_codes = n_codes.copy()
+            n_codes[self.layout.slots[columns[is_derived]]] = 0
+            columns = columns[~is_derived]
+        starts = self.n_bins + np.cumsum(n_codes) - n_codes
+        if offset != 0:
+            self._add_boundary(offset, starts[0])
+        slots = self.layout.slots[columns]
+        first_codes = self.layout.first_codes[columns]
+        first_bins = starts[slots] + first_codes
+        kinds = np.where(first_codes, EACH, SUFFIX)
+        self._add_tests(offset, columns, first_bins, kinds, starts[slots])
+        # Of the columns that share a code, the first feature begins with the code's bins. The code
+        # of boundaries may have no column.
+        is_first = np.diff(slots, prepend=-1) > 0
+        feature_starts = np.where(is_first, starts[slots], first_bins)
+        if len(n_codes) and n_codes[0] and 0 not in slots:
+            feature_starts = np.append(starts[0], feature_starts)
+            columns = np.append(BOUNDARY, columns)
+        self.features.append(np.stack([feature_starts, columns]))
+        self.n_bins += int(n_codes.sum())
+        return starts
 
-def _by_bin(
-    encoder: Encoder, layout: ColumnLayout, missing_of: np.ndarray, tests: np.ndarray, n_bins: int
-) -> dict[str, np.ndarray]:
-    """Describe the test of each bin, in arrays that are fields of `TestTable`."""
-    bins, columns, offsets, values = tests.astype(np.int32)
-    kinds, slots, lows, highs = layout.lookups(encoder.columns, columns, values)
-    by_bin = {
-        "columns": columns,
-        "offsets": offsets,
-        "values": values,
-        "kinds": kinds,
-        "slots": slots,
-        "lows": lows,
-        "highs": highs,
-        "missing": np.where((columns >= 0) & (values != MISSING), missing_of[columns], -1),
-    }
-    for name, of_tests in by_bin.items():
-        by_bin[name] = np.full(n_bins, BOUNDARY - 1, dtype=np.int32)
-        by_bin[name][bins] = of_tests
-    return by_bin | {"kinds": by_bin["kinds"].astype(np.uint8)}
+    def add_bits(self, offsets: range) -> list[np.ndarray]:
+        """Number the tests of bits; return the first bin of each byte at each offset."""
+        columns = self._columns_in(BITS)
+        bit_bins = []
+        # Missing values of bits are ids in lists, whose bins follow those of all bits.
+        first_id = self.n_bins + 8 * self.n_bytes * len(offsets)
+        for offset in offsets:
+            if len(columns):
+                first_bins = self.n_bins + np.arange(len(columns))
+                kinds = np.full(len(columns), EACH)
+                self._add_tests(offset, columns, first_bins, kinds, first_id)
+                self.features.append(np.stack([first_bins, columns]))
+            bit_bins.append(self.n_bins + 8 * np.arange(self.n_bytes))
+            self.n_bins += 8 * self.n_bytes
+            first_id += self.n_ids
+        return bit_bins
 
+    def add_lists(self, offset: int) -> int:
+        """Number the tests of listed ids at an offset; return the first bin."""
+        columns = self._columns_in(LISTS)
+        first_id = self.n_bins
+        if len(columns):
+            first_bins = first_id + self.layout.slots[columns].astype(np.int64)
+            is_each = (self.layout.has_one_id | self.encoder.columns.is_category)[columns]
+            kinds = np.where(is_each, EACH, SUFFIX)
+            self._add_tests(offset, columns, first_bins, kinds, first_id)
+            self.features.append(np.stack([first_bins, columns]))
+        self.n_bins += self.n_ids
+        return first_id
 
-def _merged(runs: np.ndarray) -> np.ndarray:
-    """Join adjacent runs in which every bin is a separate test and no value is missing."""
-    starts, ends, kinds, missing, begins = runs
-    simple = (kinds == EACH) & (missing < 0) & (begins < 0)
-    joined = simple[1:] & simple[:-1] & (starts[1:] == ends[:-1])
-    first, last = np.append(True, ~joined)[: len(kinds)], np.append(~joined, True)[: len(kinds)]
-    return np.stack([starts[first], ends[last], kinds[first], missing[first], begins[first]])
+    def _columns_in(self, storage: int) -> np.ndarray:
+        """Return the columns that are stored in one way, by slot and first code."""
+        columns = np.flatnonzero(self.layout.storage == storage)
+        return columns[np.lexsort((self.layout.first_codes[columns], self.layout.slots[columns]))]
+
+    def _add_boundary(self, offset: int, b: int) -> None:
+        """Add the test of whether the sequence has ended, in bin b."""
+        self.tests.append(np.array([[b], [BOUNDARY], [offset], [0]]))
+        self.runs.append(np.array([[b], [b + 1], [EACH], [-1], [-1]]))
+
+    def _add_tests(
+        self,
+        offset: int,
+        columns: np.ndarray,
+        first_bins: np.ndarray,
+        kinds: np.ndarray,
+        first_missing: np.ndarray | int,
+    ) -> None:
+        """Add the tests of columns at an offset, and their runs.
+
+        There is one test for each bin from the column's first bin on. The codes or ids of missing
+        values have bins from ``first_missing`` on; each may be a test as well.
+        """
+        n_tests = self.encoder.columns.n_tests[columns]
+        values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
+        bins = np.repeat(first_bins, n_tests) + values
+        offsets = np.full(len(values), offset)
+        self.tests.append(np.stack([bins, np.repeat(columns, n_tests), offsets, values]))
+        missing = self.missing[columns]
+        missing = np.where(missing >= 0, first_missing + missing, -1)
+        # The tests of a number in a list point away from 0.
+        zeros = first_bins + self.layout.zeros[columns]
+        features = np.where(kinds == EACH, -1, first_bins)
+        below = np.stack([first_bins, zeros, np.full_like(first_bins, PREFIX), missing, first_bins])
+        above = np.stack([zeros, first_bins + n_tests, kinds, missing, features])
+        runs = np.stack([below, above], axis=2).reshape(5, -1)
+        self.runs.append(runs[:, runs[0] < runs[1]])
+        if self.encoder.tests_missing:
+            has_missing = missing >= 0
+            self._add_missing(
+                offset, columns[has_missing], missing[has_missing], first_bins[has_missing]
+            )
+
+    def _add_missing(
+        self, offset: int, columns: np.ndarray, bins: np.ndarray, features: np.ndarray
+    ) -> None:
+        """Add the tests of whether values are missing."""
+        offsets = np.full(len(bins), offset)
+        self.tests.append(np.stack([bins, columns, offsets, np.full_like(bins, MISSING)]))
+        kinds = np.full_like(bins, EACH)
+        never = np.full(len(bins), -1)
+        self.runs.append(np.stack([bins, bins + 1, kinds, never, features]))
+
+    def merged_runs(self) -> np.ndarray:
+        """Join adjacent runs in which every bin is a separate test and no value is missing."""
+        starts, ends, kinds, missing, features = np.hstack(self.runs)
+        is_simple = (kinds == EACH) & (missing < 0) & (features < 0)
+        is_joined = is_simple[1:] & is_simple[:-1] & (starts[1:] == ends[:-1])
+        first = np.append(True, ~is_joined)[: len(kinds)]
+        last = np.append(~is_joined, True)[: len(kinds)]
+        return np.stack([starts[first], ends[last], kinds[first], missing[first], features[first]])
+
+    def tests_by_bin(self) -> dict[str, np.ndarray]:
+        """Describe the test of each bin, in arrays that are fields of `TestTable`."""
+        bins, columns, offsets, values = np.hstack(self.tests).astype(np.int32)
+        kinds, slots, lows, highs = self.layout.lookups(self.encoder.columns, columns, values)
+        may_lack = (columns >= 0) & (values != MISSING)
+        fields = {
+            "columns": columns,
+            "offsets": offsets,
+            "values": values,
+            "kinds": kinds,
+            "slots": slots,
+            "lows": lows,
+            "highs": highs,
+            "missing": np.where(may_lack, self.missing[columns], -1),
+        }
+        by_bin = {}
+        for name, values_of_tests in fields.items():
+            by_bin[name] = np.full(self.n_bins, NO_TEST, dtype=np.int32)
+            by_bin[name][bins] = values_of_tests
+        return by_bin | {"kinds": by_bin["kinds"].astype(np.uint8)}

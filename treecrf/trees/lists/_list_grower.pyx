@@ -23,16 +23,17 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
-from treecrf.trees.lists._lists cimport (
-    FAILED, NO_VALUE, PASSED, DenseHistogram, ExampleList, SparseHistograms, allocate, count_sides,
-    free_histogram, free_list, move,
-)
 from treecrf.trees.growing._nodes cimport (
     Node, Side, Surrogate, SurrogateSearch, TreeFields, set_difference, start_child, start_root,
     take_best_leaf,
 )
 from treecrf.trees.growing._sets cimport WHOLE
 from treecrf.trees.growing._splits cimport SplitSearch
+from treecrf.trees.growing._tests cimport FAILED, NO_VALUE, PASSED
+from treecrf.trees.lists._lists cimport (
+    DenseHistogram, ExampleList, SparseHistograms, allocate, count_sides, free_histogram, free_list,
+    move,
+)
 
 # A stage with at least this many nanoseconds of work is worth more than one thread.
 cdef Py_ssize_t MUCH_WORK = 100_000
@@ -72,9 +73,9 @@ cdef class ListGrower:
     cdef Py_ssize_t n_lags                  # number of previous labels of an example
     cdef bint with_counts, with_fractions   # whether lists have them
     cdef bint failed                        # whether there was no memory for one
-    cdef ChosenBins every, of_tree          # all bins, and the bins of the current tree
-    cdef ChosenBins of_node                 # the bins of a node that chooses its own
-    cdef ChosenBins of_search               # the bins that other nodes search
+    cdef ChosenBins every, tree_bins          # all bins, and the bins of the current tree
+    cdef ChosenBins node_bins                 # the bins of a node that chooses its own
+    cdef ChosenBins searched_bins               # the bins that other nodes search
     cdef SparseHistograms histograms
     cdef SplitSearch splits
     cdef SurrogateSearch search             # None where missing values divide an example instead
@@ -121,9 +122,9 @@ cdef class ListGrower:
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.n_lags, self.with_counts = order, with_counts
         self.with_fractions = tests.has_missing and not surrogates
-        self.every, self.of_tree, self.of_node = (
+        self.every, self.tree_bins, self.node_bins = (
             ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts) for _ in range(3))
-        self.histograms = SparseHistograms(self.new_part(features), self.of_tree, max_parts)
+        self.histograms = SparseHistograms(self.new_part(features), self.tree_bins, max_parts)
         self.splits = SplitSearch(tests, settings, order * (n_labels + 1),
                                   self.with_bin_counts)
         n = 2 * self.max_leaves + 1
@@ -179,12 +180,12 @@ cdef class ListGrower:
         self.failed = self.splits.failed = False
         self.histograms.failed = self.histograms.first.failed = False
         self.splits.choose(chosen, label)
-        self.features.choose_bins(self.of_tree, chosen, n)
-        self.of_search = self.of_tree
-        if chosen is not None and self.of_tree.is_all:
+        self.features.choose_bins(self.tree_bins, chosen, n)
+        self.searched_bins = self.tree_bins
+        if chosen is not None and self.tree_bins.is_all:
             # Histograms that list their bins are filtered by features.
-            self.of_search = self.of_node
-            self.of_search.choose(&self.splits.features[0], 0)
+            self.searched_bins = self.node_bins
+            self.searched_bins.choose(&self.splits.features[0], 0)
         self._allocate(root, n)
         self._make_room(n)
         self._check_memory()
@@ -206,7 +207,7 @@ cdef class ListGrower:
         self.n_open = self.n_kept_bins = 0
         self.whole = self.small = 0
         self.stage = MOVE if self.max_leaves > 1 else CHOOSE
-        self.sums_rows = self._prefers_rows(n // 2, n, self.of_tree.n_bins)
+        self.sums_rows = self._prefers_rows(n // 2, n, self.tree_bins.n_bins)
 
     cdef void _make_room(self, Py_ssize_t n) noexcept:
         """Make room for the splits of nodes with at most n examples."""
@@ -336,7 +337,7 @@ cdef class ListGrower:
         else:
             start, stop = self._end(first), self._end(last)
         if self.small >= 0 and not self.sums_rows:
-            histogram.add(self.of_tree, &self.examples[self.small], start, stop)
+            histogram.add(self.tree_bins, &self.examples[self.small], start, stop)
 
     cdef void _finish(self, Py_ssize_t n_parts) noexcept nogil:
         cdef int32_t small = self.small, large = -1
@@ -356,7 +357,7 @@ cdef class ListGrower:
         elif not self.sums_rows:
             self.histograms.collect(&self.sums[small], n_parts)
             if large >= 0:
-                self.histograms.first.add(self.of_tree, &self.examples[large], 0,
+                self.histograms.first.add(self.tree_bins, &self.examples[large], 0,
                                           self.examples[large].n)
                 self.histograms.collect(&self.sums[large], 1)
         if not self._is_failed():
@@ -372,10 +373,10 @@ cdef class ListGrower:
         cdef Py_ssize_t n_chosen
         if self.splits.chooses:
             n_chosen = self.splits.choose_features(node)
-            self.of_node.choose(&self.splits.features[0], n_chosen if self.sums_rows else 0)
-            is_open = self._search(node_id, self.of_node)
+            self.node_bins.choose(&self.splits.features[0], n_chosen if self.sums_rows else 0)
+            is_open = self._search(node_id, self.node_bins)
         else:
-            is_open = self._search(node_id, self.of_search)
+            is_open = self._search(node_id, self.searched_bins)
         if not is_open:
             free_histogram(histogram)
             free_list(&self.examples[node_id])
@@ -400,7 +401,7 @@ cdef class ListGrower:
             if self.with_bin_counts:
                 bins.counts = self.histograms.first.counts
         else:
-            bins = chosen.select(&self.sums[node_id], self.of_tree, &self.splits.chosen[0])
+            bins = chosen.select(&self.sums[node_id], self.tree_bins, &self.splits.chosen[0])
         is_open = self.splits.decide(node, self.splits.find(node, &bins, chosen.end_of_shared))
         if is_open and not self._shares_follow_lists():
             node.share = self.splits.share(node, &bins, self.has_curvature)
@@ -411,8 +412,8 @@ cdef class ListGrower:
     cdef bint _prefers_rows(self, Py_ssize_t n_small, Py_ssize_t n_both,
                             Py_ssize_t n_bins) noexcept nogil:
         """Return whether nodes take less time with histograms of what each chooses."""
-        return self.splits.draws and self.of_tree.prefers_rows(self.splits.max_features, n_small,
-                                                               n_both, n_bins)
+        return self.splits.draws and self.tree_bins.prefers_rows(
+            self.splits.max_features, n_small, n_both, n_bins)
 
     cdef inline bint _shares_follow_lists(self) noexcept nogil:
         """Return whether shares are known only once examples have been moved to children."""
@@ -429,7 +430,7 @@ cdef class ListGrower:
                 leaf = self.open_leaves[i]
                 n, n_entries = self.sums[leaf].n, self.examples[leaf].n * self.entries_per_row
                 if ((worst < 0 or self.nodes[leaf].gain < self.nodes[worst].gain)
-                        and n > 0 and n >= DENSE * max(n_entries, self.of_tree.n_bins)):
+                        and n > 0 and n >= DENSE * max(n_entries, self.tree_bins.n_bins)):
                     worst = leaf
             if worst < 0:
                 return

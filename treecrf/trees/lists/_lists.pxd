@@ -4,11 +4,12 @@ from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
 
 cdef struct ExampleList:
     # The examples of one node, in memory of their own.
-    Py_ssize_t n, n_lags    # n_lags: number of previous labels of an example
-    double *values          # pairs: residual and weight
+    Py_ssize_t n            # number of examples
+    Py_ssize_t n_lags       # number of previous labels of an example
+    double *values          # pairs: residual and weight of each example
     double *counts          # pairs: number of examples, 0; NULL if these are the weights
-    int32_t *rows
-    uint32_t *fractions     # of each example in units of 1 / WHOLE; NULL if all are whole
+    int32_t *rows           # row of each example
+    uint32_t *fractions     # of each example, in units of 1 / WHOLE; NULL if all are whole
     uint8_t *labels         # previous labels of each example
 
 
@@ -21,20 +22,16 @@ cdef void move(const ExampleList *source, const uint8_t *outcomes, double share,
 cdef void free_list(ExampleList *examples) noexcept nogil
 
 
-cdef enum Outcome:
-    FAILED = 0
-    PASSED = 1
-    NO_VALUE = 2
-
-
 cdef class DenseHistogram:
     cdef Features features
-    cdef Py_ssize_t n_lags, n_symbols
-    cdef bint with_counts, failed
-    cdef double *pairs
-    cdef double *counts
-    cdef double *scaled                 # values of fractions
-    cdef Py_ssize_t room
+    cdef Py_ssize_t n_lags              # number of previous labels of an example
+    cdef Py_ssize_t n_symbols           # labels, and none
+    cdef bint with_counts               # whether examples are counted separately
+    cdef bint failed                    # whether memory has run out
+    cdef double *pairs                  # sum of residuals and sum of weights of each bin
+    cdef double *counts                 # number of examples of each bin; NULL without counts
+    cdef double *scaled                 # working memory: values of fractions of examples
+    cdef Py_ssize_t room                # number of examples for which it has memory
 
     cdef void add(self, ChosenBins chosen, const ExampleList *examples, Py_ssize_t first,
                   Py_ssize_t last) noexcept nogil
@@ -47,11 +44,12 @@ cdef class DenseHistogram:
 
 
 cdef class SparseHistograms:
-    cdef DenseHistogram first           # of this builder's thread
-    cdef ChosenBins of_tree             # the bins of the current tree, which histograms number
+    cdef DenseHistogram first           # of the thread that grows the tree
+    cdef ChosenBins tree_bins           # the bins of the current tree, which histograms number
     cdef double **pairs                 # of the first histogram and those of other threads
     cdef double **counts
-    cdef bint with_counts, failed
+    cdef bint with_counts               # whether examples are counted separately
+    cdef bint failed                    # whether memory has run out
 
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil
     cdef void divide(self, Bins *parent, Bins *small,

@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._features cimport Bins, ChosenBins, Features
 from treecrf.trees.growing._sets cimport WHOLE, fraction_of
+from treecrf.trees.growing._tests cimport FAILED, NO_VALUE, PASSED
 
 
 cdef bint allocate(ExampleList *examples, Py_ssize_t n, Py_ssize_t n_lags, bint with_counts,
@@ -186,9 +187,9 @@ cdef class DenseHistogram:
 cdef class SparseHistograms:
     """Builder of sparse histograms from dense ones, one for each thread."""
 
-    def __cinit__(self, DenseHistogram first, ChosenBins of_tree, Py_ssize_t max_parts):
+    def __cinit__(self, DenseHistogram first, ChosenBins tree_bins, Py_ssize_t max_parts):
         self.first = first
-        self.of_tree = of_tree
+        self.tree_bins = tree_bins
         self.with_counts = first.with_counts
         self.pairs = <double **> calloc(max_parts, sizeof(double *))
         self.counts = <double **> calloc(max_parts, sizeof(double *))
@@ -212,14 +213,14 @@ cdef class SparseHistograms:
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil:
         """Make the histogram of everything that the parts have added."""
         cdef Py_ssize_t b, n = 0
-        for b in range(self.of_tree.n_bins):
+        for b in range(self.tree_bins.n_bins):
             if n_parts > 1:
                 self._join_parts(b, n_parts)
             n += self._is_filled(b)
         self._allocate(histogram, n)
         if self.failed:
             return
-        for b in range(self.of_tree.n_bins):
+        for b in range(self.tree_bins.n_bins):
             if self._is_filled(b):
                 append(histogram, b, self.pairs[0][2 * b], self.pairs[0][2 * b + 1],
                        self.counts[0][b] if self.with_counts else 0.0)

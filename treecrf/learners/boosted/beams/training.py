@@ -114,7 +114,7 @@ class BeamBooster(Booster):
     def _store_scores(self, layout: ColumnLayout, start: None) -> ScoreStorage:
         """Cache scores of the contexts in the beam, which are the examples of a position."""
         cache = self.objective.cache_of(self.forest, self.encoder, layout, self.encoded)
-        return ScoreStorage(cache.scores.values, cache, cache.n_planes)
+        return ScoreStorage(cache.scores.values, cache, cache.n_layers)
 
     def step(self) -> float:
         """Add one iteration of trees; return the mean log-likelihood before it."""
