@@ -148,11 +148,14 @@ class Log:
         if info.n_iter % self.every:
             return
         line = f"{info.estimator}: iteration {info.n_iter} of {info.max_iter}"
-        named = ("training", info.train_scores), ("validation", info.validation_scores)
-        for name, scores in named:
-            line += f", {name} {scores[-1]:.4f}" if scores else ""
-        for name, of_set in info.evals_result.items():
-            for metric, scores in of_set.items():
+        for name, scores in (
+            ("training", info.train_scores),
+            ("validation", info.validation_scores),
+        ):
+            if scores:
+                line += f", {name} {scores[-1]:.4f}"
+        for name, metrics in info.evals_result.items():
+            for metric, scores in metrics.items():
                 line += f", {name} {metric} {scores[-1]:.4f}"
         print(line, file=sys.stderr if self.file is None else self.file, flush=True)
 

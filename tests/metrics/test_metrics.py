@@ -450,7 +450,7 @@ class TestSpans:
                 function(*flat, scheme=scheme, lengths=lengths)
         scorer = metrics.make_scorer(metrics.span_f1_score, scheme=scheme)
         with pytest.raises(ValueError, match=message):
-            scorer.of_labels(y_true, y_pred)
+            scorer.score_labels(y_true, y_pred)
         options = {"scheme": scheme, "n_resamples": 2}
         with pytest.raises(ValueError, match=message.replace("sequence 2", r"sequence \d")):
             metrics.paired_bootstrap(y_true, y_pred, y_pred, metrics.span_f1_score, **options)

@@ -82,10 +82,12 @@ def read_label_studio(
     texts: list[str] = []
     entities: list[list[Entity] | None] = []
     for where, task in read_records(file, encoding):
-        is_full = isinstance(task.get("data"), dict)
-        text = text_of(task["data"] if is_full else task, text_key, where)
-        read = _regions if is_full else _minimal_regions
-        values = read(task, source, from_name, where)
+        if isinstance(task.get("data"), dict):
+            text = text_of(task["data"], text_key, where)
+            values = _regions(task, source, from_name, where)
+        else:
+            text = text_of(task, text_key, where)
+            values = _minimal_regions(task, source, from_name, where)
         texts.append(text)
         if values is None:
             entities.append(None)
@@ -149,7 +151,8 @@ def _spans_of(value: dict, text: str, where: str) -> list[Entity]:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: the value {value!r:.40} of a region is not a JSON object")
     labels = _list_of(value, LABELS, where)
-    start, end = value.get("start"), value.get("end")
+    start = value.get("start")
+    end = value.get("end")
     if isinstance(start, int) and isinstance(end, int):
         start, end = _counted_as_python(start, end, value.get("text"), text, where)
     return [check_entity((start, end, label), text, where) for label in labels]
@@ -159,9 +162,10 @@ def _counted_as_python(start: int, end: int, marked: Any, text: str, where: str)
     """Return the offsets of a region in characters, given its text, if that is known."""
     if start < 0 or not isinstance(marked, str) or _is_same(text[start:end], marked):
         return start, end
-    before, inside = _characters(text, 0, start), _characters(text, start, end)
-    if _is_same(inside, marked):
-        return len(before), len(before) + len(inside)
+    before = _characters(text, 0, start)
+    region = _characters(text, start, end)
+    if _is_same(region, marked):
+        return len(before), len(before) + len(region)
     raise ValueError(
         f"{where}: the text of the region from {start} to {end} is {text[start:end]!r}, but "
         f"according to the file {marked!r}"
@@ -169,7 +173,7 @@ def _counted_as_python(start: int, end: int, marked: Any, text: str, where: str)
 
 
 def _characters(text: str, start: int, end: int) -> str:
-    """Return a part of a text, given its offsets in units of UTF-16."""
+    """Return a slice of a text, given its offsets in units of UTF-16."""
     units = text.encode("utf-16-le", "surrogatepass")
     return units[2 * start : 2 * end].decode("utf-16-le", "replace")
 

@@ -24,7 +24,12 @@ from treecrf.utils.validation import StrOptions, validate_params
 Offsets = list[tuple[int, int]]
 # A first character, the character after the last one, and a label.
 Entity = tuple[int, int, str]
-STRICT, CONTRACT, EXPAND, MISSING = ALIGNMENTS = ("strict", "contract", "expand", "missing")
+# What to do with spans whose ends are not those of tokens.
+STRICT = "strict"
+CONTRACT = "contract"
+EXPAND = "expand"
+MISSING = "missing"
+ALIGNMENTS = (STRICT, CONTRACT, EXPAND, MISSING)
 OUTSIDE = "O"
 # The letters of the first, inner and last tokens of a span, and of its only token.
 LETTERS = {
@@ -153,19 +158,23 @@ def offsets_to_tags(
     offsets = as_token_offsets(tokens)
     length = len(tokens) if isinstance(tokens, str) else None
     tags: list[str | None] = [OUTSIDE] * len(offsets)
-    taken: list[Entity | None] = [None] * len(offsets)
+    # The span of each token so far.
+    spans: list[Entity | None] = [None] * len(offsets)
     for entity in sorted(as_entity(entity, length) for entity in entities):
         first, last = _tokens_of(entity, offsets, alignment_mode)
-        others = [other for other in taken[first:last] if other is not None]
+        others = [other for other in spans[first:last] if other is not None]
         if others:
             raise ValueError(f"the spans {others[0]} and {entity} have tokens in common")
         is_known = alignment_mode != MISSING or _is_aligned(entity, offsets, first, last)
-        before = taken[first - 1] if first > 0 else None
-        is_after_same = before is not None and before[2] == entity[2]
-        letters = _letters(name, last - first, is_after_same)
-        kind = f"-{entity[2]}" if entity[2] else ""
-        tags[first:last] = [letter + kind if is_known else None for letter in letters]
-        taken[first:last] = [entity] * (last - first)
+        previous = spans[first - 1] if first > 0 else None
+        is_after_same = previous is not None and previous[2] == entity[2]
+        suffix = f"-{entity[2]}" if entity[2] else ""
+        if is_known:
+            letters = _letters(name, last - first, is_after_same)
+            tags[first:last] = [letter + suffix for letter in letters]
+        else:
+            tags[first:last] = [None] * (last - first)
+        spans[first:last] = [entity] * (last - first)
     return tags
 
 
@@ -174,7 +183,9 @@ def _letters(scheme: str, n: int, is_after_same: bool) -> str:
     first, inner, last, single = LETTERS[scheme]
     if scheme == "iob1" and is_after_same:
         first = single = "B"
-    return single * n if n < 2 else first + inner * (n - 2) + last
+    if n < 2:
+        return single * n
+    return first + inner * (n - 2) + last
 
 
 def as_token_offsets(tokens: Any) -> Offsets:
@@ -235,12 +246,17 @@ def _misaligned(entity: Entity, offsets: Offsets, first: int, last: int) -> str:
     """Describe a span that does not fit the tokens that it touches."""
     if first >= last:
         return f"the span {entity} has no token"
-    begins, ends = offsets[first][0] == entity[0], offsets[last - 1][1] == entity[1]
-    if not begins and not ends:
-        problem = "begin and end where tokens do"
+    begins_with_token = offsets[first][0] == entity[0]
+    ends_with_token = offsets[last - 1][1] == entity[1]
+    if begins_with_token:
+        problem = "end where a token ends"
+    elif ends_with_token:
+        problem = "begin where a token begins"
     else:
-        problem = "end where a token ends" if begins else "begin where a token begins"
-    touched = offsets[first] if last == first + 1 else f"{offsets[first]} to {offsets[last - 1]}"
+        problem = "begin and end where tokens do"
+    touched = str(offsets[first])
+    if last > first + 1:
+        touched += f" to {offsets[last - 1]}"
     return f"the span {entity} does not {problem}; the nearest tokens are {touched}"
 
 
@@ -364,12 +380,13 @@ def spans_to_offsets(
     9 12 PER 0.92
     """
     offsets = list(map(as_token_offsets, tokens))
-    found: list[list[tuple[int, int, Any, float]]] = [[] for _ in offsets]
+    by_text: list[list[tuple[int, int, Any, float]]] = [[] for _ in offsets]
     for span in spans:
-        is_here = span.sequence in range(len(offsets))
-        if not is_here or span.end > len(offsets[span.sequence]):
+        has_text = span.sequence in range(len(offsets))
+        if not has_text or span.end > len(offsets[span.sequence]):
             raise ValueError(f"{span} is not in the tokens")
-        here = offsets[span.sequence]
-        first, last = here[span.start][0], here[span.end - 1][1]
-        found[span.sequence].append((first, last, span.label, span.probability))
-    return found
+        token_ends = offsets[span.sequence]
+        first = token_ends[span.start][0]
+        last = token_ends[span.end - 1][1]
+        by_text[span.sequence].append((first, last, span.label, span.probability))
+    return by_text

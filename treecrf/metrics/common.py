@@ -95,19 +95,23 @@ span_score: Callable[[Callable], Score] = documented(SPANS)
 
 def positions(y_true: LabelsLike, y_pred: LabelsLike) -> tuple[np.ndarray, np.ndarray]:
     """Check that both arguments match, and return the labels of all positions as 1-D arrays."""
-    y_true, y_pred = listed_labels(y_true, "y_true"), listed_labels(y_pred, "y_pred")
+    y_true = listed_labels(y_true, "y_true")
+    y_pred = listed_labels(y_pred, "y_pred")
     _refuse_strings_of_two_meanings(y_true, y_pred)
     if _are_flat(y_true, y_pred):
         return _flat_pair(y_true, y_pred)
-    true, pred = _sequence_pair(y_true, y_pred)
-    return np.concatenate([a for a in true if a.size]), np.concatenate([a for a in pred if a.size])
+    return tuple(
+        np.concatenate([labels for labels in sequences if labels.size])
+        for sequences in _sequence_pair(y_true, y_pred)
+    )
 
 
 def sequences(
     y_true: LabelsLike, y_pred: LabelsLike, segmentation: Segmentation
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Check that both arguments match, and return the labels of each sequence as 1-D arrays."""
-    y_true, y_pred = listed_labels(y_true, "y_true"), listed_labels(y_pred, "y_pred")
+    y_true = listed_labels(y_true, "y_true")
+    y_pred = listed_labels(y_pred, "y_pred")
     if not segmentation.is_long:
         _refuse_strings_of_two_meanings(y_true, y_pred)
     are_flat = _are_flat(y_true, y_pred)
@@ -137,7 +141,9 @@ def listed_labels(labels: Any, name: str) -> Any:
         raise TypeError(f"{name} is a data frame; expected its column of labels")
     if hasattr(labels, "__array__"):
         return labels if hasattr(labels, "dtype") else read_column(labels).array()
-    return list(labels) if isinstance(labels, Iterator) else labels
+    if isinstance(labels, Iterator):
+        return list(labels)
+    return labels
 
 
 def _refuse_strings_of_two_meanings(y_true: Any, y_pred: Any) -> None:
@@ -169,13 +175,16 @@ def _are_flat(y_true: Any, y_pred: Any) -> bool:
     A string is a label, unless the other argument is a list of sequences, as `predict` returns it:
     then it is a sequence of one-character labels, as in `fit`.
     """
-    true, pred = _forms(y_true, "y_true"), _forms(y_pred, "y_pred")
-    if not true | pred:
+    forms = {"y_true": _forms(y_true, "y_true"), "y_pred": _forms(y_pred, "y_pred")}
+    all_forms = forms["y_true"] | forms["y_pred"]
+    if not all_forms:
         raise ValueError("y_true and y_pred are empty; expected at least one label")
-    if "sequence" not in true | pred:
+    if "sequence" not in all_forms:
         return True
-    flat, listed = ("y_true", "y_pred") if "sequence" in pred else ("y_pred", "y_true")
-    if "label" in (true if flat == "y_true" else pred):
+    flat, listed = "y_pred", "y_true"
+    if "sequence" in forms["y_pred"]:
+        flat, listed = "y_true", "y_pred"
+    if "label" in forms[flat]:
         raise TypeError(
             f"{flat} holds one label per position, {listed} is a list of label sequences; expected "
             "both in the same form"
@@ -189,17 +198,23 @@ def _forms(labels: Any, name: str) -> set[str]:
         kinds = {labels.dtype.type} if labels.size else set()
     else:
         kinds = set(map(type, as_list(labels, name)))
-    forms = set()
-    for kind in kinds:
-        is_sized = hasattr(kind, "__len__") and not issubclass(kind, bytes)
-        forms.add("string" if issubclass(kind, str) else "sequence" if is_sized else "label")
-    return forms
+    return set(map(_form, kinds))
+
+
+def _form(kind: type) -> str:
+    """Return what values of a type are."""
+    if issubclass(kind, str):
+        return "string"
+    if hasattr(kind, "__len__") and not issubclass(kind, bytes):
+        return "sequence"
+    return "label"
 
 
 # Checks
 
 
 def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Check that both are sequences of the same lengths, and return their labels."""
     true, pred = (
         [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(as_list(y, name))]
         for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
@@ -225,7 +240,9 @@ def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.
 
 
 def _flat_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
-    true, pred = label_array(y_true, "y_true"), label_array(y_pred, "y_pred")
+    """Check that both have as many labels, and return them."""
+    true = label_array(y_true, "y_true")
+    pred = label_array(y_pred, "y_pred")
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} labels, y_pred has {len(pred)}")
     _check_one_kind((("y_true", true), ("y_pred", pred)))

@@ -92,9 +92,11 @@ def mcnemar_test(
     a = true == pred_a
     b = true == pred_b
     table = np.array([[np.sum(a & b), np.sum(a & ~b)], [np.sum(~a & b), np.sum(~a & ~b)]])
-    first, second = int(table[0, 1]), int(table[1, 0])
+    first = int(table[0, 1])
+    second = int(table[1, 0])
     n = first + second
-    if n < MIN_DISCORDANT if exact == "auto" else exact:
+    is_exact = n < MIN_DISCORDANT if exact == "auto" else exact
+    if is_exact:
         statistic = float(min(first, second))
         pvalue = min(1.0, 2 * float(bdtr(statistic, n, 0.5)))
     else:

@@ -100,7 +100,7 @@ class MetricScorer(BaseScorer):
                 return name
         return repr(self)
 
-    def of_labels(self, y_true: Any, y_pred: Any) -> float:
+    def score_labels(self, y_true: Any, y_pred: Any) -> float:
         """Compute the score of predicted label sequences."""
         return float(self._metric(y_true, y_pred, **self._options))
 
@@ -110,13 +110,13 @@ class MetricScorer(BaseScorer):
         """Compute the score, as when the scorer is called."""
         given = _given(estimator, X, lengths, groups)
         if not given:
-            return self.of_labels(y, estimator.predict(X))
+            return self.score_labels(y, estimator.predict(X))
         model, inputs = _final(estimator, X, given)
         predicted = model.predict(inputs, **given)
         if "groups" in inspect.signature(self._metric).parameters:
             cuts = _with_values(given, X)
             return float(self._metric(y, predicted, **cuts, **self._options))
-        return self.of_labels(y, predicted)
+        return self.score_labels(y, predicted)
 
 
 class LogLikelihoodScorer(BaseScorer):
@@ -174,7 +174,9 @@ def _opened(estimator: Any) -> Iterator[Any]:
 def _with_values(given: dict[str, Any], X: Any) -> dict[str, Any]:
     """Replace the name of a column by the group of each position."""
     name = given.get("groups")
-    return given | {"groups": column_of(X, name)} if isinstance(name, str) else given
+    if isinstance(name, str):
+        return given | {"groups": column_of(X, name)}
+    return given
 
 
 def _final(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Any]:

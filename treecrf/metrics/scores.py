@@ -228,6 +228,7 @@ def token_f1_score(y_true, y_pred, *, labels=None, average="macro", zero_divisio
 def _token_score(
     score: Callable, y_true: Any, y_pred: Any, labels: Any, average: Any, zero_division: Any
 ) -> float | np.ndarray:
+    """Compute a score of scikit-learn on the labels of all positions."""
     check_average(average)
     options = {"labels": labels, "average": average, "zero_division": zero_division}
     value = score(*positions(y_true, y_pred), **options)

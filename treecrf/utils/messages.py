@@ -17,9 +17,11 @@ SECONDS_BETWEEN_LINES = 2.0
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the line that called this package."""
-    level, frame = 2, sys._getframe(1)
+    level = 2
+    frame = sys._getframe(1)
     while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
+        level += 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 

@@ -35,9 +35,11 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 MAX_CHARACTERS = 300
 
 # Bytes that the members of an archive may take together: a constant, and a multiple of its size.
-MAX_BYTES, MAX_RATIO = 1 << 27, 100
-# Bytes of the text alone, whose Python objects take up to 24 times its size.
-MAX_TEXT_BYTES, MAX_TEXT_RATIO = 1 << 20, 10
+MAX_BYTES = 1 << 27
+MAX_RATIO = 100
+# The same for the text alone, whose Python objects take up to 24 times its size.
+MAX_TEXT_BYTES = 1 << 20
+MAX_TEXT_RATIO = 10
 TEXT = "json"
 
 KINDS_OF_TYPES = "biufU"
@@ -89,7 +91,8 @@ def read(path: str | PathLike) -> tuple[dict, Archive]:
         # Other files may be huge or endless.
         if file.read(len(MAGIC)) != MAGIC:
             raise ModelFileError(f"{path}: not a treecrf model")
-        checksum, payload = file.read(CHECKSUM_BYTES), memoryview(file.read())
+        checksum = file.read(CHECKSUM_BYTES)
+        payload = memoryview(file.read())
     if hashlib.sha256(payload).digest() != checksum:
         raise ModelFileError(f"{path}: wrong checksum; the file is damaged or incomplete")
     version = int.from_bytes(payload[:VERSION_BYTES], "little")
@@ -150,7 +153,9 @@ def as_model_file_error(path: str | PathLike) -> Iterator[None]:
 
 def shortened(text: str) -> str:
     """Cut a long text, such as an error message that repeats the contents of a file."""
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return f"{text[:MAX_CHARACTERS]}..."
 
 
 # Archives
@@ -223,7 +228,9 @@ def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
     if size * dtype.itemsize != member.file_size - head.tell():
         raise ValueError(f"{member.filename!r} does not have the size of its array")
     array = np.empty(size, dtype=dtype)
-    memory, start, block = memoryview(array.view(np.uint8) if array.nbytes else b""), 0, head.read()
+    memory = memoryview(array.view(np.uint8) if array.nbytes else b"")
+    start = 0
+    block = head.read()
     while block:  # to the end of the file, where zipfile compares the checksum
         memory[start : start + len(block)] = block
         start += len(block)
@@ -233,7 +240,9 @@ def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
     _check_values(array, member.filename)
     if not dtype.isnative:
         array = array.astype(dtype.newbyteorder("="))
-    return array.reshape(shape[::-1]).T if in_columns else array.reshape(shape)
+    if in_columns:
+        return array.reshape(shape[::-1]).T
+    return array.reshape(shape)
 
 
 def _read_header(head: io.BytesIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -278,7 +287,8 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
     target = os.path.realpath(os.fsdecode(path))
     exists = False
     with contextlib.suppress(FileNotFoundError):
-        mode, exists = os.stat(target).st_mode, True
+        mode = os.stat(target).st_mode
+        exists = True
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
         if not stat.S_ISREG(mode):

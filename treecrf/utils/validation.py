@@ -82,7 +82,8 @@ def _entries(section: str) -> dict[str, str]:
 
 def _headings(section: str) -> dict[str, str]:
     """Return the heading above each parameter of a section; empty above the first heading."""
-    heading, headings = "", {}
+    heading = ""
+    headings = {}
     for name, text in _entries(section).items():
         if name == text and name[0].isupper():
             heading = name
@@ -265,11 +266,13 @@ def calling_metric() -> str | None:
 
 def _metric_of(scorer: Any) -> str | None:
     """Return the name of a metric of scikit-learn that a scorer, or one of several, computes."""
-    several = scorer if isinstance(scorer, dict) else getattr(scorer, "_scorers", None)
-    scorers = [scorer] if several is None else several.values()
-    metrics = [getattr(each, "_score_func", None) for each in scorers]
-    names = [m.__name__ for m in metrics if getattr(m, "__module__", "").startswith("sklearn.")]
-    return names[0] if names else None
+    scorers_by_name = scorer if isinstance(scorer, dict) else getattr(scorer, "_scorers", None)
+    scorers = [scorer] if scorers_by_name is None else scorers_by_name.values()
+    for each in scorers:
+        metric = getattr(each, "_score_func", None)
+        if getattr(metric, "__module__", "").startswith("sklearn."):
+            return metric.__name__
+    return None
 
 
 class DocumentationLink:

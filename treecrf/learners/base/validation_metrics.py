@@ -61,7 +61,7 @@ def validation_metric(
             return [array[::-1] for array in labels]
         return labels
 
-    metric = scoring.of_labels if isinstance(scoring, MetricScorer) else scoring
+    metric = scoring.score_labels if isinstance(scoring, MetricScorer) else scoring
     true_labels = as_read(data.codes)
 
     def score(codes: np.ndarray) -> float:
