@@ -13,6 +13,7 @@ from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
 from treecrf.inputs.large import csv_file, table_sources
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.learners.base.fitted import fitted_model
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402
@@ -373,7 +374,7 @@ TRAINING = "id,y,n,b,c,k\n" + "1,A,0.5,true,red,1\n1,B,2,false,blue,2\n1,A,1,tru
 def model(tmp_path):
     data = read_csv(tmp_path, TRAINING, label="y", drop=("id",), category=("k",))
     fitted = TreeCRF(max_iter=2, l2_regularization=1.0).fit(data.sequences, data.labels)
-    return ModelInput(fitted._predictor().chain.schema, fitted.classes_)
+    return ModelInput(fitted_model(fitted).chain.schema, fitted.classes_)
 
 
 def test_columns_are_found_by_the_names_of_the_model(tmp_path, model):
@@ -410,7 +411,7 @@ def test_labels_are_read_as_in_training(tmp_path, model):
 
 def test_models_without_names_take_columns_in_order(tmp_path):
     fitted = TreeCRF(max_iter=2).fit([np.eye(2)], ["ab"])
-    model = ModelInput(fitted._predictor().chain.schema, fitted.classes_)
+    model = ModelInput(fitted_model(fitted).chain.schema, fitted.classes_)
     data = read_csv(tmp_path, "u,y,v\n1,a,0\n", model, label="y")
     assert data.sequences.names == ("u", "v")
     with pytest.raises(ValueError, match="3 columns are features; the model was trained with 2"):

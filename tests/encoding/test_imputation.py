@@ -16,6 +16,7 @@ from treecrf.encoding.encoder import METHODS
 from treecrf.encoding.imputation import means_of
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.large.local_partitions import LocalPartitions
+from treecrf.learners.base.fitted import fitted_model
 
 NAN = np.nan
 SETTINGS = FIXED | {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
@@ -89,7 +90,8 @@ def test_missing_symbols_become_the_most_common_one_and_unseen_ones_do_not():
 def test_unseen_categories_are_not_marked_as_missing():
     X = [[["a"], [None], ["b"]], [["b"], [None], ["a"], ["a"]]]
     crf = TreeCRF(missing="indicator", **SETTINGS).fit(X, ["xzy", "yzxx"])
-    rows = crf._encoder.prepared(crf._predictor().read([[["?"], [None], ["b"]]])[0]).rows(0, 1)
+    sequences, _ = fitted_model(crf).predictor.read([[["?"], [None], ["b"]]])
+    rows = crf._encoder.prepared(sequences).rows(0, 1)
     assert rows.tolist() == [[0, 0], [0, 1], [2, 0]]
 
 

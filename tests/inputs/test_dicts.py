@@ -14,6 +14,7 @@ from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.learners.base.fitted import fitted_model
 
 NAN = np.nan
 
@@ -124,7 +125,7 @@ def test_a_model_that_has_read_dicts_can_be_copied(sentences, labels):
 
 def test_categorical_features_are_keys(sentences, labels):
     crf = small(categorical_features=["word", "length"]).fit(sentences, labels)
-    assert crf._predictor().chain.schema.categories[1].tolist() == [3, 5]
+    assert fitted_model(crf).chain.schema.categories[1].tolist() == [3, 5]
     rows = rows_of([[{"a": 0, "b": "x"}, {"a": 7}, {}]], categorical_features=["a", "b"])
     np.testing.assert_array_equal(rows, [[1, 1], [2, 0], [0, 0]])  # 0 is given, {} is absent
     with pytest.raises(TypeError, match="column 'word': 'barks' is a string; the column is not in"):

@@ -17,6 +17,7 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large.tables import open_tables
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import KINDS
+from treecrf.learners.base.fitted import fitted_model
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -84,7 +85,7 @@ OF_PARQUET = OF_FILES | {
 
 def description(model):
     """The features with their kinds, or their categories, and the classes of a model."""
-    schema = model._predictor().chain.schema
+    schema = fitted_model(model).chain.schema
     found = {}
     for j, name in enumerate(schema.names):
         kind = KINDS[schema.kinds[j]]

@@ -15,6 +15,7 @@ from support.inputs import small
 from treecrf import TreeCRF
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.learners.base.fitted import fitted_model
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -210,7 +211,7 @@ def test_a_missing_category(crf, columns, missing):
     for frame in frames:
         frame["room"] = [missing] * len(frame)
     assert_equal_arrays(crf.predict_proba(frames), crf.predict_proba(gone))
-    rows = [as_sequences([frame], crf._predictor().chain.schema) for frame in frames]
+    rows = [as_sequences([frame], fitted_model(crf).chain.schema) for frame in frames]
     assert all(np.isnan(piece[:, 3]).all() for one in rows for _, _, piece in one.pieces())
 
 
@@ -218,7 +219,7 @@ def test_an_unseen_category_is_not_missing(crf, columns):
     frames = [frame.astype({"room": object}) for frame in changed(columns)]
     one, other = ([frame.assign(room=room) for frame in frames] for room in ("never", "nowhere"))
     assert_equal_arrays(crf.predict_proba(one), crf.predict_proba(other))
-    rows = [as_sequences([frame], crf._predictor().chain.schema) for frame in one]
+    rows = [as_sequences([frame], fitted_model(crf).chain.schema) for frame in one]
     assert all((piece[:, 3] == 0).all() for one in rows for _, _, piece in one.pieces())
 
 
@@ -291,7 +292,7 @@ def test_only_trained_categories_count_after_a_hold_out(columns, labels):
     for i, frame in enumerate(frames):
         frame["room"] = [f"room of {i}"] * len(frame)
     crf = small(early_stopping=True, validation_fraction=0.5).fit(frames, labels)
-    known = crf._predictor().chain.schema.categories[3].tolist()
+    known = fitted_model(crf).chain.schema.categories[3].tolist()
     assert len(known) == 3
     # The held-out rooms are unseen in validation as they are in prediction.
     kept = [i for i in range(6) if f"room of {i}" in known]
@@ -313,7 +314,7 @@ def test_only_trained_categories_count_after_a_hold_out(columns, labels):
 def test_categorical_features_may_be_named(chosen, columns, labels):
     frames = [pandas.DataFrame(some) for some in columns]
     crf = small(categorical_features=chosen).fit(frames, labels)
-    assert crf._predictor().chain.schema.categories[1].tolist() == [0, 1, 2, 3, 4]
+    assert fitted_model(crf).chain.schema.categories[1].tolist() == [0, 1, 2, 3, 4]
     as_strings = [frame.astype({"count": str}) for frame in frames]
     assert_equal_arrays(
         crf.predict_proba(frames), small().fit(as_strings, labels).predict_proba(as_strings)

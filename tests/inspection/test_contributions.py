@@ -30,6 +30,7 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inspection import contributions, explain
 from treecrf.inspection.explanation import _zeros
 from treecrf.inspection.fitted import CheckedData
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.trees.explain.shapley import relative_covers
 from treecrf.trees.forest import LABEL
 from treecrf.utils.threads import Threads
@@ -48,20 +49,20 @@ def scores_of(model, X, y=None):
     """Scores of all labels after the given or predicted labels, one array per sequence."""
     data = CheckedData.of(model, X, y, None, None)
     sequences, codes = data.chain_sequences(), data.chain_codes()
-    offsets, order = sequences.offsets, model._predictor().chain.order
+    offsets, order = sequences.offsets, fitted_model(model).chain.order
     with Threads(None) as threads:
         if getattr(model, "beam_width", None) or model.__class__.__name__ == "FlatModel":
             model = getattr(model, "_model", model)
         if isinstance(model, TreeCRF) and model._forest.transitions is not None:
-            lattice = model._predictor().chain.lattice(
-                sequences, model._predictor().chain.constraints(offsets), threads
+            lattice = fitted_model(model).chain.lattice(
+                sequences, fitted_model(model).chain.constraints(offsets), threads
             )
             scores = lattice.scores.table()
         else:
-            scores = model._predictor().chain.scores(sequences, threads)
+            scores = fitted_model(model).chain.scores(sequences, threads)
     _, contexts = true_contexts(offsets, codes, len(model.classes_), order)
     scores = np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0]
-    return model._predictor().as_read(split_sequences(scores.T, offsets))
+    return fitted_model(model).predictor.as_read(split_sequences(scores.T, offsets))
 
 
 def check_sums(model, X, y=None, tolerance=1e-10):

@@ -29,6 +29,7 @@ from treecrf.inspection import (
     transition_scores,
 )
 from treecrf.inspection.fitted import FittedTrees
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.threads import Threads
 
 READERS = {
@@ -250,7 +251,8 @@ def test_the_values_of_rules_that_hold_are_the_score(name, fitted, letters):
 def true_scores(model, word, labels):
     """Scores of all labels at each position, given the true ones around it."""
     grown = FittedTrees.of(model)
-    sequences, codes = model._predictor().read([word])[0], codes_of([labels], model.classes_)
+    sequences, _ = fitted_model(model).predictor.read([word])
+    codes = codes_of([labels], model.classes_)
     indices = reversed_positions(sequences.offsets) if grown.backward else np.arange(len(codes))
     given = previous_labels(codes[indices], sequences.offsets, 3, grown.forest.order)
     encoded = grown.encoder.encode(sequences)
@@ -346,9 +348,9 @@ def test_transition_scores_of_trees(name, fitted, letters, monkeypatch):
     model, words = fitted(name), letters[0]
     monkeypatch.setattr("treecrf.inspection.scores.MAX_BYTES", 999)  # in several parts
     found = transition_scores(model, words)
-    order, backward = model._predictor().chain.order, model._predictor().chain.is_backward
+    order, backward = fitted_model(model).chain.order, fitted_model(model).chain.is_backward
     assert found.scores.shape == (3,) * (order + 1)
-    sequences = model._predictor().read(words)[0]
+    sequences = fitted_model(model).predictor.read(words)[0]
     indices = np.concatenate([np.arange(n) for n in np.diff(sequences.offsets)])
     encoded = model._encoder.encode(sequences)
 
@@ -371,7 +373,7 @@ def test_transition_scores_of_trees(name, fitted, letters, monkeypatch):
 def test_transition_scores_around_estimators(name, fitted, letters):
     """The mean of log P, which predictions show where sequences are short enough."""
     model = fitted(name)
-    order = model._predictor().chain.order
+    order = fitted_model(model).chain.order
     words = [word[: order + 1] for word in letters[0]]
     found = transition_scores(model, words)
     assert (found.scores <= 0).all()

@@ -25,6 +25,7 @@ from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.labels import encode_labels
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inspection import partial_dependence
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.threads import Threads
 
 # Discovered features read more than one offset, and are not changed.
@@ -62,21 +63,21 @@ def _rows(model, x, change, codes, response, threads):
     feature, offset, value = change
     n = x.shape[0] if hasattr(x, "shape") else len(x)
     inside = np.array([0 <= t + offset < n for t in range(n)])
-    order, backward = model._predictor().chain.order, model._predictor().chain.is_backward
-    scores = np.array(model._predictor().chain.scores(model._predictor().read([x])[0], threads))
+    predictor = fitted_model(model).predictor
+    chain = predictor.chain
+    backward = chain.is_backward
+    scores = np.array(chain.scores(predictor.read([x])[0], threads))
     for t in np.flatnonzero(inside):
         here = n - 1 - t if backward else t
-        changed = model._predictor().read([with_value(x, t + offset, feature, value)])[0]
-        scores[:, here] = model._predictor().chain.scores(changed, threads)[:, here]
+        changed = predictor.read([with_value(x, t + offset, feature, value)])[0]
+        scores[:, here] = chain.scores(changed, threads)[:, here]
     offsets = offsets_of([n])
     if response == "probability":
-        constraints = model._predictor().chain.constraints(offsets)
-        rows = (
-            model._predictor().chain.constrained(scores, offsets, constraints, threads).marginals()
-        )
+        constraints = chain.constraints(offsets)
+        rows = chain.constrained(scores, offsets, constraints, threads).marginals()
     else:
         labels = codes[::-1] if backward else codes
-        _, contexts = true_contexts(offsets, labels, len(model.classes_), order)
+        _, contexts = true_contexts(offsets, labels, len(model.classes_), chain.order)
         rows = np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0].T
     return (rows[::-1] if backward else rows)[inside]
 

@@ -14,6 +14,7 @@ from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM, flatt
 from treecrf.chains.contexts import true_contexts
 from treecrf.inspection import contributions, explain, export_graphviz, export_text, strongest_rules
 from treecrf.inspection.fitted import CheckedData
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.threads import Threads
 
 pd = pytest.importorskip("pandas")
@@ -116,7 +117,7 @@ def value_of(tree, *position):
 def scores_of(model, x, y):
     """Scores of all labels at each position after the labels y; centered."""
     data = CheckedData.of(model, [x], [y], None, None)
-    sequences, chain = data.chain_sequences(), model._predictor().chain
+    sequences, chain = data.chain_sequences(), fitted_model(model).chain
     with Threads(1) as threads:
         table = chain.scores(sequences, threads)
     n_labels = len(model.classes_)

@@ -14,6 +14,7 @@ from support.sweeps import pairs
 from treecrf import FlatModel, FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.offsets import Segmentation
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.future.features import FutureEncoder
 from treecrf.utils.threads import Threads
 
@@ -36,8 +37,8 @@ def run(stream, x) -> tuple[list, list]:
 def cut_off(model, x, n: int) -> np.ndarray:
     """Marginals of the chain of the first n positions, whose scores are those of all of x."""
     threads = Threads(1)
-    scores = model._predictor().chain.scores(
-        model._predictor().sequences([x], Segmentation()), threads
+    scores = fitted_model(model).chain.scores(
+        fitted_model(model).predictor.sequences([x], Segmentation()), threads
     )
     scores = np.ascontiguousarray(scores[:, :n])
     rules = getattr(model, "transitions", None)
@@ -46,8 +47,8 @@ def cut_off(model, x, n: int) -> np.ndarray:
         latest = np.arange(scores.shape[2]) % len(scores)
         scores[~np.repeat(rules[latest].T[:, None], n, axis=1)] = -np.inf
         scores[:, 0, 0] = np.where(rules[-1], first, -np.inf)
-    scores = model._predictor().chain.normalized(scores, threads)
-    return Lattice(scores, np.array([0, n]), model._predictor().chain.order, threads).marginals()
+    scores = fitted_model(model).chain.normalized(scores, threads)
+    return Lattice(scores, np.array([0, n]), fitted_model(model).chain.order, threads).marginals()
 
 
 def assert_follows(model, x, lag: int) -> None:
@@ -67,7 +68,7 @@ def assert_follows(model, x, lag: int) -> None:
 @every(PREDICTING)
 def test_streams_agree_with_predictions(name, fitted):
     model = fitted(name)
-    if model._predictor().chain.is_backward or getattr(model, "beam_width", None) == 10**6:
+    if fitted_model(model).chain.is_backward or getattr(model, "beam_width", None) == 10**6:
         with pytest.raises(ValueError, match=REFUSED):
             model.stream()
         return
@@ -149,7 +150,7 @@ def test_any_scores(n_labels, order, scale):
     def scores_of(sequences, threads):
         return np.ascontiguousarray(table[:, sequences.rows(0, 1)])
 
-    chain = model._predictor().chain
+    chain = fitted_model(model).chain
     chain.scores = scores_of
     chain.scores_at = lambda sequences, t, threads: scores_of(sequences, threads)[:, t]
     for lag in (0, 2, 20):

@@ -29,6 +29,7 @@ from treecrf import (
 from treecrf.encoding import encoder as encoder_module
 from treecrf.encoding.encoded import MAX_WINDOW, window_within
 from treecrf.inspection import gain_importance, partial_dependence
+from treecrf.learners.base.fitted import fitted_model
 
 WIDE = FIXED | {
     "window": (30, 20), "max_iter": 3, "max_leaf_nodes": 6, "l2_regularization": 0.5,
@@ -263,5 +264,5 @@ def test_models_of_earlier_versions_have_one_window(model, tmp_path):
     del values["encoder" if "encoder" in values else "attributes"]["max_window"]
     path.write_bytes(sealed(values, arrays))
     loaded = treecrf.load(path)
-    assert loaded._predictor().chain.reach() == (4, 4)
+    assert fitted_model(loaded).chain.reach() == (4, 4)
     loaded.set_params(warm_start=True, window=4, max_iter=model.max_iter + 1).fit(X, y)

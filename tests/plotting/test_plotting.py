@@ -29,6 +29,7 @@ from treecrf.inspection import (
     transition_weights,
 )
 from treecrf.inspection.fitted import FittedTrees
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.plotting import (
     highlight_text,
     plot_explanation,
@@ -102,7 +103,7 @@ def test_bars_of_gains(name, fitted):
     for source in (model, found):
         ax = plot_importances(source)
         widths = np.sum(np.reshape([bar.get_width() for bar in ax.patches], (-1, n_bars(ax))), 0)
-        side = "+" if model._predictor().chain.is_backward else "-"
+        side = "+" if fitted_model(model).chain.is_backward else "-"
         expected = {"symbol": 1.0, "sequence ends": found.outside.sum()}
         before = found.labels_before.sum(axis=0)
         expected |= {f"label[{side}{lag}]": gain for lag, gain in enumerate(before, 1)}
@@ -169,7 +170,7 @@ def test_a_map_of_offsets(name, fitted):
     order = found.labels_before.shape[1]
     lags = (
         np.arange(1, order + 1)
-        if model._predictor().chain.is_backward
+        if fitted_model(model).chain.is_backward
         else -np.arange(1, order + 1)
     )
     offsets = np.union1d(found.offsets, lags).tolist()
@@ -353,7 +354,7 @@ def test_bars_of_rules_do_not_overlap(fitted):
 def test_a_table_of_transitions(name, fitted, letters):
     model, words = fitted(name), letters[0]
     found = transition_scores(model, words)
-    order = model._predictor().chain.order
+    order = fitted_model(model).chain.order
     table = found.scores.mean(axis=tuple(range(order - 1))) if order else found.scores[None]
     for ax in (plot_transition_scores(model, words), plot_transition_scores(found)):
         shown = ax.images[0].get_array()

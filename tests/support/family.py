@@ -23,6 +23,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.threads import Threads
 
 TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0, **PLAIN}
@@ -182,7 +183,7 @@ def assert_predicts_the_same(a, b, X) -> None:
 def scores_of(model, X, n_threads=1) -> np.ndarray:
     """The scores of all labels in all contexts, before constraints."""
     with Threads(n_threads) as threads:
-        return model._predictor().chain.scores(model._predictor().read(X)[0], threads)
+        return fitted_model(model).chain.scores(fitted_model(model).predictor.read(X)[0], threads)
 
 
 def variant(model, **parameters):

@@ -14,6 +14,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.sampled.sampling import ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted.sampled.constant_transitions import (
     ContextWeights,
     grow_transitions,
@@ -89,14 +90,14 @@ def test_inference_does_not_depend_on_how_scores_are_stored(settings, monkeypatc
     masks = [np.ones((len(x), 3), dtype=bool) for x in X]
     for mask in masks:
         mask[::2, 1] = False
-    sequences, allowed = crf._predictor().read(X, allowed=masks)
+    sequences, allowed = fitted_model(crf).predictor.read(X, allowed=masks)
     codes = np.searchsorted(crf.classes_, np.concatenate(y)).astype(np.int32)
     monkeypatch.setattr("treecrf.chains.lattice.MAX_BYTES", 2000)  # several runs of sequences
     with Threads(2) as threads:
-        constraints = crf._predictor().chain.constraints(sequences.offsets, allowed)
-        parts = crf._predictor().chain.lattice(sequences, constraints, threads)
-        table = crf._predictor().chain.constrained(
-            crf._predictor().chain.scores(sequences, threads),
+        constraints = fitted_model(crf).chain.constraints(sequences.offsets, allowed)
+        parts = fitted_model(crf).chain.lattice(sequences, constraints, threads)
+        table = fitted_model(crf).chain.constrained(
+            fitted_model(crf).chain.scores(sequences, threads),
             sequences.offsets,
             constraints,
             threads,

@@ -21,6 +21,7 @@ from treecrf import TreeCRF
 from treecrf.chains.likelihood import LogLikelihood
 from treecrf.inputs.dataset import as_sequences
 from treecrf.learners.base import predictor
+from treecrf.learners.base.fitted import fitted_model
 
 
 def small(**parameters) -> TreeCRF:
@@ -64,8 +65,8 @@ def test_predictions_do_not_depend_on_runs(order, decoding, n_jobs, letters, mon
     monkeypatch.setattr(predictor, "MIN_RUN", 1)
     monkeypatch.setattr(predictor, "MAX_BYTES", 1)
     monkeypatch.setattr(predictor, "RUN_BYTES", 2000)
-    crf._predictor().short_model = None
-    chain = crf._predictor().chain
+    fitted_model(crf).predictor.short_model = None
+    chain = fitted_model(crf).chain
     of_run = chain.lattice
     monkeypatch.setattr(chain, "lattice", lambda *args: lattices.append(0) or of_run(*args))
     for call, expected in zip(calls, whole, strict=True):

@@ -16,6 +16,7 @@ from support.settings import PLAIN
 
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted import selection as start_module
 from treecrf.learners.boosted.selection import PART
 from treecrf.learners.linear import crf as linear_module
@@ -32,7 +33,7 @@ def small(**settings):
 
 
 def parts_of(model, X):
-    sequences, _ = model._predictor().read(X)
+    sequences, _ = fitted_model(model).predictor.read(X)
     with Threads(1) as threads:
         return sequences.offsets, *linear_scores(model.init_, sequences, threads)
 

@@ -44,6 +44,7 @@ from treecrf import (
     TreeMEMM,
     flatten,
 )
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.flat.export import FlatForest, FlatTables
 from treecrf.trees.explain.conjunctions import conjunctions_of, leaves_of, paths_of, window_literals
 from treecrf.trees.forest import LABEL
@@ -250,13 +251,13 @@ def _part_of(part: float, share: float) -> float:
 def test_rows_times_weights_are_scores(name, fitted, letters):
     X, _ = letters
     flat = fitted(f"flat {name}")
-    scores, offsets = scores_of(flat, X), flat._predictor().read(X)[0].offsets
+    scores, offsets = scores_of(flat, X), fitted_model(flat).predictor.read(X)[0].offsets
     products = flat.matrix(X) @ flat.weights().reshape(flat.n_conjunctions_, -1)
     sparsely = (flat.matrix(X) @ flat.sparse_weights()).toarray()
     np.testing.assert_array_equal(sparsely, products)
     products = products.reshape(-1, 4, 3)
     for t, row in enumerate(products):
-        if not flat._predictor().chain.order:
+        if not fitted_model(flat).chain.order:
             np.testing.assert_array_equal(row, np.tile(scores[:, t, 0], (4, 1)))
         elif t in offsets:
             np.testing.assert_array_equal(row[3], scores[:, t, 0])

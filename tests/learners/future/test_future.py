@@ -17,6 +17,7 @@ from support.sweeps import pairs, sweep
 from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.future.features import DIRECTIONS, Bags, bins_of, thresholds_of
 from treecrf.learners.future.training import tree_of_bins
 from treecrf.trees.growing.window_tests import number_tests
@@ -57,7 +58,7 @@ def test_the_pattern_is_found(bags):
     assert model.score(X[240:], y[240:]) > 0.999
     assert TreeMEMM(order=0, max_iter=20).fit(X, y).score(X, y) < 0.7
     (feature,) = model._encoder.features
-    encoded = model._encoder.base.encode(model._predictor().read(X[240:])[0])
+    encoded = model._encoder.base.encode(fitted_model(model).predictor.read(X[240:])[0])
     score = feature.scores(model._encoder.base, encoded)
     np.testing.assert_array_equal(score > 0, positive(X[240:]))
     in_bag = Bags(encoded.offsets, 6).sum_members(positive(X[240:]).astype(float)) > 0
@@ -207,7 +208,7 @@ def test_rules_add_up_to_the_score(bags):
     (feature,) = model.future_features_
     encoder = model._encoder.base
     score = model._encoder.features[0].scores(
-        encoder, encoder.encode(model._predictor().read(X[:3])[0])
+        encoder, encoder.encode(fitted_model(model).predictor.read(X[:3])[0])
     )
     for x, expected in zip(np.concatenate(X[:3])[:40], score[:40], strict=True):
         names = {f"x{j}": bool(value) for j, value in enumerate(x)}

@@ -18,6 +18,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.datasets import make_future_bags
+from treecrf.learners.base.fitted import fitted_model
 
 
 def discovery(**parameters) -> FutureFeatures:
@@ -40,7 +41,7 @@ def fitted(bags):
 def test_the_features_are_those_of_the_model(bags, fitted):
     X, _ = bags
     encoder = fitted.estimator_._encoder
-    codes = encoder.encode(fitted.estimator_._predictor().read(X[:5])[0])
+    codes = encoder.encode(fitted_model(fitted.estimator_).predictor.read(X[:5])[0])
     tables = fitted.transform(X[:5])
     assert [table.shape for table in tables] == [(30, len(fitted.future_features_))] * 5
     bins = codes.codes[codes.row_of_position, -1]

@@ -19,6 +19,7 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.local.objective import LocalObjective
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.local import chains
 from treecrf.learners.local.rows import beam_search
 from treecrf.utils.threads import Threads
@@ -193,8 +194,8 @@ def test_a_beam_of_all_contexts_is_viterbi(order, letters):
 
 def by_steps(memm, sequences, masks):
     """Decode by a loop over positions, in which trees score one context of each sequence."""
-    constraints = memm._predictor().chain.constraints(sequences.offsets, masks)
-    conditionals = memm._predictor().chain.conditionals(sequences, Threads(1))
+    constraints = fitted_model(memm).chain.constraints(sequences.offsets, masks)
+    conditionals = fitted_model(memm).chain.conditionals(sequences, Threads(1))
 
     def step(positions, previous):
         log_p = conditionals(positions, previous)
@@ -231,7 +232,7 @@ def test_search_by_table_and_by_context_is_that_by_steps(name, order, monkeypatc
     masks = [np.pad(rng.uniform(size=(len(x), 2)) < 0.7, [(0, 0), (1, 0)], constant_values=True)
              for x in X]  # fmt: skip
     for allowed in (None, masks if name != "constrained" else None):
-        sequences, mask = memm._predictor().read(X, allowed=allowed)
+        sequences, mask = fitted_model(memm).predictor.read(X, allowed=allowed)
         for decoding, width in (("greedy", 7), ("beam", 3), ("beam", 50)):
             memm.set_params(decoding=decoding, beam_width=width)
             codes, log_p = by_steps(memm, sequences, mask)

@@ -29,6 +29,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
+from treecrf.learners.base.fitted import fitted_model
 
 SMALL = FIXED | {"max_iter": 4, "l2_regularization": 1.0, "max_leaf_nodes": 8}
 MODELS = {
@@ -63,7 +64,7 @@ def fitted(name, form):
 def without_short_form(model):
     """Return a copy that reads all sequences like long ones."""
     copied = pickle.loads(pickle.dumps(model))
-    copied._predictor().short_model = None
+    fitted_model(copied).predictor.short_model = None
     return copied
 
 
@@ -87,7 +88,7 @@ def outcome(call, *arguments, **named):
 def test_unusual_input_has_the_outcome_of_long_sequences(name, form):
     model = fitted(name, form)
     long_way = without_short_form(model)
-    assert name == "recurrent" or model._predictor().short_model is not None
+    assert name == "recurrent" or fitted_model(model).predictor.short_model is not None
     rng = np.random.default_rng(zlib.crc32(f"{name} {form}".encode()))
     n_results = 0
     for i in range(N_VARIANTS):

@@ -24,6 +24,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
+from treecrf.learners.base.fitted import fitted_model
 
 SMALL = FIXED | {"max_iter": 4, "l2_regularization": 1.0, "max_leaf_nodes": 8}
 MODELS = {
@@ -102,7 +103,7 @@ INPUTS = {
 def long_way(model):
     """Return a copy that reads all sequences like long ones."""
     copied = pickle.loads(pickle.dumps(model))
-    copied._predictor().short_model = None
+    fitted_model(copied).predictor.short_model = None
     return copied
 
 
@@ -239,12 +240,13 @@ def test_a_frame_of_one_group_is_a_sequence():
     rows = pd.concat([frame(x).assign(g=i, y=LABELS[i]) for i, x in enumerate(NUMBERS)])
     model = clone(MODELS["linear start"]).fit(rows, "y", groups="g")
     other = long_way(model)
+    predictor = fitted_model(model).predictor
     for i in (0, 5):
         one = rows[rows.g == i]
         assert model.predict(one).tolist() == other.predict(one).tolist()
         np.testing.assert_array_equal(model.predict_proba(one), other.predict_proba(one))
-        assert model._predictor().quick_results(one, model._predictor().labels_in) is not None
-    assert model._predictor().quick_results(rows[rows.g < 2], model._predictor().labels_in) is None
+        assert predictor.quick_results(one, predictor.labels_in) is not None
+    assert predictor.quick_results(rows[rows.g < 2], predictor.labels_in) is None
 
 
 def test_settings_after_fit_have_an_effect():
@@ -277,7 +279,7 @@ def test_what_prediction_makes_is_not_saved():
     model = fitted(MODELS["CRF"], X)
     size = len(pickle.dumps(model))
     expected = model.predict_proba([X[0]])[0]
-    assert model._predictor().short_model
+    assert fitted_model(model).predictor.short_model
     assert len(pickle.dumps(model)) == size
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(model)).predict_proba([X[0]])[0], expected
