@@ -16,6 +16,7 @@ import pytest
 import treecrf
 
 ROOT = Path(__file__).parents[1]
+SOURCES = {".py", ".pyx", ".pxd", ".h"}
 SUB_PACKAGES = ["annotation", "datasets", "inspection", "metrics", "papers", "plotting"]
 # Optional, or slow to import.
 NOT_IMPORTED = [
@@ -99,10 +100,17 @@ def test_data_frames_need_no_extra_and_all_has_the_other_extras_of_users():
 def test_places_in_the_guide_for_contributors_exist():
     source = ROOT / "treecrf"
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    names = set(re.findall(r"[\w/]+\.pyx?\b", text.partition("## The way of a fit")[2]))
+    names = set(
+        re.findall(r"[\w/]+\.pyx?\b", text.partition("## Read these twelve files first")[2])
+    )
     folders = (ROOT, source, source / "learners/boosted", source / "inputs")
     assert len(names) > 30
     assert [n for n in names if not any((folder / n).exists() for folder in folders)] == []
+    written = "".join(
+        path.read_text(encoding="utf-8") for path in source.rglob("*") if path.suffix in SOURCES
+    )
+    words = set(re.findall(r"`(?:\w+\.)?(\w+)`", text.partition("## The way of a fit")[2]))
+    assert [word for word in words if not re.search(rf"\b{word}\b", written)] == []
 
 
 @pytest.mark.parametrize("folder", ["benchmarks", "examples", "tests"])
