@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from treecrf.learners.future.memm import FutureFeatures as FutureFeatures
     from treecrf.learners.hmm import HMMClassifier as HMMClassifier
     from treecrf.learners.linear.crf import LinearCRF as LinearCRF
+    from treecrf.learners.local.memm import TreeMEMM as TreeMEMM
     from treecrf.learners.local.windows import (
         RecurrentSlidingWindowClassifier as RecurrentSlidingWindowClassifier,
     )
     from treecrf.learners.local.windows import SlidingWindowClassifier as SlidingWindowClassifier
-    from treecrf.learners.local.windows import TreeMEMM as TreeMEMM
     from treecrf.learners.per_sequence import PerSequence as PerSequence
     from treecrf.learners.registry import load as load
     from treecrf.learners.structured.boosting import ChosenFeature as ChosenFeature
@@ -83,7 +83,7 @@ _HOMES = {
     "StructuredPerceptron": "treecrf.learners.structured.perceptron",
     "StructuredSVM": "treecrf.learners.structured.svm",
     "TreeCRF": "treecrf.learners.boosted.crf",
-    "TreeMEMM": "treecrf.learners.local.windows",
+    "TreeMEMM": "treecrf.learners.local.memm",
     "average": "treecrf.learners.boosted.average",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",

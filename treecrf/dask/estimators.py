@@ -49,7 +49,8 @@ from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.engines import trains_on_partitions
 from treecrf.learners.boosted.training import train
 from treecrf.learners.large.partitioned import UnreadPartitions
-from treecrf.learners.local.windows import SlidingWindowClassifier, TreeMEMM
+from treecrf.learners.local.memm import TreeMEMM
+from treecrf.learners.local.windows import SlidingWindowClassifier
 from treecrf.utils.validation import documented, documented_as, warn_without_effect
 
 

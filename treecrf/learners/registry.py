@@ -1,4 +1,7 @@
-"""All estimators by name, and `load`, which finds the class of a saved model."""
+"""All estimators by name, and `load`, which finds the class of a saved model.
+
+Classes are imported when they are asked for, so that a model needs its own modules only.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,43 @@ from os import PathLike
 
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.saving import restored
-from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.flat.model import FlatModel
-from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.learners.hmm import HMMClassifier
-from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.local.windows import (
-    RecurrentSlidingWindowClassifier,
-    SlidingWindowClassifier,
-    TreeMEMM,
-)
-from treecrf.learners.structured.boosting import SequenceBoostingClassifier
-from treecrf.learners.structured.perceptron import StructuredPerceptron
-from treecrf.learners.structured.svm import StructuredSVM
 from treecrf.utils import model_file
+from treecrf.utils.imported_classes import ImportedClasses
 
-# The estimators that can be trained, by their names on the command line.
-LEARNERS: dict[str, type[SequenceClassifier]] = {
-    "crf": TreeCRF,
-    "memm": TreeMEMM,
-    "window": SlidingWindowClassifier,
-    "recurrent": RecurrentSlidingWindowClassifier,
-    "future": FutureFeatureMEMM,
-    "hmm": HMMClassifier,
-    "linear": LinearCRF,
-    "perceptron": StructuredPerceptron,
-    "svm": StructuredSVM,
-    "boosting": SequenceBoostingClassifier,
-}
 # The classes of saved models.
-CLASSES = {kind.__name__: kind for kind in (*LEARNERS.values(), FlatModel)}
+CLASSES = ImportedClasses(
+    {
+        name: (f"treecrf.learners.{module}", name)
+        for name, module in {
+            "FlatModel": "flat.model",
+            "FutureFeatureMEMM": "future.memm",
+            "HMMClassifier": "hmm",
+            "LinearCRF": "linear.crf",
+            "RecurrentSlidingWindowClassifier": "local.windows",
+            "SequenceBoostingClassifier": "structured.boosting",
+            "SlidingWindowClassifier": "local.windows",
+            "StructuredPerceptron": "structured.perceptron",
+            "StructuredSVM": "structured.svm",
+            "TreeCRF": "boosted.crf",
+            "TreeMEMM": "local.memm",
+        }.items()
+    }
+)
+# The estimators that can be trained, by their names on the command line.
+LEARNERS = CLASSES.renamed(
+    {
+        "crf": "TreeCRF",
+        "memm": "TreeMEMM",
+        "window": "SlidingWindowClassifier",
+        "recurrent": "RecurrentSlidingWindowClassifier",
+        "future": "FutureFeatureMEMM",
+        "hmm": "HMMClassifier",
+        "linear": "LinearCRF",
+        "perceptron": "StructuredPerceptron",
+        "svm": "StructuredSVM",
+        "boosting": "SequenceBoostingClassifier",
+    }
+)
 
 
 def load(path: str | PathLike[str]) -> SequenceClassifier:

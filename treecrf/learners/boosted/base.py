@@ -44,10 +44,19 @@ from treecrf.utils.validation import Interval, Needs, StrOptions
 MAX_NEWTON_STEP = 4.0
 
 
+def wrapped_estimator(model: BoostedSequenceClassifier) -> Any:
+    """Return the fitted estimator of rows that a window classifier has in place of trees, or None.
+
+    A model that is not fitted has none.
+    """
+    return getattr(model, "estimator_", None)
+
+
 def _has_iterations(model: BoostedSequenceClassifier) -> bool:
     """Return True; AttributeError if a fitted model has no boosting iterations."""
-    if hasattr(model, "estimator_"):
-        around = f"a {type(model).__name__} around {type(model.estimator_).__name__}"
+    estimator = wrapped_estimator(model)
+    if estimator is not None:
+        around = f"a {type(model).__name__} around {type(estimator).__name__}"
         raise AttributeError(f"{around} has no boosting iterations")
     return True
 

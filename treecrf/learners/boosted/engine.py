@@ -39,7 +39,7 @@ from treecrf.utils.threads import Threads
 
 
 @dataclass(frozen=True)
-class TrainingRun:
+class BoostingRun:
     """Everything that the iterations of boosting need."""
 
     trained: Trained  # before the iterations; the booster appends trees to its forest
@@ -81,7 +81,7 @@ class Engine(ABC):
         data: TrainingInput,
         start: LinearCRF | None,  # that was chosen; it is not used if training continues
         threads: Threads,
-    ) -> TrainingRun:
+    ) -> BoostingRun:
         """Return the run that trains from a start on the data, which it may release."""
         earlier = data.earlier
         sequences = data.training.unlabeled()
@@ -104,7 +104,7 @@ class Engine(ABC):
         forest: Forest,  # trees to start from; new trees are appended
         start: LinearCRF | None,
         threads: Threads,
-    ) -> TrainingRun:
+    ) -> BoostingRun:
         """Encode the data, and return the run that trains on them."""
         setup = make_setup(spec, data, encoder)
         encoded = self._encoded(setup, data, start, threads)
@@ -115,7 +115,7 @@ class Engine(ABC):
             sets = []
             booster, validation = self.on_partitions(forest, encoded, setup, data, start, threads)
         trained = Trained(data.classes, data.seed, encoder, forest, start, History())
-        return TrainingRun(trained, booster, validation, sets)
+        return BoostingRun(trained, booster, validation, sets)
 
     def on_partitions(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.chains import ForestChain
-from treecrf.learners.boosted.engine import AllExamples, Engine, TrainingRun
+from treecrf.learners.boosted.engine import AllExamples, BoostingRun, Engine
 from treecrf.learners.boosted.kinds import ChainKind, ExactKind
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.linear.crf import LinearCRF
@@ -121,7 +121,7 @@ def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
 
 def make_run(
     spec: BoostingSpec, data: TrainingInput, start: LinearCRF | None, threads: Threads
-) -> TrainingRun:
+) -> BoostingRun:
     """Return the run that trains from a start on the data, see `Engine.run`."""
     return _engine(spec, data).run(spec, data, start, threads)
 
@@ -133,7 +133,7 @@ def run_from(
     forest: Forest,
     start: LinearCRF | None,
     threads: Threads,
-) -> TrainingRun:
+) -> BoostingRun:
     """Return the run that adds trees to a forest, see `Engine.run_from`."""
     return _engine(spec, data).run_from(spec, data, encoder, forest, start, threads)
 

@@ -24,7 +24,7 @@ from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.base.validation_metrics import OBJECTIVE_SCORINGS, scoring_name
 from treecrf.learners.base.warm_start import warn_without_new_iterations
 from treecrf.learners.boosted.booster import Validation, boost
-from treecrf.learners.boosted.engine import TrainingRun
+from treecrf.learners.boosted.engine import BoostingRun
 from treecrf.learners.boosted.engines import make_run, trains_on_partitions
 from treecrf.learners.boosted.selection import (
     LatestChoice,
@@ -103,7 +103,7 @@ def _trained(
 
 def _boosted(
     spec: BoostingSpec,
-    run: TrainingRun,
+    run: BoostingRun,
     data: TrainingInput,
     latest: LatestChoice,
     callbacks: tuple[Callback, ...],

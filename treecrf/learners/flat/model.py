@@ -22,11 +22,10 @@ from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.flat.export import NOTHING, FlatExports, FlatForest, FlatTables, Pruned, prune
 from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.learners.linear.attributes import SOURCES
+from treecrf.learners.local.memm import TreeMEMM
 from treecrf.learners.local.windows import (
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
-    TreeMEMM,
 )
 from treecrf.trees.explain.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
@@ -317,9 +316,6 @@ class FlatAttributes:
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FlatAttributes:
         """Restore an object from its `state`."""
         return cls(FlatModel()._restore(values, arrays))
-
-
-SOURCES[FlatAttributes.kind] = FlatAttributes
 
 
 def flatten(model: BoostedSequenceClassifier) -> FlatModel:

@@ -32,7 +32,7 @@ from treecrf.learners.future.features import (
     future_features,
 )
 from treecrf.learners.future.training import AlternatingTraining
-from treecrf.learners.local.windows import LocalClassifier, TreeMEMM
+from treecrf.learners.local.memm import LocalClassifier, TreeMEMM
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (

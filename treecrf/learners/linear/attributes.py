@@ -28,6 +28,7 @@ from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, as_category
 from treecrf.learners.linear.standardization import Standardization
 from treecrf.utils import model_file
+from treecrf.utils.imported_classes import ImportedClasses
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import InMemory
 
@@ -385,5 +386,10 @@ def _joined_rows(pieces: Iterator[sparse.csr_array], max_entries: int) -> sparse
     return sparse.csr_array(arrays, shape=(len(starts) - 1, piece.shape[1]))
 
 
-# Sources in saved models by their kinds; packages above this one add theirs.
-SOURCES: dict[str, type[Attributes]] = {WindowAttributes.kind: WindowAttributes}
+# Sources in saved models by their kinds.
+SOURCES = ImportedClasses(
+    {
+        "window": (__name__, "WindowAttributes"),
+        "flat": ("treecrf.learners.flat.model", "FlatAttributes"),
+    }
+)
