@@ -100,39 +100,41 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     """
     grown = FittedTrees.of(model)
     warn_of_linear_start(model, "gains describe the trees")
-    encoder = grown.encoder
-    offsets = grown.offsets
-    gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
-    # The gains of discovered features go to the features that identify their instances.
-    own = gains.copy()
-    own[:, encoder.n_own_columns :] = 0.0
-    derived = gains.sum(axis=2)
-    derived[:, : encoder.n_own_columns] = 0.0
-    tables = {
-        "importances": np.stack(
-            [_by_feature(encoder, own[:, :, j]) for j in range(len(offsets))], axis=2
-        ),
-        "in_bags": _by_feature(encoder, derived),
-        "outside": outside,
-        "labels_before": before[:, : grown.forest.order],
-    }
-    # The importances of features sum to 1, unless only sequence ends and labels have gains.
-    scale = gains.sum()
-    smallest = np.finfo(float).tiny
-    if scale <= smallest:
-        scale = outside.sum() + before.sum() + smallest
-    importances = {
-        name: (table if per_label else table[0]) / scale for name, table in tables.items()
-    }
+    tables = _gains(grown, len(grown.classes) if per_label else 1)
+    if not per_label:
+        tables = {name: table[0] for name, table in tables.items()}
     return Bunch(
-        **importances,
-        offsets=offsets,
-        feature_names=feature_names(encoder.schema),
+        **tables,
+        offsets=grown.offsets,
+        feature_names=feature_names(grown.encoder.schema),
         labels=grown.classes,
         n_iter=grown.forest.n_iter,
         linear_start=fitted_model(model).chain.start is not None,
         backward=grown.backward,
     )
+
+
+def _gains(grown: FittedTrees, n_groups: int) -> dict[str, np.ndarray]:
+    """Return the tables of `gain_importance`; the first axis is for labels, or one group of all."""
+    encoder = grown.encoder
+    gains, outside, before = _sums(grown, n_groups)
+    # The gains of discovered features go to the features that identify their instances.
+    own = gains.copy()
+    own[:, encoder.n_own_columns :] = 0.0
+    derived = gains.sum(axis=2)
+    derived[:, : encoder.n_own_columns] = 0.0
+    by_offset = [_by_feature(encoder, own[:, :, j]) for j in range(gains.shape[2])]
+    # The importances of features sum to 1, unless only sequence ends and labels have gains.
+    scale = gains.sum()
+    smallest = np.finfo(float).tiny
+    if scale <= smallest:
+        scale = outside.sum() + before.sum() + smallest
+    return {
+        "importances": np.stack(by_offset, axis=2) / scale,
+        "in_bags": _by_feature(encoder, derived) / scale,
+        "outside": outside / scale,
+        "labels_before": before[:, : grown.forest.order] / scale,
+    }
 
 
 def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -274,14 +276,9 @@ def permutation_importance(
     importances = np.zeros((len(chosen), n_repeats))
     in_use = features_in_use(model)
     for row, j in zip(importances, chosen, strict=True):
-        if not in_use[j]:
-            continue
-        values = column_values(sequences, j)
-        for i in range(n_repeats):
-            rng = np.random.default_rng([seed, j, i])
-            order = shuffled_positions(sequences.offsets, rng, within_sequences)
-            shuffled = ReplacedSequences.of(sequences, j, values[order])
-            row[i] = score - scorer(model, shuffled, data.labels)
+        if in_use[j]:
+            seeds = [[seed, j, i] for i in range(n_repeats)]
+            row[:] = score - _shuffled_scores(data, j, scorer, seeds, within_sequences)
     return Bunch(
         importances_mean=importances.mean(axis=1),
         importances_std=importances.std(axis=1),
@@ -289,6 +286,21 @@ def permutation_importance(
         score=score,
         feature_names=names[chosen],
     )
+
+
+def _shuffled_scores(
+    data: CheckedData, j: int, scorer: Callable, seeds: list, within_sequences: bool
+) -> np.ndarray:
+    """Return a score for each seed, by which the values of feature j are shuffled."""
+    sequences = data.sequences
+    values = column_values(sequences, j)
+    scores = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        order = shuffled_positions(sequences.offsets, rng, within_sequences)
+        shuffled = ReplacedSequences.of(sequences, j, values[order])
+        scores.append(scorer(data.model, shuffled, data.labels))
+    return np.array(scores)
 
 
 def shuffled_positions(

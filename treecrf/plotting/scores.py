@@ -199,12 +199,7 @@ def plot_transition_scores(
     if isinstance(scores, Bunch) or X is not None:
         result = result_of(transition_scores, "scores", scores, X, lengths=lengths, groups=groups)
     else:
-        check_model(scores)
-        if not has_transition_weights(scores):
-            raise ValueError(
-                "X is missing; pass sequences over which to average the scores of the model"
-            )
-        result = transition_weights(scores)
+        result = _weights_of(scores)
     names = [abbreviated(label) for label in result.labels]
     table, rows = _rows(result, names)
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
@@ -225,6 +220,16 @@ def plot_transition_scores(
     n_before = max(result.scores.ndim - 1, 0)
     set_title(ax, f"score of a label {AFTER.get(n_before, SEVERAL)}")
     return ax
+
+
+def _weights_of(model: Any) -> Bunch:
+    """Return the transition weights of a model; ValueError if they depend on the input."""
+    check_model(model)
+    if not has_transition_weights(model):
+        raise ValueError(
+            "X is missing; pass sequences over which to average the scores of the model"
+        )
+    return transition_weights(model)
 
 
 def _rows(result: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:

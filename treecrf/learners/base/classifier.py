@@ -131,13 +131,13 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         check_is_fitted(self, "classes_")
         check_parameters(self, PREDICTION_PARAMETERS)
         predictor = Predictor(
-            self._chain(),
-            type(self).__name__,
-            self.decoding,
-            self.cost_matrix,
-            self.n_jobs,
-            self._columns,
-            self._init_score_error,
+            chain=self._chain(),
+            name=type(self).__name__,
+            decoding=self.decoding,
+            cost_matrix=self.cost_matrix,
+            n_jobs=self.n_jobs,
+            columns=self._columns,
+            init_score_error=self._init_score_error,
         )
         self._kept_predictor = predictor, *map(vars(self).get, PREDICTION_PARAMETERS)
         return predictor
