@@ -101,11 +101,11 @@ def scores_of(data: FileData, predicted: list[np.ndarray], **report: Any) -> dic
     """Compute the scores of positions with labels, and of sequences without a missing label."""
     masks = [np.array([label is not None for label in labels]) for labels in data.labels]
     true = [np.array(y[mask].tolist()) for y, mask in zip(data.labels, masks, strict=True)]
-    found = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
+    compared = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
     labeled = [i for i, mask in enumerate(masks) if mask.any()]
-    pairs = [[part[i] for i in labeled] for part in (true, found)]
+    pairs = [[labels[i] for i in labeled] for labels in (true, compared)]
     whole = [i for i in labeled if masks[i].all()]
-    whole_pairs = [[part[i] for i in whole] for part in (true, found)]
+    whole_pairs = [[labels[i] for i in whole] for labels in (true, compared)]
     return {
         "sequences": len(predicted),
         "positions": data.sequences.n_positions,
@@ -144,12 +144,12 @@ def spans_of(
         return {"error": "no sequence has all its labels"}
     # Sequences with a missing label count as empty, so that messages number all sequences.
     true = []
-    found = []
+    compared = []
     for labels, prediction, is_whole in zip(data.labels, predicted, are_whole, strict=True):
         true.append(np.array(labels.tolist()) if is_whole else NOTHING)
-        found.append(prediction if is_whole else NOTHING)
+        compared.append(prediction if is_whole else NOTHING)
     try:
-        return span_classification_report(true, found, scheme=scheme, **report)
+        return span_classification_report(true, compared, scheme=scheme, **report)
     except ImportError as error:
         print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
         return None

@@ -49,8 +49,8 @@ def write_parquet(
     types = {name: _type_of(kind) for name, kind in added.items()}
     with contextlib.ExitStack() as stack:
         writer = None
-        for columns, found in _blocks(names, typed_rows, ResultRows(results)):
-            for (name, kind), values in zip(types.items(), found, strict=True):
+        for columns, result_columns in _blocks(names, typed_rows, ResultRows(results)):
+            for (name, kind), values in zip(types.items(), result_columns, strict=True):
                 columns[name] = pa.array(values, kind)
             batch = pa.record_batch(columns)
             if writer is None:
@@ -66,8 +66,8 @@ def _blocks(
 ) -> Iterator[tuple[dict[str, Any], list[np.ndarray]]]:
     """Yield columns of the table, by name, and of the results of the same rows."""
     if not names:
-        while found := rows.take(ROWS):
-            yield {}, found
+        while result_columns := rows.take(ROWS):
+            yield {}, result_columns
         return
     for batch in typed_rows(names):
         if batch.num_rows:

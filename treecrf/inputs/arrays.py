@@ -500,16 +500,7 @@ def read_symbols(
 ) -> Sequences:
     """Convert checked symbols to sequences; if some are missing, to a table of one category."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
-        known = None
-        reason = ""
-        if schema is not None:
-            known = schema.categories[0]
-            reason = f"in training all symbols were {TYPES[known.dtype.kind]}"
-        where = partial(position_name, offsets=offsets)
-        reader = ColumnReader(where, is_category=True, known=known, reason=reason)
-        for item in items:
-            reader.add_objects(list(item))
-        return table_of([reader.finish()], offsets, None, are_symbols=True)
+        return _read_with_missing(items, offsets, schema)
     are_strings = [isinstance(item, str) for item in items]
     kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
     if len(kinds) > 1:
@@ -523,12 +514,24 @@ def read_symbols(
     if schema is not None:
         schema.check_symbols(dtype)
     description = {"form": "symbols", "offsets": offsets, "n_features": 1, "dtype": dtype}
-    if segmentation.is_long:
-        if isinstance(items[0], str):
-            table = characters(items[0])
-        else:
-            table = items[0]
-        return LongSequences.of(table, **description)
-    if not all(are_strings):
+    if segmentation.is_long or not all(are_strings):
         items = [characters(item) if isinstance(item, str) else item for item in items]
+    if segmentation.is_long:
+        return LongSequences.of(items[0], **description)
     return ListedSequences(items=segmentation.in_places(items), **description)
+
+
+def _read_with_missing(
+    items: list, offsets: np.ndarray, schema: InputSchema | None
+) -> LongSequences:
+    """Convert symbols of which some are missing to a table of one category."""
+    known = None
+    reason = ""
+    if schema is not None:
+        known = schema.categories[0]
+        reason = f"in training all symbols were {TYPES[known.dtype.kind]}"
+    where = partial(position_name, offsets=offsets)
+    reader = ColumnReader(where, is_category=True, known=known, reason=reason)
+    for item in items:
+        reader.add_objects(list(item))
+    return table_of([reader.finish()], offsets, None, are_symbols=True)

@@ -384,14 +384,12 @@ def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) ->
     """Return a mask of ``categorical_features``; None if types determine the categories."""
     if isinstance(categorical, str) and categorical == "from_dtype":
         return None
-    selected = np.zeros(n, dtype=bool)
     if categorical is None:
-        return selected
+        return np.zeros(n, dtype=bool)
     array = np.asarray(categorical, dtype=None if hasattr(categorical, "dtype") else object)
+    items = [None]
     if array.ndim == 1:
         items = array.tolist()
-    else:
-        items = [None]
     kinds = set(map(type, items))
     if len(kinds) > 1 or kinds - {bool, int, str}:
         raise ValueError(
@@ -402,21 +400,26 @@ def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) ->
         if len(items) != n:
             raise ValueError(f"categorical_features has {len(items)} booleans for {n} columns")
         return np.array(items)
-    indices = {name: j for j, name in enumerate(names or ())}
-    for item in items:
-        if isinstance(item, int) and not -n <= item < n:
-            raise ValueError(f"categorical_features: no column has index {item}; X has {n} columns")
-        if isinstance(item, str) and item not in indices:
-            if indices:
-                known = f"X has {quoted(list(indices))}"
-            else:
-                known = "the columns of X have no names"
-            raise ValueError(f"categorical_features: there is no column {item!r}; {known}")
-        j = item
-        if isinstance(item, str):
-            j = indices[item]
+    if kinds == {str}:
+        items = _indices_of_names(items, names or ())
+    selected = np.zeros(n, dtype=bool)
+    for j in items:
+        if not -n <= j < n:
+            raise ValueError(f"categorical_features: no column has index {j}; X has {n} columns")
         selected[j] = True
     return selected
+
+
+def _indices_of_names(chosen: list[str], names: tuple[str, ...]) -> list[int]:
+    """Return the indices of the columns that ``categorical_features`` names."""
+    indices = {name: j for j, name in enumerate(names)}
+    for name in chosen:
+        if name not in indices:
+            known = "the columns of X have no names"
+            if indices:
+                known = f"X has {quoted(list(indices))}"
+            raise ValueError(f"categorical_features: there is no column {name!r}; {known}")
+    return [indices[name] for name in chosen]
 
 
 def order_of(

@@ -155,23 +155,27 @@ def _without_positions(items: list, segmentation: Segmentation) -> ListedSequenc
     )
 
 
+def _listed_strings(X: np.ndarray, schema: InputSchema | None) -> list[str]:
+    """Return strings that are sequences; TypeError if they may be the symbols of a single one."""
+    strings = X.tolist()
+    known = ()
+    if schema is not None and schema.form == "symbols":
+        known = schema.known_symbols
+    has_words = any(isinstance(symbol, str) and len(symbol) > 1 for symbol in known)
+    if not has_words and any(len(string) > 1 for string in strings):
+        return strings
+    raise TypeError(
+        f"X is {describe(X)}, whose strings are symbols or sequences of characters; pass [X] and "
+        "[y] for one sequence of symbols, X.tolist() for a list of strings, or lengths= or groups= "
+        "for a long table of symbols"
+    )
+
+
 def _listed(X: Any, schema: InputSchema | None) -> list:
     """Return the items of a list of sequences; TypeError for other objects."""
     is_array = isinstance(X, np.ndarray)
     if is_array and X.ndim == 1 and X.dtype.kind in "UT":
-        # Each string is a sequence, unless they may be the symbols of a single one.
-        items = X.tolist()
-        known = ()
-        if schema is not None and schema.form == "symbols":
-            known = schema.known_symbols
-        has_words = any(isinstance(symbol, str) and len(symbol) > 1 for symbol in known)
-        if not has_words and any(len(item) > 1 for item in items):
-            return items
-        raise TypeError(
-            f"X is {describe(X)}, whose strings are symbols or sequences of characters; pass [X] "
-            "and [y] for one sequence of symbols, X.tolist() for a list of strings, or lengths= or "
-            "groups= for a long table of symbols"
-        )
+        return _listed_strings(X, schema)
     if is_frame(X):
         raise TypeError(
             f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "

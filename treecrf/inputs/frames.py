@@ -167,18 +167,21 @@ def read_frames(
     wheres = [where for _, where in runs]
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, others)
+    ordered = _in_order([frame for frame, _ in runs], orders, wheres)
     # In errors, columns without names have the names of the training data.
-    shown = names
-    if schema is not None:
-        shown = schema.names or names
+    specs = ColumnSpecs(known or names, len(orders[0]), schema, categorical)
+    return read_parts(ordered, offsets, names, specs)
+
+
+def _in_order(frames: list, orders: list[list[int]], wheres: list[str]) -> list:
+    """Return the features of data frames in one order; few long frames, as they are joined."""
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
-        for (frame, _), order in zip(runs, orders, strict=True)
+        for frame, order in zip(frames, orders, strict=True)
     ]
-    if len(ordered) > 1:
-        ordered = [frame for frame, _ in _joined([part.to_native() for part in ordered], wheres)]
-    specs = ColumnSpecs(shown, len(orders[0]), schema, categorical)
-    return read_parts(ordered, offsets, names, specs)
+    if len(ordered) == 1:
+        return ordered
+    return [frame for frame, _ in _joined([frame.to_native() for frame in ordered], wheres)]
 
 
 def _joined(frames: list, wheres: list[str]) -> list[tuple[Any, str]]:
@@ -251,38 +254,39 @@ def _match(
     groups: set[str],
 ) -> list[list[int]]:
     """Find the features of each frame, in the order of the model or the first frame."""
-    expected = names
-    if schema is not None:
-        expected = schema.names
-    owner = "the training data"
     if schema is None:
+        expected = names
         owner = wheres[0]
-    used = ", ".join(["*model.feature_names_in_", *map(repr, sorted(groups))])
-    mend = ""
-    if schema is not None:
-        mend = f"; pass {{}}[[{used}]]"
+    else:
+        expected = schema.names
+        owner = "the training data"
     orders = []
     for own_columns, where in zip(columns, wheres, strict=True):
         own = _names_of(own_columns, where)
         indices = list(own_columns.values())
-        if (own is None) != (names is None):
-            if own is None:
-                named = wheres[0]
-                other = where
-            else:
-                named = where
-                other = wheres[0]
-            raise ValueError(f"{named} has column names, {other} does not")
+        if own is None and names is not None:
+            raise ValueError(f"{wheres[0]} has column names, {where} does not")
+        if own is not None and names is None:
+            raise ValueError(f"{where} has column names, {wheres[0]} does not")
         if own is None or expected is None:
             check_width(len(own_columns), where, len(columns[0]), schema)
             orders.append(indices)
-        else:
-            frame = "X"
-            if where != "X":
-                frame = where.replace("sequence ", "X[") + "]"
-            order = order_of(own, expected, where, owner, mend.format(frame))
-            orders.append([indices[k] for k in order])
+            continue
+        mend = ""
+        if schema is not None:
+            mend = f"; pass {_features_in(where, groups)}"
+        order = order_of(own, expected, where, owner, mend)
+        orders.append([indices[k] for k in order])
     return orders
+
+
+def _features_in(where: str, groups: set[str]) -> str:
+    """Write how to select the features of a model, and the groups, of one data frame."""
+    frame = "X"
+    if where != "X":
+        frame = where.replace("sequence ", "X[") + "]"
+    names = ", ".join(["*model.feature_names_in_", *map(repr, sorted(groups))])
+    return f"{frame}[[{names}]]"
 
 
 # Grouped frames, and labels that are a column

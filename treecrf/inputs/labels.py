@@ -72,13 +72,13 @@ class Labels:
         also write between the labels. If several labels are negative, they are ordinary ones.
         """
         if present.dtype.kind == "U":
-            found = [label for label in present.tolist() if label.strip("<>[]").lower() == "pad"]
+            marks = [label for label in present.tolist() if label.strip("<>[]").lower() == "pad"]
         else:
-            found = [label for label in present.tolist() if label < 0]
-        if len(found) != 1 or len(present) == 1:
+            marks = [label for label in present.tolist() if label < 0]
+        if len(marks) != 1 or len(present) == 1:
             return []
-        if found == [IGNORED] or self._fills_ends(found[0]):
-            return found
+        if marks == [IGNORED] or self._fills_ends(marks[0]):
+            return marks
         return []
 
     def _fills_ends(self, label: Any) -> bool:
