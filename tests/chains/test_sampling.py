@@ -154,8 +154,13 @@ def test_improbable_contexts_with_a_future(scale):
     check_all_examples(parts, labels, 1.0, error=2.0**-17)
 
 
-@pytest.mark.parametrize("bound_share", [1.0, None])
-@pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2), (3, 0)])
+@pytest.mark.parametrize(
+    ("n_labels", "order", "bound_share"),
+    pairs(
+        [(n, order, share) for n, order in [(12, 1), (3, 2), (3, 0)] for share in (1.0, None)],
+        lambda n_labels, order, share: (share is None) == (order == 2),
+    ),
+)
 def test_long_sequences_are_computed_tile_by_tile(n_labels, order, bound_share):
     """The tiles of the sampler are computed twice here, those of the tables are not."""
     rng = np.random.default_rng(0)
@@ -176,7 +181,7 @@ def test_long_sequences_are_computed_tile_by_tile(n_labels, order, bound_share):
 @every_share
 @pytest.mark.parametrize(
     ("order", "mu"),
-    pairs([(1, 0.3), (2, 0.05), (0, 0.3), (3, 0.05)], lambda order, _: order in {1, 2}),
+    pairs([(1, 0.3), (2, 0.05), (0, 0.3), (3, 0.05)], lambda order, _: order == 2),
 )
 def test_sums_over_examples_are_unbiased(order, bound_share, mu, all_known):
     rng = np.random.default_rng(order)

@@ -19,6 +19,7 @@ from support.samples import (
     keys_of,
     size_of,
 )  # fmt: skip
+from support.sweeps import pairs
 
 from treecrf import _inference
 from treecrf.chains.constraints import Constraints, Transitions
@@ -266,8 +267,13 @@ def check_all_examples(parts, labels, candidates, bound_share):
         assert (np.diff(index) > 0).all()
 
 
-@pytest.mark.parametrize("bound_share", [1.0, None])
-@pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("n_labels", "order", "bound_share"),
+    pairs(
+        [(n, order, share) for n, order in [(12, 1), (3, 2)] for share in (1.0, None)],
+        lambda n_labels, order, share: (share is None) == (order == 2),
+    ),
+)
 def test_samples_of_long_sequences(n_labels, order, bound_share):
     """There are too many tiles to keep them all."""
     rng = np.random.default_rng(0)
