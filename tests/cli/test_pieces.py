@@ -5,6 +5,7 @@ from support.command_files import SMALL, TABLE
 from support.family import assert_same_forest
 
 import treecrf
+from treecrf.learners.base.fitted import fitted_model
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_tables_in_pieces(data, parts, model, run):
     status, output, errors = run("train", folder / data, *scratch, *TABLE, "--model", path, *SMALL)
     assert (status, output, errors) == (0, "", "")
     fitted, expected = treecrf.load(path), treecrf.load(model)
-    assert fitted._columns == expected._columns
+    assert fitted_model(fitted).predictor.columns == fitted_model(expected).predictor.columns
     assert_same_forest(fitted, expected)
 
 

@@ -11,6 +11,7 @@ import pytest
 import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF
 from treecrf.chains.contexts import require_memory
+from treecrf.learners.base.fitted import fitted_model
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -217,7 +218,7 @@ def test_names_of_groups_that_do_not_exist_are_refused(frame):
 def test_errors_about_other_columns_show_how_to_leave_them_out(frame, expected):
     with pytest.raises(ValueError, match=re.escape("; pass X[[*model.feature_names_in_, 'day']]")):
         expected.predict(frame, groups="day")
-    assert expected._columns.label is None  # fitted to arrays of labels
+    assert fitted_model(expected).predictor.columns.label is None  # fitted to arrays of labels
     with pytest.raises(ValueError, match=re.escape("; pass X[1][[*model.feature_names_in_]]")):
         expected.predict([frame[["heat", "light"]], frame])
     # The mend works.
