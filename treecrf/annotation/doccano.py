@@ -72,14 +72,15 @@ def read_doccano(
 
 
 def _spans_of(spans: Any, text: str, where: str) -> list[Entity]:
+    """Check the spans of a record; ValueError if they are not spans of the text."""
     if not isinstance(spans, list):
         raise ValueError(f"{where}: {spans!r:.40} is not a list of spans")
-    found = []
+    entities = []
     for span in spans:
         if isinstance(span, dict):
             span = [span.get(key) for key in ("start_offset", "end_offset", "label")]
-        found.append(check_entity(span, text, where))
-    return found
+        entities.append(check_entity(span, text, where))
+    return entities
 
 
 def write_doccano(

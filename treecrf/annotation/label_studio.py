@@ -98,8 +98,7 @@ def read_label_studio(
 
 def _regions(task: dict, source: str, from_name: str | None, where: str) -> list[dict] | None:
     """Return the values of the labeled regions of a task, None if it is not annotated."""
-    found = _list_of(task, source, where)
-    items = [item for item in found if isinstance(item, dict)]
+    items = [item for item in _list_of(task, source, where) if isinstance(item, dict)]
     results = [item for item in items if not item.get("was_cancelled")]
     if len(results) > 1:
         results = [item for item in results if item.get("ground_truth")] or results
@@ -123,12 +122,12 @@ def _regions(task: dict, source: str, from_name: str | None, where: str) -> list
 
 def _list_of(record: dict, key: str, where: str) -> list:
     """Return the list that a record has under a key, which may also be missing or null."""
-    found = record.get(key)
-    if found is None:
+    items = record.get(key)
+    if items is None:
         return []
-    if not isinstance(found, list):
-        raise ValueError(f"{where}: {key!r} is {found!r:.40}; expected a list")
-    return found
+    if not isinstance(items, list):
+        raise ValueError(f"{where}: {key!r} is {items!r:.40}; expected a list")
+    return items
 
 
 def _minimal_regions(

@@ -13,7 +13,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import check_model
 from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.fitted import fitted_model
-from treecrf.learners.base.predictor import results_per_sequence
+from treecrf.learners.base.predictor import Predictor, results_per_sequence
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     FloatArray,
@@ -116,36 +116,42 @@ def sequence_scores(
     True
     """
     predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
-    chain = predictor.chain
     n_labels = len(predictor.chain.classes)
+    empty = SequenceScores(np.zeros((0, n_labels)), np.zeros((n_labels, n_labels)), 0.0)
+    return results_per_sequence(
+        sequences, lambda batch: _batch_scores(predictor, batch, masks), empty
+    )
 
-    def scores_of(some: Sequences) -> list[SequenceScores]:
-        constraints = chain.constraints(some.offsets, masks)
-        with Threads(predictor.n_jobs) as threads:
-            lattice = _whole(chain, chain.lattice(some, constraints, threads))
-            factors = chain.factors(some, threads)
-            log_z = lattice.log_partitions().tolist()
-        offsets = some.offsets
-        if factors is not None:
-            state, transitions = _constrained(*factors, constraints, offsets)
-        elif chain.order == 0:
-            state = lattice.table()[:, :, 0].T
-            transitions = np.zeros((n_labels, n_labels))
-        else:
-            state, transitions = _of_table(lattice.table(), offsets, chain.order)
-        if transitions.ndim == 2:
-            tables = [transitions] * (len(offsets) - 1)
-        else:
-            # Nothing precedes the first position of a sequence.
-            tables = [table[1:] for table in split_sequences(transitions, offsets)]
-        states = split_sequences(state, offsets)
-        if chain.is_backward:
-            states = [table[::-1] for table in states]
-            tables = list(map(_reversed, tables))
-        return [SequenceScores(*found) for found in zip(states, tables, log_z, strict=True)]
 
-    no_labels = np.zeros((0, n_labels)), np.zeros((n_labels,) * 2)
-    return results_per_sequence(sequences, scores_of, SequenceScores(*no_labels, 0.0))
+def _batch_scores(
+    predictor: Predictor, batch: Sequences, masks: np.ndarray | None
+) -> list[SequenceScores]:
+    """Return the scores of each sequence of a batch, in the direction of the input."""
+    chain = predictor.chain
+    offsets = batch.offsets
+    constraints = chain.constraints(offsets, masks)
+    with Threads(predictor.n_jobs) as threads:
+        lattice = _whole(chain, chain.lattice(batch, constraints, threads))
+        factors = chain.factors(batch, threads)
+        log_partitions = lattice.log_partitions().tolist()
+    if factors is not None:
+        state, transitions = _constrained(*factors, constraints, offsets)
+    elif chain.order == 0:
+        n_labels = len(chain.classes)
+        state = lattice.table()[:, :, 0].T
+        transitions = np.zeros((n_labels, n_labels))
+    else:
+        state, transitions = _state_and_transitions(lattice.table(), offsets, chain.order)
+    if transitions.ndim == 2:
+        tables = [transitions] * (len(offsets) - 1)
+    else:
+        # Nothing precedes the first position of a sequence.
+        tables = [table[1:] for table in split_sequences(transitions, offsets)]
+    states = split_sequences(state, offsets)
+    if chain.is_backward:
+        states = [table[::-1] for table in states]
+        tables = list(map(_reversed, tables))
+    return list(map(SequenceScores, states, tables, log_partitions))
 
 
 def sequence_entropy(
@@ -308,7 +314,9 @@ def _whole(chain: FittedChain, lattice: Any) -> Lattice:
 # Arrays of scores
 
 
-def _of_table(table: np.ndarray, offsets: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+def _state_and_transitions(
+    table: np.ndarray, offsets: np.ndarray, order: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores of first labels, and of labels after labels at all positions.
 
     In the table, the last axis numbers the contexts: the nearest previous label is the lowest

@@ -255,8 +255,8 @@ def _check_one_kind(arrays: Iterable[tuple[str, np.ndarray]]) -> None:
     for where, labels in arrays:
         first_of_kind.setdefault(label_kind(labels), where)
     if len(first_of_kind) > 1:
-        found = ", ".join(f"{kind} in {where}" for kind, where in first_of_kind.items())
-        raise TypeError(f"mixed label types: {found}; expected all str, or all int or bool")
+        kinds = ", ".join(f"{kind} in {where}" for kind, where in first_of_kind.items())
+        raise TypeError(f"mixed label types: {kinds}; expected all str, or all int or bool")
 
 
 def check_average(average: str | None) -> None:

@@ -183,15 +183,20 @@ def check_positive(name: str, value: Any) -> None:
 class Needs:
     """Values of another parameter without which a parameter has no effect."""
 
-    name: str  # the other parameter
-    values: tuple = ()  # with an effect; if empty, all but ``unless``
-    unless: tuple = ()  # without an effect
-    or_validation: bool = False  # whether validation data are enough
+    # The other parameter.
+    name: str
+    # Its values with an effect; if empty, all but ``unless``.
+    values: tuple = ()
+    # Its values without an effect.
+    unless: tuple = ()
+    # Whether validation data are enough.
+    or_validation: bool = False
 
     def are_met(self, value: Any) -> bool:
         """Return whether there is an effect if the other parameter has a value."""
-        found = [other for other in self.values or self.unless if _is_equal(value, other)]
-        return bool(found) == bool(self.values)
+        if self.values:
+            return any(_is_equal(value, other) for other in self.values)
+        return not any(_is_equal(value, other) for other in self.unless)
 
     @property
     def mend(self) -> str:
