@@ -6,11 +6,23 @@ so that label v leads from context c to context ``(c * K + v) % K**order``. The 
 sequence has ``K**min(t, order)`` contexts, since there are no labels before the sequence. With
 order 0 every position is a separate sequence, and callers pass ``offsets`` accordingly.
 
+Forward-backward computes sums over all label sequences in time linear in the length:
+
+- The forward weight of context c at position t is the sum, over all label sequences before t that
+  end in c, of the exponentials of their scores. Each position follows from the one before. The
+  weights after the last position sum to Z.
+- The backward weight of c at t is the same sum over the label sequences from t on, after c.
+- The probability of the pair (c, v) at t is the forward weight of c, times
+  ``exp(scores[v, t, c])``, times the backward weight of the context that v leads to, divided by Z.
+
+`_chain` has the two passes, `_curvature` the second derivatives. The functions here turn pairs of
+contexts and labels into what callers need.
+
 A score of minus infinity forbids a label in a context. If this leaves no label sequence at all, a
 sequence has log Z = -inf, probabilities of 0 and a log-likelihood of NaN. Callers check for it.
 
 Every function runs without the GIL on the sequences ``first`` to ``last - 1``, and writes only to
-the parts of its outputs that belong to these sequences, so that threads can share the work.
+those elements of its outputs that belong to these sequences, so that threads can share the work.
 """
 
 from libc.math cimport fabs, fmin
@@ -116,10 +128,7 @@ def residuals(scores, const int64_t[::1] offsets,
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
     cdef Influence influence
     cdef bint curved = curvature is not None, bounded = curved and bound_share > 0.0
-    cdef Py_ssize_t i, tile, v, t, k, n, context
-    cdef int32_t label
-    cdef const double *pairs
-    cdef double *target
+    cdef Py_ssize_t i, tile
     if bounded:
         influence = open_influence(&chain, offsets, first, last, bound_share)
     with nogil:
@@ -134,61 +143,94 @@ def residuals(scores, const int64_t[::1] offsets,
                 continue
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
-                n = tile_length(&chain, tile) * chain.shape.width
-                for v in range(chain.shape.n_labels):
-                    negate_rounded(tile_pairs(&chain, tile) + v * n, n,
-                                   &out[v, chain.start + tile_start(&chain, tile), 0])
+                store_negated_pairs(&chain, tile, out)
                 if bounded:
                     visit_backward(&chain, &influence, tile)
                 elif curved:
-                    for v in range(chain.shape.n_labels):  # 2 p (1 - p) for each pair
-                        pairs = tile_pairs(&chain, tile) + v * n
-                        target = &curvature[v, chain.start + tile_start(&chain, tile), 0]
-                        for k in range(n):
-                            target[k] = rounded(pairs[k] * own_influence(pairs[k]))
-            context = 0
-            for t in range(chain.length):
-                label = labels[chain.start + t]
-                out[label, chain.start + t, context] += 1.0
-                context = next_context(&chain.shape, t, context, label)
+                    store_diagonal(&chain, tile, curvature)
+            add_true_labels(&chain, labels, out)
             if bounded:
                 for tile in range(chain.n_tiles):
                     visit_forward(&chain, &influence, tile)
-                    store_curvatures(
-                        &chain.shape, tile_pairs(&chain, tile), tile_start(&chain, tile),
-                        tile_length(&chain, tile), &influence,
-                        &curvature[0, chain.start + tile_start(&chain, tile), 0],
-                        curvature.shape[1] * chain.shape.width)
+                    store_bounds(&chain, &influence, tile, curvature)
         release(&chain.memory)
+
+
+cdef inline void store_negated_pairs(const Chain *chain, Py_ssize_t tile,
+                                     double[:, :, ::1] out) noexcept nogil:
+    """Write the residuals of labels that are not true: minus their probabilities."""
+    cdef Py_ssize_t v, start = chain.start + tile_start(chain, tile)
+    cdef Py_ssize_t n = tile_length(chain, tile) * chain.shape.width
+    for v in range(chain.shape.n_labels):
+        negate_rounded(tile_pairs(chain, tile) + v * n, n, &out[v, start, 0])
+
+
+cdef inline void add_true_labels(const Chain *chain, const int32_t[::1] labels,
+                                 double[:, :, ::1] out) noexcept nogil:
+    """Add 1 to the residual of the true label of each position, in its true context."""
+    cdef Py_ssize_t t, context = 0
+    cdef int32_t label
+    for t in range(chain.length):
+        label = labels[chain.start + t]
+        out[label, chain.start + t, context] += 1.0
+        context = next_context(&chain.shape, t, context, label)
+
+
+cdef inline void store_diagonal(const Chain *chain, Py_ssize_t tile,
+                                double[:, :, ::1] curvature) noexcept nogil:
+    """Write the curvature without a bound: 2 p (1 - p) for each pair of probability p."""
+    cdef Py_ssize_t v, k, start = chain.start + tile_start(chain, tile)
+    cdef Py_ssize_t n = tile_length(chain, tile) * chain.shape.width
+    cdef const double *pairs
+    cdef double *target
+    for v in range(chain.shape.n_labels):
+        pairs = tile_pairs(chain, tile) + v * n
+        target = &curvature[v, start, 0]
+        for k in range(n):
+            target[k] = rounded(pairs[k] * own_influence(pairs[k]))
+
+
+cdef inline void store_bounds(const Chain *chain, const Influence *influence, Py_ssize_t tile,
+                              double[:, :, ::1] curvature) noexcept nogil:
+    """Write the curvature with a bound, once the influence on all other positions is known."""
+    cdef Py_ssize_t start = chain.start + tile_start(chain, tile)
+    store_curvatures(&chain.shape, tile_pairs(chain, tile), tile_start(chain, tile),
+                     tile_length(chain, tile), influence, &curvature[0, start, 0],
+                     curvature.shape[1] * chain.shape.width)
 
 
 # Labels that are not all known
 
 
-def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
-             const int64_t[::1] positions, const double[:, :, ::1] conditional):
+def subtract_residuals(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
+                       const int64_t[::1] positions, const double[:, :, ::1] conditional):
     """Subtract the residuals of the codes given the known labels, at some positions of a table.
 
     ``curvature``, unless it is None, is multiplied by the fraction that
     `treecrf.chains.partial_labels` explains, and rounded.
     """
     cdef Py_ssize_t v, i, c, n = residuals.shape[2]
-    cdef bint curved = curvature is not None
     cdef double *row
-    cdef double *bounds
-    cdef double size
     with nogil:
         for v in range(residuals.shape[0]):
             for i in range(positions.shape[0]):
                 row = &residuals[v, positions[i], 0]
-                if curved:
-                    bounds = &curvature[v, positions[i], 0]
-                    for c in range(n):
-                        size = fabs(row[c])
-                        size = fmin(size, 1.0 - size)
-                        if size > 0.0:
-                            bounds[c] = rounded(
-                                bounds[c] * (fmin(fabs(row[c] - conditional[v, i, c]), size) / size)
-                            )
+                if curvature is not None:
+                    reduce_curvature(row, &conditional[v, i, 0], n, &curvature[v, positions[i], 0])
                 for c in range(n):
                     row[c] -= conditional[v, i, c]
+
+
+cdef inline void reduce_curvature(const double *row, const double *conditional, Py_ssize_t n,
+                                  double *bounds) noexcept nogil:
+    """Multiply the curvature of the contexts of a position by |g| / min(p, 1 - p), if below 1."""
+    cdef Py_ssize_t c
+    cdef double size
+    for c in range(n):
+        # The size of a residual is p or 1 - p.
+        size = fabs(row[c])
+        size = fmin(size, 1.0 - size)
+        if size > 0.0:
+            bounds[c] = rounded(
+                bounds[c] * (fmin(fabs(row[c] - conditional[c]), size) / size)
+            )

@@ -339,7 +339,7 @@ def test_passes_over_tables_equal_formulas(shape, curved):
     expected = rounded(2.0 * sizes * (1.0 - sizes))
     curvature = expected.copy()
     part = np.ascontiguousarray(of_codes[:, positions])
-    _inference.subtract(residuals, curvature if curved else None, positions, part)
+    _inference.subtract_residuals(residuals, curvature if curved else None, positions, part)
     known = before.copy()
     known[:, positions] -= part
     np.testing.assert_array_equal(residuals, known)

@@ -7,8 +7,10 @@ from treecrf.chains._memory cimport Memory
 cdef extern from "chains/recursions.h" nogil:
     ctypedef struct chain_shape:
         Py_ssize_t n_labels
-        Py_ssize_t order         # at least 1: with order 0, the state after a position is its label
-        Py_ssize_t n_contexts    # contexts of a position at full depth
+        # Number of labels in a context. At least 1: with order 0, the context after a position is
+        # its label, though no score depends on it.
+        Py_ssize_t order
+        Py_ssize_t n_contexts    # number of contexts of a position after `order` labels
         Py_ssize_t width         # scores of a label at a position: n_contexts, or 1 with order 0
 
     Py_ssize_t contexts_at(const chain_shape *shape, Py_ssize_t t)
@@ -24,7 +26,8 @@ cdef extern from "chains/scores.h" nogil:
 
 cdef enum:
     # Maximum number of scores in a tile, which is a run of positions that are processed together:
-    # of one label, where memory is read fastest, and of all labels, which fit in a fast cache.
+    # 64 KB of one label, which are read in one go, and 2 MB of all labels, which stay in the cache
+    # between the passes.
     BURST = 1 << 13
     TILE = 1 << 18
 
@@ -47,6 +50,7 @@ cdef inline bint has_weight(const double[::1] weights, int64_t first, int64_t en
 
 
 cdef inline chain_shape shape_of(const double[:, :, ::1] scores) noexcept nogil:
+    """Return the shape of chains whose scores are in a table."""
     cdef chain_shape shape
     shape.n_labels = scores.shape[0]
     shape.width = scores.shape[2]
@@ -78,36 +82,38 @@ cdef inline Py_ssize_t true_context(const chain_shape *shape, const int32_t *lab
 
 
 cdef enum:
-    # Number of pairs that are kept in memory, with the rows of `forward` that belong to them. Only
-    # with KEEP_ROWS do all rows of `forward` stay, one after the other.
-    KEEP_NONE = 0
-    KEEP_FEW = 1 << 19           # for many threads
-    KEEP_SOME = 1 << 22          # up to this number, faster to keep than to compute again
-    KEEP_ROWS = -1               # as many pairs
+    # Number of pairs (context, label) that stay in memory, with their rows of `forward`, from the
+    # forward pass to the backward pass. Those of earlier tiles are computed again.
+    KEEP_NONE = 0                # there is no backward pass
+    KEEP_FEW = 1 << 19           # 4 MB, where many threads would take too much memory
+    KEEP_SOME = 1 << 22          # 32 MB: computing more again is faster than using more memory
+    KEEP_ROWS = -1               # as many pairs, but all rows of `forward`, one after the other
 
 
 cdef struct Chain:
-    # A sequence in scratch memory. `pairs` holds a number for every (label, position, context) of
-    # the tiles that are kept; `forward` one row of contexts per position; `backward` the rows of
-    # the current tile and of the position after it.
-    Memory memory
+    # A sequence in scratch memory. A row is a number for each context of a position.
+    Memory memory                # all arrays below
     chain_shape shape
-    score_source source
-    Py_ssize_t start, length
-    Py_ssize_t tile, n_tiles     # positions in a tile, tiles in the sequence
+    score_source source          # the scores of all sequences
+    Py_ssize_t start             # first position of the sequence in the data
+    Py_ssize_t length            # number of its positions
+    Py_ssize_t tile              # number of positions in a tile
+    Py_ssize_t n_tiles           # number of tiles of the sequence
     Py_ssize_t n_kept            # tiles whose pairs are kept: the last, then those visited last
     Py_ssize_t n_held            # tiles whose rows of `forward` are kept
     Py_ssize_t held_size         # numbers in these rows, from a tile to the next
+    # [label, position, context] of each kept tile: factors, which are exponentials of scores; after
+    # the backward pass, probabilities.
     double *pairs
-    double *forward
+    double *forward              # forward weights, a row for each position of the held tiles
     double *starts               # row of `forward` at the start of each tile
-    double *backward
-    double *work                 # three rows of contexts
+    double *backward             # backward weights: rows of a tile and of the position after it
+    double *work                 # three rows
     double *scale                # factor by which the forward pass rescaled each position
     double *level                # for each tile, the score whose factor is 1
     void *source_work            # scratch memory of a source without a table
     double log_z
-    bint in_logs
+    bint in_logs                 # whether `forward` and `backward` hold logarithms
 
 
 cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
@@ -121,6 +127,7 @@ cdef inline Py_ssize_t tile_start(const Chain *chain, Py_ssize_t i) noexcept nog
 
 
 cdef inline Py_ssize_t tile_length(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Return the number of positions of tile i, of which the last may be shorter."""
     return min(chain.tile, chain.length - i * chain.tile)
 
 

@@ -1,14 +1,18 @@
 """Forward-backward over one sequence, a chain of label contexts.
 
-Sums of products stay in range because the weights of a position are divided by their total where
-needed (Rabiner 1989). This is exact unless a weight becomes so small that it is lost. If that
-happens, or if the scores of a sequence are too far apart from the start, the sequence is computed
-with logarithms instead.
+The forward pass computes the weights of the contexts of each position from those of the position
+before, and the backward pass from those of the position after; `_inference` defines them. Both
+passes sum products of weights and factors, the exponentials of scores.
+
+The sums stay in range because the weights of a position are divided by their total where needed
+(Rabiner 1989). This is exact unless a weight becomes so small that it is lost. If that happens, or
+if the scores of a sequence are too far apart from the start, the sequence is computed with
+logarithms instead.
 
 Positions are processed in tiles that fit in the processor's cache. The factors of a few megabytes
-of tiles are kept for the backward pass; those of the other tiles of a longer sequence are computed
-again, which is faster than using more memory. So are their forward weights, from those at the start
-of each tile, unless a caller needs all of them.
+of tiles are kept for the backward pass. In a longer sequence, the factors of the other tiles are
+computed again, which is faster than using more memory. So are their forward weights, from the row
+at the start of each tile, unless a caller needs all of them.
 
 Scores come from a table or from another source.
 
@@ -45,16 +49,19 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     """
     cdef Chain chain
     cdef Py_ssize_t n_tiles, n_pairs, longest = longest_of(offsets, first, last)
+    cdef Py_ssize_t max_pairs = KEEP_SOME if keep == KEEP_ROWS else keep
     memset(&chain, 0, sizeof(Chain))
     open_source(scores, &chain.shape, &chain.source)
     n_pairs = chain.shape.n_labels * chain.shape.width
     chain.tile = tile_of(&chain.shape, longest)
     n_tiles = (longest + chain.tile - 1) // chain.tile
-    chain.n_kept = KEEP_SOME if keep == KEEP_ROWS else keep
-    chain.n_kept = min(n_tiles, max(1, chain.n_kept // (n_pairs * chain.tile)))
-    # Unless all rows are kept, tiles repeat the last row of the one before.
-    chain.n_held = n_tiles if keep == KEEP_ROWS else chain.n_kept
-    chain.held_size = (chain.tile + (keep != KEEP_ROWS)) * chain.shape.n_contexts
+    chain.n_kept = min(n_tiles, max(1, max_pairs // (n_pairs * chain.tile)))
+    if keep == KEEP_ROWS:
+        chain.n_held = n_tiles
+        chain.held_size = chain.tile * chain.shape.n_contexts
+    else:  # tiles repeat the last row of the one before
+        chain.n_held = chain.n_kept
+        chain.held_size = (chain.tile + 1) * chain.shape.n_contexts
     chain.pairs = take_doubles(&chain.memory, chain.n_kept * chain.tile * n_pairs)
     chain.forward = take_doubles(&chain.memory,
                                  chain.n_held * chain.held_size + chain.shape.n_contexts)
@@ -104,7 +111,7 @@ cdef void move_to(Chain *chain, const int64_t[::1] offsets, Py_ssize_t i) noexce
 
 
 cdef void forward(Chain *chain) noexcept nogil:
-    """Return log Z of the sequence; prepare `backward`."""
+    """Run the forward pass and compute log Z; `backward` comes next."""
     chain.in_logs = not scaled_forward(chain)
     if chain.in_logs:
         log_forward(chain)
@@ -116,14 +123,15 @@ cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
     If ``pairs`` is true, the tile receives the probabilities of (label, context) pairs, with 0 for
     contexts that do not exist.
     """
+    cdef double *last = backward_row(chain, tile_length(chain, i))
     if i < chain.n_tiles - 1:
-        memcpy(backward_row(chain, chain.tile), chain.backward,
-               chain.shape.n_contexts * sizeof(double))
+        # The first row of the tile after it.
+        memcpy(last, chain.backward, chain.shape.n_contexts * sizeof(double))
     elif not chain.in_logs and chain.log_z > -INFINITY:
-        fill(backward_row(chain, tile_length(chain, i)), contexts_at(&chain.shape, chain.length),
-             1.0 / total_weight(chain))
+        # Weights of 1, divided by Z, so that products with forward weights are probabilities.
+        fill(last, contexts_at(&chain.shape, chain.length), 1.0 / total_weight(chain))
     else:
-        fill(backward_row(chain, tile_length(chain, i)), chain.shape.n_contexts, 0.0)
+        fill(last, chain.shape.n_contexts, 0.0)
     step_backward(chain, i, pairs, i >= chain.n_tiles - chain.n_kept)
 
 
@@ -145,7 +153,7 @@ cdef void step_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) 
     else:
         if not is_loaded:
             load_tile(chain, i, &chain.level[i])
-            if chain.n_held == chain.n_kept:
+            if chain.n_held == chain.n_kept:  # not all rows of `forward` are kept
                 return_to_tile(chain, i)
                 step_forward(chain, i, &unused)
         backward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i),
@@ -241,8 +249,8 @@ cdef bint scaled_forward(Chain *chain) noexcept nogil:
     forward_tile_row(chain, 0, 0)[0] = 1.0
     for i in range(chain.n_tiles):
         enter_tile(chain, i)
-        # The best score of the first context is probably close to the others. This nearly always
-        # saves a pass over the scores.
+        # Factors are relative to a score near the highest, the level. The highest score of the
+        # first context is nearly always close enough, and saves a pass over all scores.
         high = -INFINITY
         for v in range(chain.shape.n_labels):
             high = max(high, score_of(&chain.shape, &chain.source, v, chain.start,
@@ -265,6 +273,7 @@ cdef bint scaled_forward(Chain *chain) noexcept nogil:
 
 
 cdef bint step_forward(const Chain *chain, Py_ssize_t i, double *log_z) noexcept nogil:
+    """Run the forward pass over a loaded tile; returns whether no weight was lost."""
     return forward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i),
                         tile_length(chain, i), forward_tile_row(chain, i, 0), scale_of(chain, i),
                         log_z, chain.work)
@@ -288,6 +297,7 @@ cdef double total_weight(const Chain *chain) noexcept nogil:
 
 
 cdef void log_forward(Chain *chain) noexcept nogil:
+    """Forward pass over scores; the largest weight of each position is 1."""
     cdef Py_ssize_t i, n
     chain.log_z = 0.0
     forward_tile_row(chain, 0, 0)[0] = 0.0
@@ -310,10 +320,12 @@ cdef double log_forward_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
     cdef double *after
     cdef double total = 0.0
     for j in range(count):
-        rows, now = tile_pairs(chain, i) + j * chain.shape.width, forward_tile_row(chain, i, j)
+        rows = tile_pairs(chain, i) + j * chain.shape.width
+        now = forward_tile_row(chain, i, j)
         after = forward_tile_row(chain, i, j + 1)
         n_ends = n_ends_of(chain, t + j)
         n_starts = contexts_at(&chain.shape, t + j) // n_ends
+        # Contexts h * n_ends + low lead by label v to context low * n_labels + v.
         for v in range(n_labels):
             for low in range(n_ends):
                 for h in range(n_starts):
@@ -345,6 +357,7 @@ cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
 
 
 cdef void log_backward(Chain *chain, Py_ssize_t i, bint is_loaded) noexcept nogil:
+    """Backward pass over tile i; turns its scores into probabilities."""
     cdef Py_ssize_t j, count = tile_length(chain, i)
     cdef double *rows = tile_pairs(chain, i)
     if not is_loaded:

@@ -8,7 +8,7 @@ from treecrf.chains._chain cimport Chain
 cdef extern from "chains/influence.h" nogil:
     double SMALLEST_P
     ctypedef struct Influence "influence_rows":
-        # How much is known about other positions from a context, see there.
+        # How much a context says about other positions. The header describes the fields.
         double bound_share
         double *contexts
         double *inverse
@@ -24,18 +24,23 @@ cdef extern from "chains/influence.h" nogil:
     double influence_beyond(double *row, const double *values, const double *mean, Py_ssize_t n)
 
 cdef enum:
-    # Maximum number of probabilities in the rows of a block per pair of a context and a label.
+    # Blocks compare contexts at their ends, which takes time in proportion to the square of their
+    # number. They are so far apart that there are at most so many multiplications per pair.
     BLOCK_COST = 16
 
 
 cdef inline Py_ssize_t block_distance(Py_ssize_t order, Py_ssize_t n_contexts,
                                       Py_ssize_t n_labels) noexcept nogil:
-    """Return the distance between blocks: their time is in proportion to the number of pairs."""
+    """Return the number of positions from one block to the next, a multiple of the order."""
     return order * max(1, (n_contexts // n_labels + BLOCK_COST * order - 1) // (BLOCK_COST * order))
 
 
 cdef inline bint is_rare(double p, Py_ssize_t length) noexcept nogil:
-    """Whether a bound of twice the length per unit of probability is of no consequence."""
+    """Return whether a context is too improbable for its bound to matter.
+
+    The influence of a context is at most twice the length. Multiplied by its probability, it would
+    add less than 2**-9 to a curvature.
+    """
     return p * length < 2.0 ** -10
 
 

@@ -4,11 +4,11 @@ The Hessian with respect to the scores is minus the covariance of the indicators
 pairs. The diagonal matrix of its absolute row sums bounds it, which makes Newton steps of full
 length safe (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of probability p sums to p times
 the influence of knowing the pair: 2 (1 - p) on its own position, and on later and earlier positions
-at most the influence of its contexts.
+at most the influence of the two contexts that it connects.
 
-The own position alone, 2 p (1 - p), is a good estimate of the curvature where labels far apart
-hardly depend on each other. With a ``bound_share`` s, the curvature is 2 p (1 - p), but at least s
-times the bound: steps of length s or less are then safe as well.
+The pair's own position alone gives 2 p (1 - p), a good estimate of the curvature where labels far
+apart hardly depend on each other. With a ``bound_share`` s, the curvature is 2 p (1 - p), but at
+least s times the bound: steps of length s or less are then safe as well.
 
 With an order above 1, successive contexts share labels, and those that differ in a shared label
 stay apart from one position to the next, however little labels depend on each other. There, the
@@ -64,7 +64,7 @@ cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize
     return influence
 
 
-cdef inline double *row_of(const Chain *chain, double *rows, Py_ssize_t j) noexcept nogil:
+cdef inline double *row_at(const Chain *chain, double *rows, Py_ssize_t j) noexcept nogil:
     """Return the row of the contexts before the j-th position of a tile, or after its last."""
     return rows + j * chain.shape.n_contexts
 
@@ -72,8 +72,8 @@ cdef inline double *row_of(const Chain *chain, double *rows, Py_ssize_t j) noexc
 cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil:
     """Compute the influence on later positions in tile i, after the backward pass over the tile."""
     cdef Py_ssize_t n = chain.shape.n_contexts, size = n * sizeof(double)
-    cdef double *start = row_of(chain, influence.starts, i)
-    cdef double *end = row_of(chain, influence.ends, i)
+    cdef double *start = row_at(chain, influence.starts, i)
+    cdef double *end = row_at(chain, influence.ends, i)
     if i:
         occupancy(chain, contexts_at(&chain.shape, tile_start(chain, i)),
                   forward_tile_row(chain, i, 0), chain.backward, start)
@@ -84,7 +84,7 @@ cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexc
         memcpy(end, influence.future, size)
     else:
         memset(end, 0, size)
-    memcpy(row_of(chain, influence.backward, i), backward_row(chain, tile_length(chain, i)), size)
+    memcpy(row_at(chain, influence.backward, i), backward_row(chain, tile_length(chain, i)), size)
     enter_tile(chain, influence, i)
 
 
@@ -99,8 +99,8 @@ cdef void enter_tile(Chain *chain, Influence *influence, Py_ssize_t i) noexcept 
     """
     cdef Py_ssize_t j, k, count = tile_length(chain, i), t = tile_start(chain, i)
     cdef Py_ssize_t step = run_length(chain, count), size = chain.shape.n_contexts * sizeof(double)
-    memcpy(influence.contexts, row_of(chain, influence.starts, i), size)
-    memcpy(row_of(chain, influence.future, count), row_of(chain, influence.ends, i), size)
+    memcpy(influence.contexts, row_at(chain, influence.starts, i), size)
+    memcpy(row_at(chain, influence.future, count), row_at(chain, influence.ends, i), size)
     sum_contexts(&chain.shape, tile_pairs(chain, i), t, count, influence)
     for k in range(count // step - 1, -1, -1):
         j = k * step
@@ -122,11 +122,11 @@ cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexce
     if i == 0:
         influence.past[0] = 0.0
     else:
-        memcpy(influence.past, row_of(chain, influence.past, chain.tile),
+        memcpy(influence.past, row_at(chain, influence.past, chain.tile),
                chain.shape.n_contexts * sizeof(double))
     # The visits backward ended with the pairs of the first tiles in memory.
     if i >= chain.n_kept:
-        load_pairs(chain, i, row_of(chain, influence.backward, i))
+        load_pairs(chain, i, row_at(chain, influence.backward, i))
     if influence.in_tile != i:
         enter_tile(chain, influence, i)
     for k in range(count // step):
@@ -147,15 +147,16 @@ cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t i) noexcept nog
     return tile_length(chain, i) * chain.shape.width
 
 
-cdef inline double inverse_of(double p) noexcept nogil:
+cdef inline double finite_inverse(double p) noexcept nogil:
+    """Return 1 / p, or 0 if that is not finite."""
     return 1.0 / p if p >= SMALLEST_P else 0.0
 
 
 cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    """Whether the contexts before the j-th position of tile i are compared a block further on.
+    """Return whether a block begins at the j-th position of tile i.
 
-    A block is as many positions as a context has labels, so that the contexts at its ends share
-    none.
+    A block is as many positions as a context has labels, so that the contexts at its ends have no
+    label in common and can be compared.
     """
     cdef Py_ssize_t order = chain.shape.order, t = tile_start(chain, i) + j
     cdef Py_ssize_t distance = block_distance(order, chain.shape.n_contexts, chain.shape.n_labels)
@@ -167,19 +168,21 @@ cdef void limit(const Chain *chain, Influence *influence, Py_ssize_t i, Py_ssize
                 bint is_future) noexcept nogil:
     """Bound the influence of contexts at one end of a block from j on by those at the other end.
 
-    The influence on later positions is bounded at the start, the one on earlier ones at the end.
+    The influence on later positions is bounded at the start of the block by the influence at its
+    end, and the influence on earlier positions at the end by that at the start.
     """
     cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
-    cdef Py_ssize_t here = j if is_future else j + order, there = j + order if is_future else j
+    cdef Py_ssize_t bounded = j if is_future else j + order
+    cdef Py_ssize_t other = j + order if is_future else j
     cdef double beyond
     cdef double *rows = influence.future if is_future else influence.past
-    cdef double *bounds = row_of(chain, rows, here)
-    cdef const double *values = row_of(chain, rows, there)
-    cdef const double *contexts = row_of(chain, influence.contexts, here)
+    cdef double *bounds = row_at(chain, rows, bounded)
+    cdef const double *values = row_at(chain, rows, other)
+    cdef const double *contexts = row_at(chain, influence.contexts, bounded)
     cdef double *row = influence.work + n
     cdef double *mean = row + n
     for c in range(n):
-        mean[c] = row_of(chain, influence.contexts, there)[c] * values[c]
+        mean[c] = row_at(chain, influence.contexts, other)[c] * values[c]
     for c in range(n):
         if is_rare(contexts[c], chain.length):
             continue
@@ -200,12 +203,12 @@ cdef void contexts_ahead(const Chain *chain, const Influence *influence, Py_ssiz
     cdef double *pairs
     row[0] = 1.0
     for s in range(j, j + chain.shape.order):
-        # Those that begin with the last labels of c; `size` is the number of their other labels.
+        # The contexts that begin with the last labels of c. `size` of them differ in later labels.
         first = c * size % chain.shape.n_contexts
-        contexts = row_of(chain, influence.contexts, s) + first
+        contexts = row_at(chain, influence.contexts, s) + first
         pairs = pairs_at(chain, i, s) + first
         for k in range(size):
-            work[k] = row[k] * inverse_of(contexts[k])
+            work[k] = row[k] * finite_inverse(contexts[k])
         for v in range(n_labels):
             for k in range(size):
                 row[k * n_labels + v] = work[k] * pairs[k]
@@ -223,10 +226,10 @@ cdef void contexts_behind(const Chain *chain, const Influence *influence, Py_ssi
     cdef double *pairs
     row[0] = 1.0
     for s in range(j + chain.shape.order - 1, j - 1, -1):
-        # Those that end with the first labels of c, here numbered c, at a distance of `step`.
-        contexts = row_of(chain, influence.contexts, s + 1) + c
+        # The contexts that end with the first labels of c: every `step`-th one from number c on.
+        contexts = row_at(chain, influence.contexts, s + 1) + c
         for k in range(size):
-            work[k] = row[k] * inverse_of(contexts[k * step])
+            work[k] = row[k] * finite_inverse(contexts[k * step])
         pairs = pairs_at(chain, i, s) + c % n_labels * row_stride(chain, i) + c // n_labels
         step //= n_labels
         for h in range(n_labels):
@@ -243,4 +246,4 @@ cdef double curvature_of(const Chain *chain, const Influence *influence, Py_ssiz
     cdef Py_ssize_t after = c % n_ends_of(chain, t) * chain.shape.n_labels + v
     cdef double own = own_influence(p)
     return p * max(own, influence.bound_share * (
-        own + row_of(chain, influence.future, j + 1)[after] + row_of(chain, influence.past, j)[c]))
+        own + row_at(chain, influence.future, j + 1)[after] + row_at(chain, influence.past, j)[c]))

@@ -17,11 +17,11 @@ from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doub
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct Candidate "candidate":
-        double score           # of the best label sequence that a list still offers
-        double added           # by the step from the list's context
-        Py_ssize_t step        # orders ties
-        Py_ssize_t source      # the list
-        Py_ssize_t rank        # of the label sequence in the list
+        double score           # score of the best label sequence that a list still offers
+        double added           # score of the step from the list's context
+        Py_ssize_t step        # number of the step: of equal scores, the lowest comes first
+        Py_ssize_t source      # number of the list
+        Py_ssize_t rank        # rank of the label sequence in the list
 
     void sift_down_candidate(Candidate *heap, Py_ssize_t n, Py_ssize_t i)
     void make_candidate_heap(Candidate *heap, Py_ssize_t n)
@@ -49,9 +49,11 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
         raise MemoryError(f"no memory to decode a sequence of {longest} positions")
     with nogil:
         for i in range(first, last):
-            # The best sum of scores up to each context at each position.
-            t, length, best[0] = 0, offsets[i + 1] - offsets[i], 0.0
+            # `best` receives the highest sum of scores up to each context at each position.
+            best[0] = 0.0
+            length = offsets[i + 1] - offsets[i]
             tile = tile_of(&shape, length)
+            t = 0
             while t < length:
                 best_tile(&shape, &scores[0, offsets[i] + t, 0],
                           scores.shape[1] * scores.shape[2], t, min(tile, length - t),
@@ -63,7 +65,10 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
 
 cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
                         Py_ssize_t end, const double *best, int32_t[::1] out) noexcept nogil:
-    """Write the labels of the best sequence, from the best sums; returns its score."""
+    """Write the labels of the best sequence, from the highest sums; returns its score.
+
+    The context before a position is the one whose sum and score give the sum after it.
+    """
     cdef Py_ssize_t t, h, context = 0, n = contexts_at(shape, end - start)
     cdef const double *now = best + (end - start) * shape.n_contexts
     cdef double reached
@@ -85,17 +90,19 @@ cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores
 
 cdef struct Lists:
     # The best label sequences that end in each context, up to `n_best` for each.
-    double *scores
-    Py_ssize_t *count      # number of label sequences
+    double *scores         # [context, rank]
+    Py_ssize_t *count      # [context]: number of label sequences
 
 
 cdef struct Search:
-    Memory memory
+    # A search for the n best label sequences.
+    Memory memory          # all arrays below
     chain_shape shape
     Py_ssize_t n_best
-    Lists now, after
-    int64_t *origin        # step * n_best + rank of each entry of the lists after each position
-    Candidate *heap
+    Lists now              # lists before a position
+    Lists after            # lists after it
+    int64_t *origin        # [position, context, rank]: step * n_best + rank in the list before
+    Candidate *heap        # one candidate for each list that leads to a context
 
 
 def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
@@ -117,12 +124,13 @@ def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_
             search.now.scores[0] = 0.0
             for t in range(offsets[i + 1] - offsets[i]):
                 extend_lists(&search, scores, offsets[i], t)
-                search.now, search.after = search.after, search.now
+                swap_lists(&search)
             # Merge the lists of all contexts after the last position.
-            size, length = 0, offsets[i + 1] - offsets[i]
+            length = offsets[i + 1] - offsets[i]
+            size = 0
             for c in range(1 if search.shape.width == 1 else contexts_at(&search.shape, length)):
                 size = offer(&search, size, c, c, 0.0)
-            take_best(&search, size, 0, origin_of(&search, length, 0))
+            take_best(&search, size, 0, origin_at(&search, length, 0))
             for c in range(search.n_best):
                 best_scores[i, c] = (search.after.scores[c] if c < search.after.count[0]
                                      else -INFINITY)
@@ -132,6 +140,7 @@ def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_
 
 cdef Search open_search(const double[:, :, ::1] scores, Py_ssize_t longest,
                         Py_ssize_t n_best) except *:
+    """Allocate memory for the longest of some sequences."""
     cdef Search search
     memset(&search, 0, sizeof(Search))
     search.shape = shape_of(scores)
@@ -151,7 +160,14 @@ cdef Search open_search(const double[:, :, ::1] scores, Py_ssize_t longest,
     return search
 
 
-cdef inline int64_t *origin_of(const Search *search, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
+cdef inline void swap_lists(Search *search) noexcept nogil:
+    """Make the lists after a position the lists before the next one."""
+    cdef Lists before = search.now
+    search.now = search.after
+    search.after = before
+
+
+cdef inline int64_t *origin_at(const Search *search, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
     """Return the origins of the label sequences that end in context c after position t."""
     return search.origin + (t * search.shape.width + c) * search.n_best
 
@@ -165,7 +181,7 @@ cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_
     if search.shape.width == 1:
         for v in range(n_labels):
             size = offer(search, size, v, 0, scores[v, start + t, 0])
-        take_best(search, size, 0, origin_of(search, t, 0))
+        take_best(search, size, 0, origin_at(search, t, 0))
         return
     for v in range(n_labels):
         for low in range(n_ends):
@@ -173,22 +189,23 @@ cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_
             for h in range(n_starts):
                 c = h * n_ends + low
                 size = offer(search, size, c, c, scores[v, start + t, c])
-            take_best(search, size, low * n_labels + v, origin_of(search, t, low * n_labels + v))
+            take_best(search, size, low * n_labels + v, origin_at(search, t, low * n_labels + v))
 
 
 cdef void trace_back(const Search *search, Py_ssize_t start, Py_ssize_t end,
                      int32_t[:, ::1] out) noexcept nogil:
+    """Write the labels of each rank, from the last position to the first; -1 if there is none."""
     cdef Py_ssize_t r, t, context, rank, step
     for r in range(search.n_best):
         if r >= search.after.count[0]:
             for t in range(start, end):
                 out[r, t] = -1
             continue
-        context = origin_of(search, end - start, 0)[r] // search.n_best
-        rank = origin_of(search, end - start, 0)[r] % search.n_best
+        context = origin_at(search, end - start, 0)[r] // search.n_best
+        rank = origin_at(search, end - start, 0)[r] % search.n_best
         for t in range(end - 1, start - 1, -1):
-            step = origin_of(search, t - start, context)[rank] // search.n_best
-            rank = origin_of(search, t - start, context)[rank] % search.n_best
+            step = origin_at(search, t - start, context)[rank] // search.n_best
+            rank = origin_at(search, t - start, context)[rank] % search.n_best
             if search.shape.width == 1:
                 out[r, t] = <int32_t> step
             else:
@@ -212,14 +229,14 @@ cdef inline Py_ssize_t offer(Search *search, Py_ssize_t size, Py_ssize_t step, P
 
 cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
                     int64_t *origin) noexcept nogil:
-    """Merge the candidates for a list after the position."""
-    cdef Py_ssize_t found = 0
+    """Merge the lists of the candidates into one after the position."""
+    cdef Py_ssize_t count = 0
     cdef Candidate *top = search.heap
     make_candidate_heap(search.heap, size)
-    while size and found < search.n_best:
-        search.after.scores[target * search.n_best + found] = top.score
-        origin[found] = top.step * search.n_best + top.rank
-        found += 1
+    while size and count < search.n_best:
+        search.after.scores[target * search.n_best + count] = top.score
+        origin[count] = top.step * search.n_best + top.rank
+        count += 1
         top.rank += 1
         if top.rank < search.now.count[top.source]:
             top.score = search.now.scores[top.source * search.n_best + top.rank] + top.added
@@ -227,4 +244,4 @@ cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
             size -= 1
             search.heap[0] = search.heap[size]
         sift_down_candidate(search.heap, size, 0)
-    search.after.count[target] = found
+    search.after.count[target] = count

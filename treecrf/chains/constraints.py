@@ -24,10 +24,11 @@ MAX_NAMED = 3
 class Transitions:
     """Allowed pairs of neighboring labels."""
 
-    # bool (n_labels + 1, n_labels): which labels may follow each label; those in the last row may
-    # come first.
+    # Which labels may follow each label, bool (n_labels + 1, n_labels). The last row marks the
+    # labels that may come first.
     follows: np.ndarray
-    ends: np.ndarray  # bool (n_labels,): which labels may come last
+    # Which labels may come last, bool (n_labels,).
+    ends: np.ndarray
 
     def reversed(self) -> Transitions:
         """Return the transitions of the reversed sequences."""
@@ -55,7 +56,8 @@ class Transitions:
         masks = np.ones((n, len(classes)), dtype=bool)
         if allowed is not None:
             masks = allowed[offsets[i] : offsets[i + 1]]
-        masks = masks[::-1] if backward else masks
+        if backward:
+            masks = masks[::-1]
         t = 0
         possible = self.follows[-1]
         following = self.follows[-1] & masks[0]
@@ -95,9 +97,12 @@ class Transitions:
 class Constraints:
     """Constraints on the labels of some sequences, in the direction of the chain."""
 
+    # The labels, in the order of their codes.
     classes: np.ndarray
-    follows: np.ndarray | None = None  # as in `Transitions`; None allows all
-    allowed: np.ndarray | None = None  # None allows all
+    # Which labels may follow each label, as in `Transitions`; None allows all.
+    follows: np.ndarray | None = None
+    # Labels that are allowed at each position, bool (n_positions, n_labels); None allows all.
+    allowed: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -133,7 +138,9 @@ class Constraints:
 
     def at(self, positions: slice) -> Constraints:
         """Return the constraints on some of the sequences, given their positions."""
-        return self if self.allowed is None else replace(self, allowed=self.allowed[positions])
+        if self.allowed is None:
+            return self
+        return replace(self, allowed=self.allowed[positions])
 
     def limited(self, transitions: np.ndarray) -> np.ndarray:
         """Return scores (n_labels + 1, n_labels) with -inf for labels that may not follow."""
@@ -144,13 +151,16 @@ class Constraints:
     def forbid(self, scores: np.ndarray, offsets: np.ndarray) -> None:
         """Set scores (n_labels, n_positions, n_contexts) of forbidden labels to -inf, in place."""
         if self.follows is not None:
-            n_labels, starts = len(scores), offsets[:-1]
-            first = scores[:, starts, 0]
+            n_labels = len(scores)
+            starts = offsets[:-1]
+            first_scores = scores[:, starts, 0]
+            # The lowest digit of a context is the label before the position.
             latest = np.arange(scores.shape[2]) % n_labels
             for label in range(n_labels):
                 scores[label][:, ~self.follows[latest, label]] = -np.inf
-            first[~self.follows[-1]] = -np.inf
-            scores[:, starts, 0] = first
+            # First positions have one context without a label, which has its own constraints.
+            first_scores[~self.follows[-1]] = -np.inf
+            scores[:, starts, 0] = first_scores
         if self.allowed is not None:
             scores[~self.allowed.T] = -np.inf
 
@@ -164,7 +174,9 @@ class Constraints:
         if self.follows is not None:
             scores[~self.follows[previous[0]].T] = -np.inf
         if self.allowed is not None:
-            allowed = self.allowed if positions is None else self.allowed[positions]
+            allowed = self.allowed
+            if positions is not None:
+                allowed = allowed[positions]
             scores[~allowed.T] = -np.inf
 
 
@@ -172,17 +184,20 @@ def labels_reaching_end(
     transitions: Transitions, offsets: np.ndarray, allowed: np.ndarray | None
 ) -> np.ndarray | None:
     """Return the labels from which the end of the sequence can be reached; None if all can."""
-    follows, ends, lengths = transitions.follows, transitions.ends, np.diff(offsets)
-    by_distance = _by_distance(follows, ends, int(lengths.max()))
+    lengths = np.diff(offsets)
+    longest = int(lengths.max())
+    by_distance = _by_distance(transitions.follows, transitions.ends, longest)
     if allowed is None and by_distance.all():
         reaching = None
     else:
         distances = np.repeat(offsets[1:], lengths) - 1 - np.arange(offsets[-1])
         reaching = by_distance[np.minimum(distances, len(by_distance) - 1)]
     if allowed is not None:
+        # A label also needs an allowed label after it from which the end can be reached. All
+        # sequences go back from their ends together, one position at a time.
         reaching &= allowed
-        before = follows[:-1].T.astype(np.float32)
-        for distance in range(1, int(lengths.max())):
+        before = transitions.follows[:-1].T.astype(np.float32)
+        for distance in range(1, longest):
             positions = offsets[1:][lengths > distance] - 1 - distance
             reaching[positions] &= reaching[positions + 1] @ before > 0
     return reaching
@@ -250,8 +265,10 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
             "a dict with the labels that may follow each label"
         )
     table = _booleans(table, "transitions")
-    follows = table if len(table) > n else np.vstack([table, np.ones((1, n), dtype=bool)])
-    return Transitions(follows, np.ones(n, dtype=bool))
+    every = np.ones(n, dtype=bool)
+    if len(table) == n:
+        table = np.vstack([table, every])
+    return Transitions(table, every)
 
 
 def _named_pairs(table: dict, classes: np.ndarray) -> np.ndarray:
@@ -322,8 +339,8 @@ def as_allowed(
     ):
         if items is None:
             continue
-        of_sequences = (segmentation or Segmentation()).items(items, offsets, name, what)
-        for i, item in enumerate(of_sequences):
+        sequence_items = (segmentation or Segmentation()).items(items, offsets, name, what)
+        for i, item in enumerate(sequence_items):
             if item is not None:
                 restrict(mask[offsets[i] : offsets[i + 1]], item, classes, i)
     without = ~mask.any(axis=1)
@@ -410,7 +427,9 @@ def _is_row(position: Any) -> bool:
 
 
 def _restrict_to_labels(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
-    positions = list(np.asarray(item) if hasattr(item, "__array__") else item)
+    if hasattr(item, "__array__"):
+        item = np.asarray(item)
+    positions = list(item)
     if len(positions) != len(mask):
         raise ValueError(
             f"sequence {i}: allowed has labels for {len(positions)} positions; expected {len(mask)}"
@@ -453,7 +472,10 @@ def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
             f"sequence {i}: known is of type {type(item).__name__}; expected a list of labels, "
             "None where they are unknown"
         )
-    labels = list(item) if isinstance(item, (str, Iterator)) else read_column(item).objects()
+    if isinstance(item, (str, Iterator)):
+        labels = list(item)
+    else:
+        labels = read_column(item).objects()
     if len(labels) != len(mask):
         raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(mask)} positions")
     indices = {label: k for k, label in enumerate(classes.tolist())}

@@ -12,6 +12,7 @@ import numpy as np
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.threads import check_memory, size_text
 
+# A position has at most 2**24 scores: 128 MB.
 MAX_SCORES_LOG2 = 24
 
 # Codes of previous labels are bytes, one of which marks a missing label; lags are bytes as well.
@@ -33,14 +34,17 @@ def check_order(n_labels: int, order: int, instead: str = "lower the order") -> 
 
 def doubt_of(n_labels: int) -> str:
     """Return the end of an error message about many labels: they may be measurements."""
-    return "; is y a measurement? Labels are categories" if n_labels > MANY_LABELS else ""
+    if n_labels <= MANY_LABELS:
+        return ""
+    return "; is y a measurement? Labels are categories"
 
 
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
     """Check that arrays of scores fit in memory, before any work on them."""
     n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
-    # A beam supports no more labels, see `check_label_codes`.
-    setting = "beam_width (boosted trees)" if n_labels <= MAX_LABELS else "constant_transitions"
+    setting = "beam_width (boosted trees)"
+    if n_labels > MAX_LABELS:  # a beam supports no more labels, see `check_label_codes`
+        setting = "constant_transitions"
     check_memory(
         n_bytes,
         f"order={order} with {n_labels} labels and {n_positions} positions needs "
@@ -65,7 +69,9 @@ def check_lags(order: int) -> None:
 
 def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
     """Return the offsets of independent chains; with order 0, every position is a chain."""
-    return offsets if order else np.arange(offsets[-1] + 1)
+    if order == 0:
+        return np.arange(offsets[-1] + 1)
+    return offsets
 
 
 @lru_cache(maxsize=2)
@@ -122,7 +128,8 @@ def context_contributions(
     mean scores of the contexts of ``order`` labels, (n_labels,), and the contribution of each lag,
     (n_positions, n_labels, order).
     """
-    order, n_labels = len(previous), scores.shape[1]
+    order = len(previous)
+    n_labels = scores.shape[1]
     tables = [
         scores[depth, :, : n_labels**depth].reshape((n_labels,) * (depth + 1))
         for depth in range(order + 1)
@@ -130,14 +137,14 @@ def context_contributions(
     values = np.zeros((previous.shape[1], n_labels, order))
     coalitions = [c for size in range(order + 1) for c in combinations(range(order), size)]
     for lags in coalitions:
-        of_lags = _means(tables, previous, lags)
-        n, n_with = order, len(lags)
+        coalition_values = _means(tables, previous, lags)
+        size = len(lags)
         for lag in range(order):
-            if lag not in lags:
-                weight = -factorial(n_with) * factorial(n - n_with - 1) / factorial(n)
+            if lag in lags:
+                weight = factorial(size - 1) * factorial(order - size) / factorial(order)
             else:
-                weight = factorial(n_with - 1) * factorial(n - n_with) / factorial(n)
-            values[:, :, lag] += weight * of_lags
+                weight = -factorial(size) * factorial(order - size - 1) / factorial(order)
+            values[:, :, lag] += weight * coalition_values
     return tables[order].reshape(n_labels, -1).mean(axis=1), values
 
 
@@ -156,7 +163,11 @@ def _means(tables: list[np.ndarray], previous: np.ndarray, lags: tuple[int, ...]
         known = [lag for lag in lags if lag < depth]
         # After the first, there is an axis for each lag, the nearest one last.
         absent = tuple(depth - lag for lag in range(depth) if lag not in known)
-        table, here = tables[depth].mean(axis=absent), depths == depth
-        labels = tuple(previous[lag, here].astype(np.intp) for lag in reversed(known))
-        means[here] = table[(slice(None), *labels)].T if known else table
+        table = tables[depth].mean(axis=absent)
+        at_depth = depths == depth
+        if known:
+            labels = tuple(previous[lag, at_depth].astype(np.intp) for lag in reversed(known))
+            means[at_depth] = table[(slice(None), *labels)].T
+        else:
+            means[at_depth] = table
     return means

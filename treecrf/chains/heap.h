@@ -30,11 +30,11 @@
 
 /* The best label sequence that a list still offers, and the step from the list's context. */
 typedef struct {
-    double score;
-    double added;     /* by the step */
-    ptrdiff_t step;   /* orders ties */
-    ptrdiff_t source; /* the list */
-    ptrdiff_t rank;   /* of the label sequence in the list */
+    double score;     /* score of the label sequence with the step */
+    double added;     /* score of the step */
+    ptrdiff_t step;   /* number of the step: of equal scores, the lowest comes first */
+    ptrdiff_t source; /* number of the list */
+    ptrdiff_t rank;   /* rank of the label sequence in the list */
 } candidate;
 
 /* The best candidate is at the top. */

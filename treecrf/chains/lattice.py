@@ -12,12 +12,13 @@ import numpy as np
 
 from treecrf import _inference
 from treecrf.chains import _decode, _entropy
+from treecrf.chains.contexts import chains_of
 from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
 
-# Memory of the scores of all contexts at a time, where they are computed from parts.
+# Memory of the scores of all contexts at a time, where they are computed for a few sequences.
 MAX_BYTES = 1 << 24
-# Fewer label sequences than this are counted.
+# Fewer label sequences than 2 to this power are counted: the count fits in an integer of a kernel.
 MAX_LABEL_SEQUENCES_LOG2 = 62
 
 
@@ -32,9 +33,13 @@ def runs_of_tables(
 class Lattice:
     """Scores of all label sequences, as scores of labels after contexts of previous labels."""
 
-    scores: np.ndarray  # minus infinity for forbidden labels
+    # Scores of labels at positions in contexts, minus infinity for forbidden labels.
+    scores: np.ndarray
+    # First position of each sequence, and the number of positions.
     offsets: np.ndarray
+    # Number of previous labels in a context.
     order: int
+    # Threads that share the sequences.
     threads: Threads
 
     @property
@@ -50,7 +55,7 @@ class Lattice:
     @property
     def chains(self) -> np.ndarray:
         """Offsets of the chains that are independent of each other."""
-        return self.offsets if self.order else np.arange(self.n_positions + 1)
+        return chains_of(self.offsets, self.order)
 
     def table(self) -> np.ndarray:
         """Return the scores of labels in all contexts, (n_labels, n_positions, n_contexts)."""
@@ -69,13 +74,13 @@ class Lattice:
         chains = self.chains
         out = np.zeros((self.n_positions, self.n_labels))
         log_z = np.zeros(len(chains) - 1)
-        self._in_parts(chains, _inference.marginals, out, log_z)
+        self._run(_inference.marginals, chains, out, log_z)
         return out, log_z
 
     def entropies(self) -> np.ndarray:
         """Return the entropy of the label sequences of each sequence, in nats."""
         out = np.zeros(len(self.offsets) - 1)
-        self._in_parts(self.offsets, _entropy.entropies, out)
+        self._run(_entropy.entropies, self.offsets, out)
         return out
 
     def pairwise(self) -> np.ndarray:
@@ -87,7 +92,7 @@ class Lattice:
             pairs[self.offsets[:-1]] = 0.0
             return pairs
         out = np.zeros((n, self.n_labels, self.n_labels))
-        self._in_parts(self.offsets, _inference.pairwise, out)
+        self._run(_inference.pairwise, self.offsets, out)
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
@@ -95,7 +100,7 @@ class Lattice:
         chains = self.chains
         values = np.zeros(len(chains) - 1)
         self.threads.map(
-            lambda part: _inference.log_likelihood(self.scores, chains, codes, *part, values),
+            lambda run: _inference.log_likelihood(self.scores, chains, codes, *run, values),
             self.threads.parts(chains),
         )
         return self._by_sequence(values)
@@ -110,7 +115,7 @@ class Lattice:
         chains = self.chains
         codes = np.zeros(self.n_positions, dtype=np.int32)
         best = np.zeros(len(chains) - 1)
-        self._in_parts(chains, _decode.viterbi, codes, best)
+        self._run(_decode.viterbi, chains, codes, best)
         return codes
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
@@ -125,7 +130,7 @@ class Lattice:
             raise MemoryError(
                 f"no memory for the {n} best label sequences of {self.n_positions} positions"
             ) from None
-        self._in_parts(self.offsets, _decode.n_best, codes, values)
+        self._run(_decode.n_best, self.offsets, codes, values)
         best = self.log_likelihoods(codes[0])
         # Scores differ from log-probabilities by a constant for each sequence.
         values += (best - values[:, 0])[:, None]
@@ -135,12 +140,14 @@ class Lattice:
             results.append((list(codes[exist, start:stop]), values[i][exist]))
         return results
 
-    def _in_parts(self, chains: np.ndarray, kernel: Callable[..., None], *arguments: Any) -> None:
+    def _run(self, kernel: Callable[..., None], chains: np.ndarray, *arguments: Any) -> None:
         """Run a kernel on all chains, some of them in each thread."""
         self.threads.map(
-            lambda part: kernel(self.scores, chains, *part, *arguments), self.threads.parts(chains)
+            lambda run: kernel(self.scores, chains, *run, *arguments), self.threads.parts(chains)
         )
 
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
         """Return the sums over the chains of each sequence."""
-        return values if self.order else np.add.reduceat(values, self.offsets[:-1])
+        if self.order:
+            return values
+        return np.add.reduceat(values, self.offsets[:-1])

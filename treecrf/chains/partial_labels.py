@@ -48,7 +48,9 @@ def completed(
     codes, exists = label_paths(candidates, transitions, offsets)
     if transitions is not None and not exists.all():
         raise transitions.impossible(int(np.argmin(exists)), classes, offsets, candidates)
-    return codes, candidates if unknown_labels(candidates).any() else None
+    if not unknown_labels(candidates).any():
+        return codes, None
+    return codes, candidates
 
 
 def label_paths(
@@ -82,7 +84,8 @@ def unknown_labels(candidates: np.ndarray) -> np.ndarray:
 
 def unknown_contexts(candidates: np.ndarray, offsets: np.ndarray, order: int) -> np.ndarray:
     """Mark the positions before which a label is unknown, at a lag of at most ``order``."""
-    unknown, positions = unknown_labels(candidates), positions_in_sequences(offsets)
+    unknown = unknown_labels(candidates)
+    positions = positions_in_sequences(offsets)
     is_unknown = np.zeros(len(candidates), dtype=bool)
     for lag in range(1, order + 1):
         inside = np.flatnonzero(positions >= lag)
@@ -120,16 +123,25 @@ class UnknownLabels:
         self.candidates = candidates
         self.threads = threads
         unknown = unknown_labels(candidates)
+        # Indices of the chains with unknown labels.
         self.numbers = np.flatnonzero(np.logical_or.reduceat(unknown, chains[:-1]))
-        self._blocks = []
-        lengths = np.diff(chains)[self.numbers]
+        self._blocks = self._make_blocks(n_contexts)
+
+    def _make_blocks(self, n_contexts: int) -> list[_Block]:
+        """Divide the chains into blocks whose scores fit in memory."""
+        lengths = np.diff(self.chains)[self.numbers]
         offsets = offsets_of(lengths)
-        positions = np.repeat(chains[self.numbers], lengths) + positions_in_sequences(offsets)
-        size = max(1, MAX_BYTES // (8 * candidates.shape[1] * n_contexts))
-        for first, last in runs(offsets, size):
-            inside = positions[offsets[first] : offsets[last]]
-            of_block = offsets[first : last + 1] - offsets[first]
-            self._blocks.append(_Block(self.numbers[first:last], inside, of_block))
+        starts = np.repeat(self.chains[self.numbers], lengths)
+        positions = starts + positions_in_sequences(offsets)
+        max_positions = max(1, MAX_BYTES // (8 * self.candidates.shape[1] * n_contexts))
+        return [
+            _Block(
+                self.numbers[first:last],
+                positions[offsets[first] : offsets[last]],
+                offsets[first : last + 1] - offsets[first],
+            )
+            for first, last in runs(offsets, max_positions)
+        ]
 
     def subtract_likelihoods(self, scores: np.ndarray, likelihoods: np.ndarray) -> None:
         """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
@@ -137,7 +149,7 @@ class UnknownLabels:
         def subtract(block: _Block) -> None:
             conditional = np.empty(len(block.numbers))
             _inference.log_likelihood(
-                self._scores_of(block, scores), block.chains, self.codes[block.positions],
+                self._block_scores(block, scores), block.chains, self.codes[block.positions],
                 0, len(conditional), conditional,
             )  # fmt: skip
             likelihoods[block.numbers] -= conditional
@@ -155,18 +167,20 @@ class UnknownLabels:
 
         def subtract(block: _Block) -> None:
             conditional = np.empty(len(block.numbers))
-            table = self._scores_of(block, scores)
-            of_codes = np.empty_like(table)
+            table = self._block_scores(block, scores)
+            conditional_residuals = np.empty_like(table)
             _inference.residuals(
-                table, block.chains, self.codes[block.positions], 0, len(conditional), of_codes,
-                None, conditional,
+                table, block.chains, self.codes[block.positions], 0, len(conditional),
+                conditional_residuals, None, conditional,
             )  # fmt: skip
-            _inference.subtract(residuals, curvature, block.positions, of_codes)
+            _inference.subtract_residuals(
+                residuals, curvature, block.positions, conditional_residuals
+            )
             likelihoods[block.numbers] -= conditional
 
         self.threads.map(subtract, self._blocks)
 
-    def _scores_of(self, block: _Block, scores: np.ndarray) -> np.ndarray:
+    def _block_scores(self, block: _Block, scores: np.ndarray) -> np.ndarray:
         """Return the scores of a block, minus infinity for labels that are not possible."""
         table = np.take(scores, block.positions, axis=1)
         table[~self.candidates[block.positions].T] = -np.inf

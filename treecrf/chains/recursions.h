@@ -3,11 +3,19 @@
  * A position has n contexts, and the next one n_after: label v leads from context c to context
  * (c * K + v) mod n_after, where K is the number of labels. At full depth n = n_after, and contexts
  * that differ only in their oldest label lead to the same context: with n_ends = n_after / K,
- * contexts h * n_ends + l lead to l * K + v. Before full depth no two contexts lead to the same one,
- * and n_after = n * K.
+ * contexts h * n_ends + l lead to l * K + v. Before full depth no two contexts lead to the same
+ * one, and n_after = n * K.
  *
- * Scores and probabilities are stored in rows of contexts; that of label v is at
- * `rows + v * stride`.
+ * Scores, factors and probabilities are stored in rows of contexts, and the row of label v at a
+ * position begins at `rows + v * stride`. With weights w at the position and factors f, the forward
+ * step is
+ *
+ *     after[(c K + v) mod n_after] += w[c] f[v][c],
+ *
+ * and the backward step is now[c] = sum over v of f[v][c] after[(c K + v) mod n_after].
+ *
+ * Functions that end in _n are compiled for several numbers of labels; those without it choose one
+ * of them.
  */
 #ifndef TREECRF_RECURSIONS_H
 #define TREECRF_RECURSIONS_H
@@ -22,19 +30,24 @@
 #define LOWEST_LOG (-200.0)
 #define HIGHEST_LOG 100.0
 
-/* Loops over so few labels are compiled for their number, see TREECRF_UP_TO_8. */
+/* Loops over at most this many labels are compiled for each number, see TREECRF_UP_TO_8. */
 #define FEW_LABELS 8
 
-/* Number of scores that are prefetched at a time. */
+/* Processors prefetch about 20 streams of memory at a time. Where a step reads more rows than this,
+ * they are read one after the other first. */
+#define MAX_STREAMS 24
+
+/* Number of scores that are prefetched at a time: 1 KB, 16 cache lines. */
 #define FETCH 128
 
 typedef struct {
     ptrdiff_t n_labels;
-    ptrdiff_t order;      /* at least 1: with order 0, the state after a position is its label */
-    ptrdiff_t n_contexts; /* contexts of a position at full depth */
+    ptrdiff_t order;      /* labels in a context; 1 with order 0, where no score depends on it */
+    ptrdiff_t n_contexts; /* contexts of a position after `order` labels, at full depth */
     ptrdiff_t width;      /* scores of a label at a position: n_contexts, or 1 with order 0 */
 } chain_shape;
 
+/* Number of contexts of position t of a sequence. */
 static inline ptrdiff_t contexts_at(const chain_shape *shape, ptrdiff_t t)
 {
     ptrdiff_t n = 1;
@@ -45,6 +58,7 @@ static inline ptrdiff_t contexts_at(const chain_shape *shape, ptrdiff_t t)
     return n;
 }
 
+/* Number of contexts of the next position, if this one has n. */
 static inline ptrdiff_t contexts_after(const chain_shape *shape, ptrdiff_t n)
 {
     return n < shape->n_contexts ? n * shape->n_labels : n;
@@ -80,8 +94,8 @@ static inline int factors_of_row(const double *source, ptrdiff_t n, double level
 }
 
 /* Factors exp(score - level) of the `count` positions from t on, in dense rows, with 0 for contexts
- * that do not exist yet. `scores` are those of label 0 at t; `stride` leads to those of the next
- * label. Returns 0 if scores are too far from `level`. */
+ * that do not exist yet. `scores` begins with label 0 at t, and `stride` is the distance to the
+ * next label. Returns 0 if scores are too far from `level`. */
 TREECRF_WIDEST static int load_factors(const chain_shape *shape, const double *scores,
                                        ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double level,
                                        double *rows)
@@ -161,8 +175,9 @@ TREECRF_TEMPLATE double best_sum(const double *restrict a, const double *restric
     return lanes[0] > lanes[1] ? lanes[0] : lanes[1];
 }
 
-/* Values of the contexts after a position, from those before it and its rows: sums of products of
- * weights and factors or, if `best`, the best sums of scores. */
+/* One step of a forward pass: from values of the n contexts at a position to values of the n_after
+ * contexts at the next. They are sums of products of weights and factors or, if `best`, the highest
+ * sums of scores. */
 TREECRF_TEMPLATE void forward_step_n(const double *restrict now, ptrdiff_t n,
                                      const double *restrict rows, ptrdiff_t stride,
                                      double *restrict after, ptrdiff_t n_after,
@@ -209,6 +224,7 @@ static inline int any_lost(const double *weights, ptrdiff_t n)
     return lost != 0;
 }
 
+/* Forward steps over a tile, see `forward_tile`. */
 TREECRF_TEMPLATE int forward_tile_n(const chain_shape *shape, const double *rows, ptrdiff_t t,
                                     ptrdiff_t count, double *forward, double *scale, double *log_z,
                                     double *work, ptrdiff_t n_labels)
@@ -236,11 +252,11 @@ TREECRF_TEMPLATE int forward_tile_n(const chain_shape *shape, const double *rows
     return 1;
 }
 
-/* Forward recursion over the `count` positions from t on. `rows` holds their factors, label by label
- * and position by position; `forward` holds rows of weights, starting at t. If the weights of a
- * position leave the range, they are multiplied by `scale`, and `log_z` accounts for their sum. If
- * no label sequence is allowed, `log_z` is -inf and the recursion ends. Returns 0 if weights were
- * lost that might still matter. */
+/* Forward recursion over the `count` positions from t on. `rows` holds their factors, label by
+ * label and position by position; `forward` holds rows of weights, starting at t. If the weights of
+ * a position leave the range, they are multiplied by `scale`, and the logarithm of their sum is
+ * added to `log_z`. If no label sequence is allowed, `log_z` is -inf and the recursion ends.
+ * Returns 0 if weights were lost that might still matter. */
 TREECRF_WIDEST static int forward_tile(const chain_shape *shape, const double *rows, ptrdiff_t t,
                                        ptrdiff_t count, double *forward, double *scale,
                                        double *log_z, double *work)
@@ -257,8 +273,8 @@ TREECRF_TEMPLATE void keep_reached(const double *restrict forward, ptrdiff_t n,
         now[c] = forward[c] > 0.0 ? now[c] : 0.0;
 }
 
-/* Backward recursion for one label: adds to `now`, and if `pairs`, turns the factors into
- * probabilities. */
+/* One label's terms of a backward step: adds them to `now` and, if `pairs`, turns the factors into
+ * probabilities of (context, label). */
 TREECRF_TEMPLATE void backward_row_n(const double *restrict forward, double *restrict row,
                                      double *restrict now, const double *restrict after, int pairs,
                                      ptrdiff_t n)
@@ -271,7 +287,7 @@ TREECRF_TEMPLATE void backward_row_n(const double *restrict forward, double *res
     }
 }
 
-/* The same for all labels, if each leads from all contexts to the same one. */
+/* A backward step over few labels, each of which leads from all contexts to the same one. */
 TREECRF_TEMPLATE void backward_few_n(const double *restrict forward, ptrdiff_t n,
                                      double *restrict rows, ptrdiff_t stride,
                                      double *restrict now, const double *restrict after, int pairs,
@@ -289,7 +305,7 @@ TREECRF_TEMPLATE void backward_few_n(const double *restrict forward, ptrdiff_t n
     }
 }
 
-/* The same for many labels, several of which share a pass over the contexts. */
+/* The same for many labels, four of which share a pass over the contexts. */
 TREECRF_TEMPLATE void backward_many_n(const double *restrict forward, ptrdiff_t n,
                                          double *restrict rows, ptrdiff_t stride,
                                          double *restrict now, const double *restrict after,
@@ -322,7 +338,7 @@ TREECRF_TEMPLATE void backward_many_n(const double *restrict forward, ptrdiff_t 
     keep_reached(forward, n, now);
 }
 
-/* Backward weights of the contexts of a position, from those after it. */
+/* One step of the backward pass: from weights of the contexts after a position to those at it. */
 TREECRF_TEMPLATE void backward_step_n(const double *restrict forward, ptrdiff_t n,
                                       double *restrict rows, ptrdiff_t stride,
                                       double *restrict now, const double *restrict after,
@@ -351,6 +367,7 @@ TREECRF_TEMPLATE void backward_step_n(const double *restrict forward, ptrdiff_t 
     }
 }
 
+/* Backward steps over a tile, see `backward_tile`. */
 TREECRF_TEMPLATE void backward_tile_n(const chain_shape *shape, double *rows, ptrdiff_t t,
                                       ptrdiff_t count, const double *forward, const double *scale,
                                       double *backward, double *work, int pairs,
@@ -372,8 +389,8 @@ TREECRF_TEMPLATE void backward_tile_n(const chain_shape *shape, double *rows, pt
     }
 }
 
-/* Backward recursion over the same positions, from the last row of `backward`, that of t + count,
- * to the first. If `pairs`, the factors become probabilities of (context, label). */
+/* Backward recursion over the same positions, from the last row of `backward`, which belongs to
+ * t + count, to the first. If `pairs`, the factors become probabilities of (context, label). */
 TREECRF_WIDEST static void backward_tile(const chain_shape *shape, double *rows, ptrdiff_t t,
                                          ptrdiff_t count, const double *forward,
                                          const double *scale, double *backward, double *work,
@@ -391,6 +408,7 @@ TREECRF_WIDEST static void negate_rounded(const double *restrict values, ptrdiff
         target[i] = rounded(-values[i]);
 }
 
+/* Steps of Viterbi's recursion over a tile, see `best_tile`. */
 TREECRF_TEMPLATE void best_tile_n(const chain_shape *shape, const double *scores, ptrdiff_t stride,
                                   ptrdiff_t t, ptrdiff_t count, double *best, double *work,
                                   ptrdiff_t n_labels)
@@ -403,15 +421,13 @@ TREECRF_TEMPLATE void best_tile_n(const chain_shape *shape, const double *scores
     }
 }
 
-/* The best sums of scores to the contexts after each of the `count` positions from t on. `scores`
- * are those of label 0 at t, `best` the sums, with those before t first. */
+/* The highest sum of scores to each context after each of the `count` positions from t on. `scores`
+ * begins with label 0 at t; `best` holds rows of sums, the first of which belongs to t. */
 TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *scores,
                                      ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double *best,
                                      double *work)
 {
-    /* Processors prefetch about 20 streams of memory at a time. If there are more rows, read them
-     * one after the other first. */
-    if (shape->n_labels > 24)
+    if (shape->n_labels > MAX_STREAMS)
         for (ptrdiff_t v = 0; v < shape->n_labels; v++)
             for (ptrdiff_t i = 0; i < count * shape->width; i += 8)
                 (void)*(const volatile double *)(scores + v * stride + i);

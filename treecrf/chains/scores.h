@@ -39,8 +39,8 @@ static inline double score_of(const chain_shape *shape, const score_source *sour
     return source->score(shape, source, v, start, t, c);
 }
 
-/* Load the factors exp(score - level), or without a level the scores, of the `count` positions from t
- * on. Returns 0 if scores are too far from the level. */
+/* Load the factors exp(score - level), or without a level the scores, of the `count` positions from
+ * t on. Returns 0 if scores are too far from the level. */
 static inline int load_rows(const chain_shape *shape, const score_source *source, ptrdiff_t start,
                             ptrdiff_t t, ptrdiff_t count, const double *level, void *work,
                             double *rows)

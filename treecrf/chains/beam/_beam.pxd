@@ -8,20 +8,22 @@ from treecrf.chains._memory cimport Memory
 
 cdef extern from "chains/beam/states.h" nogil:
     ctypedef struct State "beam_state":
+        # A context that a beam keeps; the header describes the fields.
         int64_t context, base
-        double weight              # logarithm of its forward weight
-        double probability
-        double future, past        # influence on later and on earlier positions
-        double arrivals            # probability of the (context, label) pairs that lead here
-        Py_ssize_t first, last     # the states of the previous position that lead here
+        double weight, probability, future, past, arrivals
+        Py_ssize_t first, last
 
 
 cdef struct Trellis:
     # The states of one sequence.
-    Py_ssize_t sequence, start, length
-    Py_ssize_t n_labels, order, width
-    int64_t n_bases
-    Py_ssize_t *n_states       # [t]
+    Py_ssize_t sequence        # number of the sequence
+    Py_ssize_t start           # its first position in the data
+    Py_ssize_t length          # number of its positions
+    Py_ssize_t n_labels
+    Py_ssize_t order           # number of labels in a context, at least 1
+    Py_ssize_t width           # maximum number of states of a position
+    int64_t n_bases            # number of bases of contexts
+    Py_ssize_t *n_states       # [t]: number of states
     State *states              # [t, s]
     int64_t *contexts          # [t, s]: contexts of the states
     Py_ssize_t *columns        # [t, s]: columns of their residuals
@@ -33,12 +35,16 @@ cdef struct Trellis:
 
 
 cdef struct Beam:
-    # A batch of sequences and the memory for it.
-    Memory memory
-    Py_ssize_t next, last      # sequences that remain
-    Py_ssize_t n_trellises, n_positions, max_positions
-    Trellis *trellises
-    Request *requests
+    # A batch of sequences that advance together, and the memory for it.
+    Memory memory              # all arrays below
+    Py_ssize_t next            # first sequence that remains after the batch
+    Py_ssize_t last            # end of the sequences that remain
+    Py_ssize_t n_trellises     # number of sequences in the batch
+    Py_ssize_t n_positions     # number of their positions
+    Py_ssize_t max_positions   # maximum number of positions in a batch
+    Trellis *trellises         # one for each sequence
+    Request *requests          # one for each sequence
+    # Arrays that the trellises of a batch share, one position after another.
     Py_ssize_t *n_states
     State *states
     int64_t *contexts
@@ -46,7 +52,7 @@ cdef struct Beam:
     double *rows
     Py_ssize_t *truth
     double *scratch
-    # One of each per request.
+    # Working memory of the requests, see `Request`.
     int32_t *stale
     int32_t *included
     uint8_t *symbols

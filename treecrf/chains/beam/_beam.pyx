@@ -34,7 +34,7 @@ cdef extern from "chains/beam/states.h" nogil:
     void sift_down_state(State *heap, Py_ssize_t n, Py_ssize_t i)
     void make_state_heap(State *heap, Py_ssize_t n)
 
-# Sequences form a batch until they have this many scores.
+# Sequences form a batch until they have this many scores: 64 MB.
 cdef Py_ssize_t MAX_SCORES = 1 << 23
 
 
@@ -73,8 +73,11 @@ cdef class BeamChains:
             length = self.offsets[beam.next + 1] - start
             if beam.n_positions + length > beam.max_positions:
                 break
-            trellis, n = &beam.trellises[beam.n_trellises], beam.n_positions
-            trellis.sequence, trellis.start, trellis.length = beam.next, start, length
+            trellis = &beam.trellises[beam.n_trellises]
+            n = beam.n_positions
+            trellis.sequence = beam.next
+            trellis.start = start
+            trellis.length = length
             trellis.n_states = beam.n_states + n
             trellis.states = beam.states + n * self.width
             trellis.contexts = beam.contexts + n * self.width
@@ -115,13 +118,16 @@ cdef void allocate(Beam *beam, Py_ssize_t n_sequences, Py_ssize_t width,
         raise MemoryError(f"no memory for {width} contexts at {n} positions")
     for i in range(m):
         # What all sequences share.
-        trellis, request = &beam.trellises[i], &beam.requests[i]
-        trellis.n_labels, trellis.width, trellis.scratch = scores.n_labels, width, beam.scratch
+        trellis = &beam.trellises[i]
+        trellis.n_labels = scores.n_labels
+        trellis.width = width
+        trellis.scratch = beam.scratch
         # With order 0 the scores have one context, but the state after a position is its label.
         trellis.order = max(scores.order, 1)
         trellis.n_bases = 1
         for _ in range(1, trellis.order):
             trellis.n_bases *= trellis.n_labels
+        request = &beam.requests[i]
         request.stale = beam.stale + i * width
         request.included = beam.included + i * width
         request.symbols = beam.symbols + i * width * scores.order
@@ -139,7 +145,9 @@ cdef void forward(Beam *beam, ContextScores scores, const int32_t[::1] labels) n
         # The one context before a sequence.
         trellis = &beam.trellises[i]
         memset(trellis.states, 0, sizeof(State))
-        trellis.n_states[0], trellis.contexts[0], trellis.truth[0] = 1, 0, (labels is not None) - 1
+        trellis.n_states[0] = 1
+        trellis.contexts[0] = 0
+        trellis.truth[0] = -1 if labels is None else 0
         trellis.path = trellis.log_z = 0.0
         longest = max(longest, trellis.length)
     for t in range(longest):
@@ -160,6 +168,7 @@ cdef void forward(Beam *beam, ContextScores scores, const int32_t[::1] labels) n
 
 
 cdef void fetch_rows(Beam *beam, ContextScores scores, Py_ssize_t t) noexcept nogil:
+    """Fetch the scores of the states at position t of all sequences."""
     cdef Py_ssize_t i, n = 0
     cdef Trellis *trellis
     cdef Request *request
@@ -224,7 +233,7 @@ cdef void sum_weights(const Trellis *trellis, Py_ssize_t t, Py_ssize_t first,
     cdef Py_ssize_t s, v, n = trellis.n_labels
     cdef double *out = trellis.scratch
     cdef double *total = out + n
-    cdef double *part = total + n
+    cdef double *terms = total + n
     cdef double *row = row_at(trellis, t, first)
     for v in range(n):
         out[v] = states[first].weight + row[v]
@@ -239,10 +248,10 @@ cdef void sum_weights(const Trellis *trellis, Py_ssize_t t, Py_ssize_t first,
         row = row_at(trellis, t, s)
         # If all are minus infinity, the difference is NaN, which `exp_below` turns into 0.
         for v in range(n):
-            part[v] = states[s].weight + row[v] - out[v]
-        exp_below(part, n, 0.0)
+            terms[v] = states[s].weight + row[v] - out[v]
+        exp_below(terms, n, 0.0)
         for v in range(n):
-            total[v] += part[v]
+            total[v] += terms[v]
     for v in range(n):
         out[v] += log(total[v])
 
@@ -273,6 +282,7 @@ cdef Py_ssize_t offer(const Trellis *trellis, State *heap, Py_ssize_t n, int64_t
 
 cdef inline State successor(const Trellis *trellis, int64_t base, Py_ssize_t v, Py_ssize_t first,
                             Py_ssize_t last) noexcept nogil:
+    """Return the context after label v and the states of a base."""
     cdef State state
     memset(&state, 0, sizeof(State))
     state.context = base * trellis.n_labels + v
@@ -283,6 +293,7 @@ cdef inline State successor(const Trellis *trellis, int64_t base, Py_ssize_t v, 
 
 
 cdef int compare_bases(const void *a, const void *b) noexcept nogil:
+    """Order states by their bases, and then by their contexts."""
     cdef const State *left = <const State *> a
     cdef const State *right = <const State *> b
     if left.base != right.base:
@@ -425,7 +436,9 @@ def log_likelihood(BeamChains chains, const int32_t[::1] labels, Py_ssize_t firs
 cdef struct Path:
     # A label sequence up to a state: a path to the previous state, and a label.
     double score
-    int32_t state, rank, label
+    int32_t state              # the previous state
+    int32_t rank               # rank of the path to it
+    int32_t label              # label of the previous position
 
 
 def best_paths(BeamChains chains, Py_ssize_t first, Py_ssize_t last, int32_t[:, ::1] out,

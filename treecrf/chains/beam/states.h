@@ -6,12 +6,15 @@
 
 /* A context that a beam keeps. */
 typedef struct {
-    int64_t context, base;
-    double weight;         /* logarithm of its forward weight */
-    double probability;
-    double future, past;   /* influence on later and on earlier positions */
-    double arrivals;       /* probability of the (context, label) pairs that lead here */
-    ptrdiff_t first, last; /* the states of the previous position that lead here */
+    int64_t context;
+    int64_t base;       /* its latest labels but the oldest, which decide where it leads */
+    double weight;      /* logarithm of its forward weight */
+    double probability; /* P(context) in the beam */
+    double future;      /* influence on its own position and later ones, see `_curvature` */
+    double past;        /* influence on earlier positions */
+    double arrivals;    /* probability of the (context, label) pairs that lead to it */
+    ptrdiff_t first;    /* first state of the previous position that leads to it */
+    ptrdiff_t last;     /* and the one after the last */
 } beam_state;
 
 /* The worst state, which the next one replaces, is at the top. */

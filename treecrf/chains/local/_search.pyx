@@ -20,11 +20,8 @@ from treecrf.chains._memory cimport Memory, longest_of, release, take, take_doub
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct Candidate "candidate":
-        double score           # of the best label sequence that a list still offers
-        double added           # by the step from the list's context
-        Py_ssize_t step        # orders ties
-        Py_ssize_t source      # the list
-        Py_ssize_t rank        # of the label sequence in the list
+        double score           # log P of the label sequence with the step
+        Py_ssize_t step        # rank * n_labels + label: of equal scores, the lowest comes first
 
     void sift_down_candidate(Candidate *heap, Py_ssize_t n, Py_ssize_t i)
     void make_candidate_heap(Candidate *heap, Py_ssize_t n)
@@ -35,19 +32,22 @@ cdef extern from "chains/local/softmax.h" nogil:
     void log_softmax(double *columns, Py_ssize_t n_rows, Py_ssize_t stride, Py_ssize_t n)
 
 cdef enum:
-    # Sequences that advance together, so that a tree that sums their scores serves all of them, and
-    # the number of their scores that are stored.
+    # Maximum number of sequences that advance together, so that a tree that sums their scores
+    # serves all of them, and of their scores, which take 8 MB.
     BATCH = 64
     MAX_SCORES = 1 << 20
 
 
 cdef struct Beam:
     # The best label sequences up to a position of a sequence.
-    Memory memory
-    Py_ssize_t n_labels, order, width
-    Py_ssize_t start, length
-    Py_ssize_t n           # label sequences; 0 if all are forbidden
-    double *log_p          # [rank]
+    Memory memory          # all arrays below
+    Py_ssize_t n_labels
+    Py_ssize_t order       # number of labels in a context
+    Py_ssize_t width       # maximum number of label sequences
+    Py_ssize_t start       # first position of the sequence in the data
+    Py_ssize_t length      # number of its positions
+    Py_ssize_t n           # number of label sequences; 0 if all are forbidden
+    double *log_p          # [rank]: log P of the labels so far
     uint8_t *symbols       # [rank, lag]: label at each lag, n_labels for none
     double *rows           # [rank, label]: log P of the next label
     int32_t *parents       # [position, rank]: rank at the position before
@@ -107,7 +107,9 @@ cdef Beam open_beam(Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t width,
                     Py_ssize_t longest) except *:
     cdef Beam beam
     memset(&beam, 0, sizeof(Beam))
-    beam.n_labels, beam.order, beam.width = n_labels, order, width
+    beam.n_labels = n_labels
+    beam.order = order
+    beam.width = width
     beam.log_p = take_doubles(&beam.memory, width)
     beam.symbols = <uint8_t *> take(&beam.memory, width * order)
     beam.rows = take_doubles(&beam.memory, width * n_labels)
@@ -124,11 +126,11 @@ cdef Beam open_beam(Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t width,
 
 cdef struct Batch:
     # Sequences that advance together.
-    Memory memory
-    Py_ssize_t n
-    Beam *beams
-    Request *requests
-    # Working memory
+    Memory memory          # all arrays below
+    Py_ssize_t n           # number of sequences
+    Beam *beams            # one for each sequence
+    Request *requests      # one for each sequence that has not ended
+    # Working memory of the requests, see `Request`
     int32_t *stale
     int32_t *included
     Segment *segments
@@ -175,7 +177,8 @@ cdef void read_rows(Beam *beam, const double[:, :, ::1] log_p, Py_ssize_t t) noe
     """Read log P of the labels at position t from a table."""
     cdef Py_ssize_t i, v, lag, power, context
     for i in range(beam.n):
-        power, context = 1, 0
+        power = 1
+        context = 0
         for lag in range(min(t, beam.order)):
             context += power * beam.symbols[i * beam.order + lag]
             power *= beam.n_labels
@@ -233,6 +236,7 @@ cdef void advance(Beam *beam, Py_ssize_t t) noexcept nogil:
     """Continue the label sequences by the labels of position t, and keep the best."""
     cdef Py_ssize_t k, size = 0, n = find_candidates(beam)
     cdef Py_ssize_t order = beam.order
+    cdef uint8_t *symbols
     cdef Candidate *best = beam.candidates
     make_candidate_heap(best, n)
     beam.parents[t * beam.width] = beam.labels[t * beam.width] = 0
@@ -248,7 +252,9 @@ cdef void advance(Beam *beam, Py_ssize_t t) noexcept nogil:
         beam.after[k * order] = <uint8_t> beam.labels[t * beam.width + k]
         memcpy(beam.after + k * order + 1,
                beam.symbols + beam.parents[t * beam.width + k] * order, order - 1)
-    beam.symbols, beam.after = beam.after, beam.symbols
+    symbols = beam.symbols
+    beam.symbols = beam.after
+    beam.after = symbols
     beam.n = size
 
 

@@ -16,14 +16,17 @@ class LocalObjective(Objective):
     candidates = None
 
     def __init__(self, data: ChainLabels, threads: Threads, second_order: bool):
-        previous = data.codes if data.previous is None else data.previous
+        previous = data.previous
+        if previous is None:
+            previous = data.codes
         self.given = previous_labels(previous, data.offsets, data.n_labels, data.order)
         self.codes = data.codes
         self.constraints = data.constraints
         self.threads = threads
-        # With weights, every position has its own likelihood.
-        self.offsets = data.offsets if data.weights is None else np.arange(len(data.codes) + 1)
-        self.parts = threads.parts(self.offsets)
+        self.offsets = data.offsets
+        if data.weights is not None:  # every position has its own likelihood
+            self.offsets = np.arange(len(data.codes) + 1)
+        self._runs = threads.parts(self.offsets)  # runs of sequences that threads share
         self.likelihoods = np.zeros(len(self.offsets) - 1)
         self.mean = WeightedMean(data.weights, self.offsets)
         self._shape = data.n_labels, len(data.codes), 1
@@ -54,19 +57,24 @@ class LocalObjective(Objective):
         """Compute the mean log-likelihood of a position, and the residuals."""
         if self._residuals is None:
             self._residuals = np.zeros(self._shape)
-            self._curvature = np.zeros(self._shape) if self._second_order else None
-        columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
-        curvature = None if self._curvature is None else self._curvature[:, :, 0]
-        self.threads.map(
-            lambda part: _softmax.local_residuals(
-                columns, self.offsets, self.codes, *part, residuals, curvature, self.likelihoods
-            ),
-            self.parts,
-        )
+            if self._second_order:
+                self._curvature = np.zeros(self._shape)
+        columns = scores[:, :, 0]
+        residuals = self._residuals[:, :, 0]
+        curvature = None
+        if self._curvature is not None:
+            curvature = self._curvature[:, :, 0]
+
+        def compute(run: tuple[int, int]) -> None:
+            _softmax.local_residuals(
+                columns, self.offsets, self.codes, *run, residuals, curvature, self.likelihoods
+            )
+
+        self.threads.map(compute, self._runs)
         return self.mean(self.likelihoods)
 
 
 def normalize(scores: np.ndarray, threads: Threads) -> None:
     """Turn scores into log-probabilities of the labels, in place."""
     every = np.arange(scores.shape[1] + 1)
-    threads.map(lambda part: _softmax.normalize(scores, every, *part), threads.parts(every))
+    threads.map(lambda run: _softmax.normalize(scores, every, *run), threads.parts(every))

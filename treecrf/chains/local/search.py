@@ -16,8 +16,8 @@ def searched(lattice: Lattice, width: int) -> tuple[np.ndarray, np.ndarray]:
     codes = np.zeros(lattice.n_positions, dtype=np.int32)
     values = np.zeros(len(lattice.offsets) - 1)
     lattice.threads.map(
-        lambda part: _search.search_table(
-            lattice.scores, lattice.offsets, *part, lattice.order, width, codes, values
+        lambda run: _search.search_table(
+            lattice.scores, lattice.offsets, *run, lattice.order, width, codes, values
         ),
         lattice.threads.parts(lattice.offsets),
     )

@@ -4,7 +4,7 @@
 
 #include "utils/vector_math.h"
 
-/* Number of columns of scores that are processed at a time. */
+/* Number of columns of scores that are processed at a time: a few kilobytes for each label. */
 #define LOCAL_BLOCK 256
 
 /* Highest score of each column, and sum of the exponentials of the scores relative to it. The

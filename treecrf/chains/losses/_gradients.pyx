@@ -55,14 +55,14 @@ cdef double MIN_Q = 1e-100
 
 
 cdef struct Slope:
-    # Scratch memory for the derivative at a sequence.
+    # Scratch memory for the derivative at a sequence. A row is a number for each context.
     bint exponential    # whether labels have the weight 1 / q, else 1
     double lowest       # the smallest q of the sequence, or its logarithm (*)
     double *q           # probability of each true label, or its logarithm (*)
-    double *future      # a row of contexts for each position, or the backward pass (*)
-    double *past        # a row of contexts
-    double *next        # another one
-    double *work        # three more
+    double *future      # a row for each position: `future`, or the backward pass (*)
+    double *past        # row of `past`, or of changes of probability (*)
+    double *next        # the same row of the next position
+    double *work        # three rows
     # (*) where the computation uses logarithms
 
 
@@ -72,11 +72,12 @@ cdef struct Truth:
     const int32_t *labels
     const uint8_t *possible     # [position, label]; NULL if all labels are known
     const double *slopes        # [position, label], of a custom objective; NULL for the others
-    double *log_q               # [position]
-    double *sizes               # [position]
+    double *log_q               # [position]: receives log q
+    double *sizes               # [position]: receives the sums of the absolute residuals
 
 
 cdef inline bint is_true(const Truth *truth, Py_ssize_t t, Py_ssize_t v) noexcept nogil:
+    """Return whether v is the true label of t, or a possible one."""
     if truth.possible == NULL:
         return v == truth.labels[t]
     return truth.possible[t * truth.n_labels + v]
@@ -124,7 +125,9 @@ def label_probabilities(const int64_t[::1] offsets, const int32_t[::1] labels, b
         for i in range(first, last):
             move_to(&chain, offsets, i)
             start = chain.start
-            truth.labels, truth.log_q, truth.sizes = &labels[start], &log_q[start], &sizes[start]
+            truth.labels = &labels[start]
+            truth.log_q = &log_q[start]
+            truth.sizes = &sizes[start]
             truth.possible = NULL if possible is None else &possible[start, 0]
             truth.slopes = NULL if slopes is None else &slopes[start, 0]
             forward(&chain)
@@ -134,6 +137,7 @@ def label_probabilities(const int64_t[::1] offsets, const int32_t[::1] labels, b
 
 cdef void update_sequence(Chain *chain, Slope *slope, const Truth *truth,
                           double[:, :, ::1] out) noexcept nogil:
+    """Compute log q and the gradient of one sequence, after its forward pass."""
     cdef Py_ssize_t t, v, c
     cdef double rounding
     cdef double *row
@@ -213,6 +217,13 @@ def inverse_weights(const double[::1] logs, double[::1] out):
     return highest
 
 
+cdef inline void swap_rows(Slope *slope) noexcept nogil:
+    """Make the row of the next position the current one."""
+    cdef double *past = slope.past
+    slope.past = slope.next
+    slope.next = past
+
+
 cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
     """Take memory of the chain for the longest of some sequences."""
@@ -231,6 +242,7 @@ cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first
 
 
 cdef void clear(const Chain *chain, double[:, :, ::1] out) noexcept nogil:
+    """Set the residuals of a sequence to 0, if there is an array for them."""
     cdef Py_ssize_t v
     for v in range(chain.shape.n_labels if out is not None else 0):
         memset(&out[v, chain.start, 0], 0, chain.length * chain.shape.width * sizeof(double))
@@ -328,7 +340,8 @@ cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
     cdef double *rows
     slope.past[0] = 0.0
     for i in range(chain.n_tiles):
-        stride, start = tile_length(chain, i) * width, chain.start + i * chain.tile
+        stride = tile_length(chain, i) * width
+        start = chain.start + i * chain.tile
         for v in range(chain.shape.n_labels if i >= chain.n_kept else 0):
             memcpy(tile_pairs(chain, i) + v * stride, &out[v, start, 0], stride * sizeof(double))
         for j in range(tile_length(chain, i)):
@@ -337,7 +350,7 @@ cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
             multiply(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t), slope.past,
                      future_row(chain, slope, t), slope.next, slope.work, chain.shape.n_labels)
             add_label_term(chain, slope, truth, t, slope.next)
-            slope.past, slope.next = slope.next, slope.past
+            swap_rows(slope)
         # The derivatives, scaled or rounded.
         for v in range(chain.shape.n_labels):
             store_slopes(tile_pairs(chain, i) + v * stride, tile_length(chain, i), width,
@@ -448,7 +461,7 @@ cdef void log_backward_pass(Chain *chain, Slope *slope, const Truth *truth,
                     change = slope.past[low * n_labels + v] * p[h]
                     out[v, chain.start + t, h * n_ends + low] += change
                     slope.next[h * n_ends + low] += change
-        slope.past, slope.next = slope.next, slope.past
+        swap_rows(slope)
 
 
 cdef void log_forward_pass(Chain *chain, Slope *slope, const Truth *truth,
@@ -467,4 +480,4 @@ cdef void log_forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                 out[v, chain.start + t, c] += change
                 slope.next[c % n_ends_of(chain, t) * n_labels + v] += change
         add_label_change(chain, slope, truth, t, slope.next)
-        slope.past, slope.next = slope.next, slope.past
+        swap_rows(slope)

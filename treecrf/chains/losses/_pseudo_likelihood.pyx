@@ -59,8 +59,9 @@ cdef struct Conditional:
     # The distribution of one label of a sequence, given all others.
     chain_shape shape
     score_source source
-    Py_ssize_t start, length
-    double *p
+    Py_ssize_t start           # first position of the sequence in the data
+    Py_ssize_t length          # number of its positions
+    double *p                  # probability of each label
 
 
 cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcept nogil:

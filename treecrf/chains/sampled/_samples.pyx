@@ -101,8 +101,11 @@ cdef class Sample:
         sample.first = <int32_t> first
         sample.packed = examples
         for v in range(sample.n_labels):
-            vector, begin, end = &sample.vectors[v], starts[v], starts[v + 1]
-            vector.n, vector.n_blocks = end - begin, (end - begin + BLOCK - 1) // BLOCK
+            vector = &sample.vectors[v]
+            begin = starts[v]
+            end = starts[v + 1]
+            vector.n = end - begin
+            vector.n_blocks = (vector.n + BLOCK - 1) // BLOCK
             vector.is_borrowed = True
             vector.blocks = <Example **> malloc(max(1, vector.n_blocks) * sizeof(Example *))
             if vector.blocks == NULL:
@@ -129,7 +132,8 @@ cdef class Sample:
         cdef ExampleVector *vector
         for v in range(self.n_labels):
             vector = &self.vectors[v]
-            low, high = vector.begin, vector.n - 1
+            low = vector.begin
+            high = vector.n - 1
             while low < high:
                 example = item(vector, low)[0]
                 item(vector, low)[0] = item(vector, high)[0]
@@ -167,10 +171,10 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
     cdef uint8_t[:, ::1] label_view = labels
     cdef double[:, ::1] value_view = values
     cdef double[::1] count_view = counts
-    # Sums with this number have no digits below the unit.
+    # Sums with this number have no digits below the unit: it is 1.5 * 2**52 units.
     cdef double rounding = unit * 6755399441055744.0
     cdef double chances, factor, scale = N_RANDOM / mu
-    cdef double of_residuals = 0.0, of_curvatures = 0.0, of_counts = 0.0
+    cdef double residual_sum = 0.0, curvature_sum = 0.0, count_sum = 0.0
     for sample in samples:
         with nogil:
             for i in range(sample.vectors[label].n):
@@ -193,14 +197,14 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
                 # In second order, an example without a residual has no effect.
                 if value_view[n, 0] == 0.0 and (floor == 0.0 or value_view[n, 1] == 0.0):
                     continue
-                of_residuals += fabs(value_view[n, 0])
-                of_curvatures += fabs(value_view[n, 1])
-                of_counts += count_view[n] if counted else 0.0
+                residual_sum += fabs(value_view[n, 0])
+                curvature_sum += fabs(value_view[n, 1])
+                count_sum += count_view[n] if counted else 0.0
                 n += 1
             if forget:
                 clear(&sample.vectors[label])
     arrays = [positions, contexts, labels, values, counts]
-    # Without keeping much more than the first n items in memory.
+    # Copies of less than nine tenths of the capacity save memory.
     arrays = [None if array is None else array[:n] if n > 0.9 * capacity else array[:n].copy()
               for array in arrays]
-    return *arrays, (of_residuals, of_curvatures, of_counts)
+    return *arrays, (residual_sum, curvature_sum, count_sum)

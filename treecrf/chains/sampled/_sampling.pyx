@@ -90,10 +90,10 @@ cdef struct Test:
     double scale            # 2**31 / mu
     double floor            # the number c above, 0 in second order
     bint weighted           # whether `weights` and `backgrounds` are in use
-    uint32_t *streams
-    double *weights
-    double *backgrounds
-    int32_t *found
+    uint32_t *streams       # starts of the random numbers of all labels
+    double *weights         # weights of the positions
+    double *backgrounds     # squared sizes of examples whose residual is 0
+    int32_t *kept           # receives the indices of the examples of a label that are kept
 
 
 cdef Test open_test(Memory *memory, double mu, double floor, bint weighted,
@@ -105,7 +105,7 @@ cdef Test open_test(Memory *memory, double mu, double floor, bint weighted,
     test.floor = floor
     test.weighted = weighted or floor > 0.0
     test.streams = <uint32_t *> take(memory, n * sizeof(uint32_t))
-    test.found = <int32_t *> take(memory, n * sizeof(int32_t))
+    test.kept = <int32_t *> take(memory, n * sizeof(int32_t))
     if test.weighted:
         test.weights = take_doubles(memory, n)
         test.backgrounds = take_doubles(memory, n)
@@ -133,28 +133,32 @@ cdef Py_ssize_t find(const Test *test, const double *row, Py_ssize_t n,
                      Py_ssize_t v) noexcept nogil:
     """Find the examples of label v that are kept among n; returns their number."""
     return find_kept(row, test.streams, test.weights, test.backgrounds, n, <uint32_t> v,
-                     test.scale, test.found)
+                     test.scale, test.kept)
 
 
 # Chains in single precision.
 
 cdef enum:
-    # Chains with numbers of labels in this range, and no more factors, are in single precision.
+    # Chains are in single precision from this number of labels on. Up to 8 labels, loops in
+    # double precision are compiled for their number.
     MANY_LABELS = 9
+    # Not from this number on: `single_find` has bits for at most 256 contexts of a label.
     TOO_MANY_LABELS = 257
+    # Nor if they have more factors: all factors of a chain stay in memory, 4 MB.
     SINGLE_SIZE = 1 << 20
 
-# By more than what rounding changes.
+# Tests in single precision admit residuals that are smaller by this factor: more than they err.
 cdef double MARGIN = 1.0 + 2.0 ** -18
 
 
 cdef struct SinglePrecision:
+    # Scratch memory for chains that are computed in single precision.
     single_chain chain
-    Py_ssize_t longest      # 0 if there are no such chains
-    int32_t *transitions
-    int32_t *highest
-    uint32_t *streams
-    int32_t *found
+    Py_ssize_t longest      # length of the longest such chain; 0 if there is none
+    int32_t *transitions    # terms of labels after labels, in padded rows
+    int32_t *highest        # highest sum of terms in each lane, for each position
+    uint32_t *streams       # starts of the random numbers of the contexts of a position
+    int32_t *candidates     # receives the contexts of a label that may be kept
 
 
 cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
@@ -169,7 +173,8 @@ cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ss
     if (chain.source.table != NULL or chain.shape.order != 1 or chain.shape.width != k
             or not MANY_LABELS <= k < TOO_MANY_LABELS):
         return single
-    single.chain.n_labels, single.chain.width = k, width
+    single.chain.n_labels = k
+    single.chain.width = width
     single.chain.size = (k * width + SINGLE_BLOCK - 1) // SINGLE_BLOCK * SINGLE_BLOCK
     limit = SINGLE_SIZE // (k * width)
     for i in range(first, last):
@@ -186,7 +191,7 @@ cdef SinglePrecision open_single(Chain *chain, const int64_t[::1] offsets, Py_ss
     single.chain.rows = take_floats(memory, 3 * width)
     single.highest = <int32_t *> take(memory, n * SINGLE_LANES * sizeof(int32_t))
     single.streams = <uint32_t *> take(memory, width * sizeof(uint32_t))
-    single.found = <int32_t *> take(memory, (width + 1) * sizeof(int32_t))
+    single.candidates = <int32_t *> take(memory, (width + 1) * sizeof(int32_t))
     single.transitions = <int32_t *> take_zeros(memory, 2 * k * width * sizeof(int32_t))
     single.chain.transitions = single.transitions
     if memory.failed:
@@ -207,7 +212,8 @@ cdef bint load_single(const Chain *chain, SinglePrecision *single,
     """Run the forward pass over a chain in single precision, if it is in range."""
     if chain.length > single.longest:
         return False
-    single.chain.start, single.chain.length = chain.start, chain.length
+    single.chain.start = chain.start
+    single.chain.length = chain.length
     return single_load(&single.chain, &chain.source, &labels[0],
                        single.highest) and single_forward(&single.chain)
 
@@ -377,18 +383,19 @@ cdef class LikelihoodKernel:
                          Sample sample) noexcept nogil:
         """Test the examples of a tile, and keep some."""
         cdef const Chain *tested = chain if known == NULL else &known.chain
-        cdef Py_ssize_t v, k, e, t, j, c, n_found, width = chain.shape.width
+        cdef Py_ssize_t v, k, e, t, j, c, n_kept, width = chain.shape.width
         cdef Py_ssize_t n = tile_length(chain, i) * width
         cdef double x, p, share = 1.0, smallest, weight, curvature
         cdef const double *row
         self._subtract_known(chain, known, i, test, key, weights, sample)
         for v in range(chain.shape.n_labels):
             row = tile_pairs(tested, i) + v * n
-            n_found = find(test, row, n, v)
-            for k in range(n_found):
+            n_kept = find(test, row, n, v)
+            for k in range(n_kept):
                 # Tiles are visited from the last to the first unless there is an influence.
-                e = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
-                j, c = e // width, e % width
+                e = test.kept[n_kept - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
+                j = e // width
+                c = e % width
                 t = tile_start(chain, i) + j
                 if c >= contexts_at(&chain.shape, t):
                     continue
@@ -471,7 +478,8 @@ cdef class LikelihoodKernel:
                            Sample sample) noexcept nogil:
         """Test the examples of a position, and keep some, the last one first."""
         cdef single_chain *chain = &single.chain
-        cdef Py_ssize_t v, k, c, n_found, position = chain.start + t, label = self.labels[position]
+        cdef Py_ssize_t v, k, c, n_candidates, position = chain.start + t
+        cdef Py_ssize_t label = self.labels[position]
         cdef int32_t random
         cdef double x, residual, curvature, weight = weight_of(weights, position)
         cdef double background = background_of(test.floor, weight)
@@ -485,12 +493,13 @@ cdef class LikelihoodKernel:
         pair[0] = probability - 1.0
         sample.size += units_of(2.0 * fabs(pair[0]) * weight)
         for v in range(chain.n_labels):
-            n_found = single_find(row, chain.width, single.streams, <uint32_t> v, scale, squared,
-                                  single.found)
-            for k in range(n_found - 1, -1, -1):
+            n_candidates = single_find(row, chain.width, single.streams, <uint32_t> v, scale,
+                                       squared, single.candidates)
+            for k in range(n_candidates - 1, -1, -1):
                 # Test the example exactly.
-                c = single.found[k]
-                x, random = row[c], random_of(single.streams[c], <uint32_t> v)
+                c = single.candidates[k]
+                x = row[c]
+                random = random_of(single.streams[c], <uint32_t> v)
                 residual = -(x * weight)
                 if (random >= chances_of(residual, background, test.scale)
                         or c >= (chain.n_labels if t else 1)):
@@ -541,9 +550,11 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
     with nogil:
         for i in range(first, last):
             key = mixed_with(keys[i], iteration_key)
-            t, length = 0, offsets[i + 1] - offsets[i]
+            length = offsets[i + 1] - offsets[i]
+            t = 0
             while t < length:
-                position, n = offsets[i] + t, min(block, length - t)
+                position = offsets[i] + t
+                n = min(block, length - t)
                 for j in range(n):
                     if counts is not None:
                         weight = counts[position + j]
@@ -552,8 +563,9 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
                     row = &residuals[v, position, 0]
                     sample.size += units_of_row(row, n * width)
                     for k in range(find(&test, row, n * width, v)):
-                        e = test.found[k]
-                        j, c = e // width, e % width
+                        e = test.kept[k]
+                        j = e // width
+                        c = e % width
                         if c >= contexts_at(&shape, t + j):
                             continue
                         bound = 1.0

@@ -1,4 +1,4 @@
-"""Scores of all contexts as sums of exact integer parts, most of which need little memory."""
+"""Scores of all contexts as sums of exact integer terms, most of which need little memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.allocation import Allocate, moved
 from treecrf.utils.exact import LEAF_UNIT
 
-# Parts are multiples of the unit of leaf values, which is SCORE_UNIT in chains/sampled/factored.h.
+# Terms are multiples of the unit of leaf values, which is SCORE_UNIT in chains/sampled/factored.h.
 SCORE_UNIT = LEAF_UNIT
 # Absolute values of scores are smaller than this. At 2048 they would overflow, and the rounded
 # fractions of a leaf's value may add up to slightly more than the value.
@@ -21,7 +21,7 @@ MAX_SCORE = 2047.0
 
 
 class FactoredScores:
-    """Scores of the labels at the positions of some sequences, in three parts.
+    """Scores of the labels at the positions of some sequences, as sums of three terms.
 
     The score of label v at position t in context c is ``2**-20 * (state[v, t] +
     transitions[d, v, c] + rest[v, t, c])``, where d is the number of labels before t, at most
@@ -36,19 +36,25 @@ class FactoredScores:
         self.order = order
         self.offsets = offsets
         self._constrain(constraints or Constraints(np.arange(n_labels)))
+        # Of labels at positions.
         self.state = np.zeros((n_labels, offsets[-1]), dtype=np.int32)
+        # Of labels after contexts, at each number of labels before the position.
         self.transitions = np.zeros((order + 1, n_labels, n_labels**order), dtype=np.int32)
-        # int32 (n_labels, n_positions, n_contexts); None stands for zeros, see `ensure_rest`.
+        # Of labels at positions in contexts, int32 (n_labels, n_positions, n_contexts); None stands
+        # for zeros, see `ensure_rest`.
         self.rest: np.ndarray | None = None
-        self._bounds = np.zeros(n_labels)  # of the absolute scores of each label
+        self._bounds = np.zeros(n_labels)  # on the absolute scores of each label
         self._allocate: Allocate = np.zeros
 
     def _constrain(self, constraints: Constraints) -> None:
         self.constraints = constraints
-        follows, allowed = constraints.follows, constraints.allowed
         # As the kernels read them: bytes, and the labels before each label in one row.
-        self.followers = None if follows is None else np.ascontiguousarray(follows.T, np.uint8)
-        self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
+        self.followers = None
+        if constraints.follows is not None:
+            self.followers = np.ascontiguousarray(constraints.follows.T, np.uint8)
+        self.allowed = None
+        if constraints.allowed is not None:
+            self.allowed = np.ascontiguousarray(constraints.allowed).view(np.uint8)
 
     @property
     def n_positions(self) -> int:
@@ -73,7 +79,8 @@ class FactoredScores:
         if state is None:
             return
         n_labels = self.n_labels
-        transitions = np.zeros((n_labels + 1, n_labels)) if transitions is None else transitions
+        if transitions is None:
+            transitions = np.zeros((n_labels + 1, n_labels))
         self.make_room(np.abs(state).max(axis=1) + np.abs(transitions).max(axis=0))
         self.state[:] = np.rint(state / SCORE_UNIT)
         units = np.rint(transitions / SCORE_UNIT).astype(np.int32)
@@ -96,21 +103,25 @@ class FactoredScores:
 
     def take(self, first: int, last: int) -> FactoredScores:
         """Return a copy of the scores of the sequences from ``first`` to ``last - 1``."""
-        part, positions = copy.copy(self), slice(self.offsets[first], self.offsets[last])
-        part.offsets = self.offsets[first : last + 1] - self.offsets[first]
-        part._constrain(self.constraints.at(positions))
-        part.state = self.state[:, positions].copy()
-        part.transitions = self.transitions.copy()
-        part.rest = None if self.rest is None else self.rest[:, positions].copy()
-        return part
+        positions = slice(self.offsets[first], self.offsets[last])
+        taken = copy.copy(self)
+        taken.offsets = self.offsets[first : last + 1] - self.offsets[first]
+        taken._constrain(self.constraints.at(positions))
+        taken.state = self.state[:, positions].copy()
+        taken.transitions = self.transitions.copy()
+        if self.rest is not None:
+            taken.rest = self.rest[:, positions].copy()
+        return taken
 
     def restricted(self, candidates: np.ndarray) -> FactoredScores:
         """Return the same scores, not copied, where only these labels are allowed.
 
         ``candidates`` is a bool array (n_positions, n_labels). Other constraints stay in force.
         """
-        restricted, allowed = copy.copy(self), self.constraints.allowed
-        allowed = candidates if allowed is None else candidates & allowed
+        allowed = candidates
+        if self.constraints.allowed is not None:
+            allowed = candidates & self.constraints.allowed
+        restricted = copy.copy(self)
         restricted._constrain(replace(self.constraints, allowed=allowed))
         return restricted
 
@@ -151,7 +162,7 @@ class FactoredScores:
 
     def _sums(self, label: int) -> np.ndarray:
         """Return the scores of a label, regardless of constraints."""
-        # Parts may overflow, unlike their sums modulo 2**32.
+        # Terms may overflow, unlike their sums modulo 2**32.
         sums = self.transitions[:, label][self._depth()] + self.state[label][:, np.newaxis]
         if self.rest is not None:
             sums += self.rest[label]

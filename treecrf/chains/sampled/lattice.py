@@ -13,7 +13,7 @@ from treecrf.chains.sampled.factored_scores import FactoredScores
 
 @dataclass(frozen=True)
 class FactoredLattice(Lattice):
-    """A lattice whose scores are stored in parts, which take less memory than a table."""
+    """A lattice of factored scores, which take less memory than a table."""
 
     scores: FactoredScores
 
@@ -51,5 +51,5 @@ class FactoredLattice(Lattice):
     def _tables(self) -> Iterator[Lattice]:
         """Yield lattices of runs of sequences, with scores in tables of limited size."""
         for first, last in runs_of_tables(self.offsets, self.n_labels, self.order, MAX_BYTES):
-            part = self.scores.take(first, last)
-            yield Lattice(part.table(), part.offsets, self.order, self.threads)
+            scores = self.scores.take(first, last)
+            yield Lattice(scores.table(), scores.offsets, self.order, self.threads)

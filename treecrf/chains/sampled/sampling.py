@@ -26,8 +26,9 @@ SUM_UNIT = 2.0**-30
 # No example is kept for its residual at this threshold, whose square is finite.
 KEEP_NONE = 1e100
 # Lower bounds on the ratio of successive sizes: the initial guess, and the highest value used.
-PROBABLE_DECREASE, SLOWEST_DECREASE = 0.7, 0.95
-# In first order, the size of an example without a residual, relative to mu, is at most this one.
+PROBABLE_DECREASE = 0.7
+SLOWEST_DECREASE = 0.95
+# First-order boosting: highest probability of keeping an example of weight 1 whose residual is 0.
 FLOOR = 1 / 16
 # In first order, the maximum number of examples that are kept only for their weight, relative to
 # the number that may be kept for their residuals.
@@ -63,7 +64,7 @@ class RawSample:
     """Examples that are not weighted yet, so that ``mu`` can still be increased."""
 
     def __init__(self, samples: list[_samples.Sample], mu: float, floor: float):
-        self.samples = samples  # of consecutive parts of the sequences
+        self.samples = samples  # of consecutive runs of chains
         self.mu = mu
         self.floor = floor  # relative to mu
 
@@ -96,7 +97,9 @@ def mu_for(mu: float, size: int, max_examples: int | None) -> float:
     ``size`` is the sum of the absolute residuals of all examples, in units of 2**-30. In first
     order, examples that are kept for their weight alone do not count, see `floor_for`.
     """
-    return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
+    if max_examples is None:
+        return mu
+    return max(mu, size * SUM_UNIT / max_examples)
 
 
 def floor_for(mu: float, max_examples: int | None, total: float, n_examples: int) -> float:
@@ -139,7 +142,7 @@ class Sampler:
         self.order = order
         self.chains = chains_of(offsets, order)
         self.threads = threads
-        self.parts = threads.parts(self.chains)
+        self.runs = threads.parts(self.chains)  # runs of chains that threads share
         self.keys = keys
         if not order:
             self.keys = mix(np.repeat(keys, np.diff(offsets)), positions_in_sequences(offsets))
@@ -164,8 +167,8 @@ class LikelihoodSampler(Sampler):
         self.likelihoods = np.zeros(len(self.chains) - 1)
         unknown = None
         if candidates is not None:
-            of_chains = np.logical_or.reduceat(unknown_labels(candidates), self.chains[:-1])
-            unknown = of_chains.view(np.uint8)
+            has_unknown = np.logical_or.reduceat(unknown_labels(candidates), self.chains[:-1])
+            unknown = has_unknown.view(np.uint8)
         self._kernel = _sampling.LikelihoodKernel(
             self.chains,
             codes,
@@ -185,19 +188,21 @@ class LikelihoodSampler(Sampler):
         weights: np.ndarray | None = None,
         floor: float = 0.0,
     ) -> list[_samples.Sample]:
-        """Draw the examples of each part of the sequences; sets ``likelihoods``.
+        """Draw the examples of each run of chains; sets ``likelihoods``.
 
         All examples are kept that have an absolute residual, multiplied by the weight of the
         position, of at least ``mu``. In first order, ``floor`` is the probability that an example
         of weight 1 without a residual is kept.
         """
-        key, floor = int(mix(seed, iteration)), floor * mu
-        restricted = None if self.candidates is None else scores.restricted(self.candidates)
+        key = int(mix(seed, iteration))
+        restricted = None
+        if self.candidates is not None:
+            restricted = scores.restricted(self.candidates)
         return self.threads.map(
-            lambda part: self._kernel.sample(
-                scores, *part, key, mu, floor, weights, self.likelihoods, restricted
+            lambda run: self._kernel.sample(
+                scores, *run, key, mu, floor * mu, weights, self.likelihoods, restricted
             ),
-            self.parts,
+            self.runs,
         )
 
 
@@ -207,14 +212,16 @@ class TableSampler(Sampler):
     def sample(
         self, examples: ExampleTable, iteration: int, seed: int, mu: float, floor: float = 0.0
     ) -> list[_samples.Sample]:
-        """Draw the examples of each part of the sequences, as `LikelihoodSampler.sample`."""
-        key, floor = int(mix(seed, iteration)), floor * mu
+        """Draw the examples of each run of chains, as `LikelihoodSampler.sample`."""
+        key = int(mix(seed, iteration))
         n_labels, _, n_contexts = examples.residuals.shape
-        order = self.order if n_contexts == n_labels**self.order else 0
+        order = self.order
+        if n_contexts != n_labels**order:  # every position has one given context
+            order = 0
         table = examples.residuals, examples.curvature, examples.counts
         return self.threads.map(
-            lambda part: _sampling.sample_table(
-                *table, order, self.chains, self.keys, *part, key, mu, floor
+            lambda run: _sampling.sample_table(
+                *table, order, self.chains, self.keys, *run, key, mu, floor * mu
             ),
-            self.parts,
+            self.runs,
         )

@@ -17,7 +17,7 @@
 
 #define SINGLE_LANES 8
 
-/* Number of factors that are computed at a time. */
+/* Number of factors that are computed at a time: one or two registers. */
 #define SINGLE_BLOCK 16
 
 /* Compilers turn such loops into single instructions. */
@@ -34,25 +34,30 @@
 #define SINGLE_LOG (-80)
 
 typedef struct {
-    ptrdiff_t n_labels, width; /* width: contexts of a row, with the padding */
-    ptrdiff_t size;            /* numbers of a position, a multiple of SINGLE_BLOCK */
-    ptrdiff_t start, length;
-    const int32_t *transitions; /* those of `factored_terms` for depths 0 and 1, in padded rows */
-    double log_z, path_score;
-    float *pairs;   /* [position, label, context]: factors, then probabilities */
-    float *weights; /* [position, context]: forward weights */
-    float *contexts; /* [position, context]: probabilities */
-    float *future;  /* [position, context]: influence on later positions, see `_curvature` */
-    float *past;    /* [position, context]: influence on earlier positions */
-    float *inverse; /* [position]: inverse sum of the weights after it */
-    float *rows;    /* three rows: backward weights, those after a position, and work */
+    ptrdiff_t n_labels;
+    ptrdiff_t width;  /* contexts of a row, with the padding, a multiple of SINGLE_LANES */
+    ptrdiff_t size;   /* numbers of a position, a multiple of SINGLE_BLOCK */
+    ptrdiff_t start;  /* first position of the chain in the data */
+    ptrdiff_t length; /* number of its positions */
+    const int32_t *transitions; /* `factored_terms.transitions` of depths 0 and 1, in padded rows */
+    double log_z;
+    double path_score; /* sum of the scores of the true labels */
+    float *pairs;      /* [position, label, context]: factors, then probabilities */
+    float *weights;    /* [position, context]: forward weights */
+    float *contexts;   /* [position, context]: probabilities */
+    float *future;     /* [position, context]: influence on later positions, see `_curvature` */
+    float *past;       /* [position, context]: influence on earlier positions */
+    float *inverse;    /* [position]: inverse sum of the weights after it */
+    float *rows;       /* three rows: backward weights, scaled weights after a position, and work */
 } single_chain;
 
+/* Sum of the lanes. */
 static inline float single_sum(const float *x)
 {
     return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
+/* Sum of products. */
 TREECRF_TEMPLATE float single_dot(const float *restrict a, const float *restrict b, ptrdiff_t width)
 {
     float x[SINGLE_LANES] = {0.0f};
@@ -269,7 +274,8 @@ TREECRF_WIDEST static void single_future(single_chain *chain, ptrdiff_t t)
     ptrdiff_t v, c, k = chain->n_labels, width = chain->width;
     const float *restrict contexts = chain->contexts + t * width;
     const float *restrict row = chain->pairs + t * chain->size;
-    const float *restrict next = contexts + width, *restrict after = chain->future + (t + 1) * width;
+    const float *restrict next = contexts + width;
+    const float *restrict after = chain->future + (t + 1) * width;
     float *restrict here = chain->future + t * width, *restrict inverse = chain->rows + width;
     for (c = 0; c < width; c++) {
         here[c] = 0.0f;
@@ -303,7 +309,8 @@ TREECRF_WIDEST static void single_past(single_chain *chain, ptrdiff_t t)
         float lanes[SINGLE_LANES] = {0.0f}, p = contexts[width + v], own = single_own(p);
         float inverse = single_inverse(p);
         for (c = 0; c < width; c += SINGLE_LANES)
-            SINGLE_LOOP(j, SINGLE_LANES) lanes[j] += fabsf(row[c + j] * inverse - contexts[c + j]) * here[c + j];
+            SINGLE_LOOP(j, SINGLE_LANES)
+                lanes[j] += fabsf(row[c + j] * inverse - contexts[c + j]) * here[c + j];
         after[v] = single_least(own + single_sum(lanes), own * (float)(t + 1));
     }
     for (v = k; v < width; v++)
