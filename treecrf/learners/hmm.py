@@ -187,26 +187,29 @@ class HMMClassifier(SequenceClassifier):
             cost_matrix=self.cost_matrix,
         )
         data = rules.label(raw, sequences, labels)
-        known = data.sequences.symbols()
+        symbols = data.sequences.symbols()
         transitions = count_transitions(data, len(classes), self.order)
-        symbols = _symbol_codes(known, data.sequences)
-        # The last column counts missing symbols, and is dropped.
-        shape = len(classes), len(known) + 2
-        emissions = count_pairs(data.codes, symbols, shape, _known_weights(data, 0))[:, :-1]
-        self.classes_, self.symbols_, self.n_features_in_ = classes, known, 1
+        emissions = count_emissions(data, len(classes), symbols)
+        self.classes_ = classes
+        self.symbols_ = symbols
+        self.n_features_in_ = 1
         self.transition_log_prob_ = [
             _log_frequencies(counts, self.laplace) for counts in transitions
         ]
         self.emission_log_prob_ = _log_frequencies(emissions, self.laplace)
-        self._columns, self._n_unlabeled = raw.columns, labels.n_unlabeled
+        self._columns = raw.columns
+        self._n_unlabeled = labels.n_unlabeled
         return self
 
     def _predictor(self) -> Predictor:
         # The tables are public, and may have been replaced.
         if self._kept_predictor is not None:
             chain = self._kept_predictor[0].chain
-            tables = self.transition_log_prob_, self.emission_log_prob_
-            if chain.label_log_p is not tables[0] or chain.symbol_log_p is not tables[1]:
+            is_same = (
+                chain.label_log_p is self.transition_log_prob_
+                and chain.symbol_log_p is self.emission_log_prob_
+            )
+            if not is_same:
                 self._kept_predictor = None
         return super()._predictor()
 
@@ -232,7 +235,8 @@ class HMMClassifier(SequenceClassifier):
         self._validate_params()
         order = values["order"]
         model_file.check_counts(order)
-        self.classes_, self.symbols_ = arrays["classes"], arrays["symbols"]
+        self.classes_ = arrays["classes"]
+        self.symbols_ = arrays["symbols"]
         self.emission_log_prob_ = arrays["emissions"]
         self.transition_log_prob_ = [arrays[f"transitions.{d}"] for d in range(order + 1)]
         self.n_features_in_ = 1
@@ -243,10 +247,10 @@ class HMMClassifier(SequenceClassifier):
 
     def _check_tables(self) -> None:
         """Raise ValueError unless the symbols are sorted and the tables have valid shapes."""
-        symbols, n_labels = self.symbols_, len(self.classes_)
-        model_file.require(
-            symbols.dtype.kind in "iU" and model_file.is_ascending(symbols), "symbols"
-        )
+        symbols = self.symbols_
+        n_labels = len(self.classes_)
+        are_sorted = symbols.dtype.kind in "iU" and model_file.is_ascending(symbols)
+        model_file.require(are_sorted, "symbols")
         model_file.require(len(symbols) > 0, "symbols")
         _check_log_probabilities(self.emission_log_prob_, (n_labels, len(symbols) + 1))
         for depth, table in enumerate(self.transition_log_prob_):
@@ -257,7 +261,9 @@ class HMMClassifier(SequenceClassifier):
 class HMMChain(FittedChain):
     """Logarithms of the joint probabilities of a label and a symbol."""
 
+    # log P(label | previous labels), as ``HMMClassifier.transition_log_prob_``.
     label_log_p: list[np.ndarray]
+    # log P(symbol | label), as ``HMMClassifier.emission_log_prob_``.
     symbol_log_p: np.ndarray
 
     def factors(
@@ -269,29 +275,36 @@ class HMMChain(FittedChain):
         symbols = _symbol_codes(self.schema.categories[0], sequences)
         # A missing symbol is uninformative.
         log_p = np.pad(self.symbol_log_p, [(0, 0), (0, 1)])
-        start, *after = self.label_log_p
-        # Without previous labels, all positions are alike.
-        transitions = after[0] if after else np.tile(start, (len(start), 1))
+        start = self.label_log_p[0]
+        if self.order == 0:
+            # All positions are alike.
+            transitions = np.tile(start, (len(start), 1))
+        else:
+            transitions = self.label_log_p[1]
         return log_p.T[symbols], np.vstack([transitions, start])
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         symbols = _symbol_codes(self.schema.categories[0], sequences)
-        *first, last = [table.reshape(-1, len(self.classes)).T for table in self.label_log_p]
-        scores = np.empty((len(last), len(symbols), last.shape[1]))
+        # Tables of the scores of labels in contexts: of the first positions, and of all later ones.
+        *first, later = [table.reshape(-1, len(self.classes)).T for table in self.label_log_p]
+        scores = np.empty((len(later), len(symbols), later.shape[1]))
         # A missing symbol is uninformative: it has log-probability 0 under every label.
         log_p = np.pad(self.symbol_log_p, [(0, 0), (0, 1)])
 
-        def fill(part: tuple[int, int]) -> None:
-            rows = slice(*sequences.offsets[list(part)])
-            emissions = log_p[:, symbols[rows], np.newaxis]
-            np.add(emissions, last[:, np.newaxis], out=scores[:, rows])
+        offsets = sequences.offsets
 
-        threads.map(fill, threads.parts(sequences.offsets))
+        def fill(run: tuple[int, int]) -> None:
+            first_sequence, last_sequence = run
+            positions = slice(offsets[first_sequence], offsets[last_sequence])
+            emissions = log_p[:, symbols[positions], np.newaxis]
+            np.add(emissions, later[:, np.newaxis], out=scores[:, positions])
+
+        threads.map(fill, threads.parts(offsets))
         for depth, table in enumerate(first):
-            rows = sequences.offsets[:-1][np.diff(sequences.offsets) > depth] + depth
-            emissions = log_p[:, symbols[rows], np.newaxis]
-            scores[:, rows, : table.shape[1]] = emissions + table[:, np.newaxis]
+            positions = offsets[:-1][np.diff(offsets) > depth] + depth
+            emissions = log_p[:, symbols[positions], np.newaxis]
+            scores[:, positions, : table.shape[1]] = emissions + table[:, np.newaxis]
         return scores
 
 
@@ -308,25 +321,37 @@ def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list
     Array d has d + 1 axes: the d previous labels, in reading order, and the label. Arrays of fewer
     than ``order`` previous labels only count position d of each sequence.
     """
-    codes, weights = data.codes, _known_weights(data, order)
+    codes = data.codes
+    weights = _known_weights(data, order)
     depths, contexts = true_contexts(data.sequences.offsets, codes, n_labels, order)
     tables = []
     for depth in range(order + 1):
-        here = depths == depth
-        shape = n_labels**depth, n_labels
-        of_positions = None if weights is None else weights[here]
-        counts = count_pairs(contexts[here], codes[here], shape, of_positions)
+        positions = np.flatnonzero(depths == depth)
+        own_weights = None if weights is None else weights[positions]
+        counts = count_pairs(
+            contexts[positions], codes[positions], (n_labels**depth, n_labels), own_weights
+        )
         # The label at lag 1 is the lowest digit of a context, and therefore its last axis.
         tables.append(counts.reshape((n_labels,) * (depth + 1)))
     return tables
+
+
+def count_emissions(data: LabeledSequences, n_labels: int, symbols: np.ndarray) -> np.ndarray:
+    """Count how often each symbol occurs with each label; the last column is for unseen symbols."""
+    codes = _symbol_codes(symbols, data.sequences)
+    shape = (n_labels, len(symbols) + 2)
+    counts = count_pairs(data.codes, codes, shape, _known_weights(data, 0))
+    # The last column counts missing symbols.
+    return counts[:, :-1]
 
 
 def _known_weights(data: LabeledSequences, order: int) -> np.ndarray | None:
     """Return the weights of positions, 0 unless their label and previous labels are known."""
     if data.candidates is None:
         return data.weights
-    known = known_examples(data.candidates, data.sequences.offsets, order)
-    return known * (1.0 if data.weights is None else data.weights)
+    is_known = known_examples(data.candidates, data.sequences.offsets, order)
+    weights = 1.0 if data.weights is None else data.weights
+    return is_known * weights
 
 
 def count_pairs(
@@ -355,5 +380,8 @@ def _symbol_codes(known: np.ndarray, sequences: Sequences) -> np.ndarray:
     if not sequences.are_symbols:
         return indices_of(symbols, known)
     # Codes from 1, 0 for unseen symbols, and NaN.
-    codes, n = symbols[:, 0], len(known)
-    return np.select([np.isnan(codes), codes == 0], [n + 1, n], codes - 1).astype(np.intp)
+    codes = symbols[:, 0]
+    unseen = len(known)
+    missing = unseen + 1
+    codes = np.select([np.isnan(codes), codes == 0], [missing, unseen], codes - 1)
+    return codes.astype(np.intp)

@@ -51,25 +51,29 @@ class FlatForest:
         unless a value is missing and fractions go to both children of a test.
         """
         evaluator = self.forest.evaluator(self.encoder, 0, self.forest.n_iter, False).members
-        of_leaf, n = self.flat.conjunction_of_leaf, len(self.flat)
-        n_leaves = np.bincount(of_leaf[of_leaf >= 0], minlength=n)
+        conjunctions = self.flat.conjunction_of_leaf
+        n_conjunctions = len(self.flat)
+        n_leaves = np.bincount(conjunctions[conjunctions >= 0], minlength=n_conjunctions)
 
-        def rows_of(part: tuple[int, int]) -> sparse.csr_array:
-            rows = encoded.row_of_position[slice(*part)]
-            some = replace(encoded, row_of_position=rows)
-            n_parts = evaluator.list_parts(some, None, None, None)
-            leaves, positions = np.empty((2, n_parts), np.int32)
-            values = np.empty(n_parts)
-            evaluator.list_parts(some, leaves, positions, values)
-            has_weight = of_leaf[leaves] >= 0
-            entries = positions[has_weight], of_leaf[leaves[has_weight]]
-            sums = sparse.csr_array((values[has_weight], entries), shape=(len(rows), n))
+        def rows_within(run: tuple[int, int]) -> sparse.csr_array:
+            first, last = run
+            rows = encoded.row_of_position[first:last]
+            run_encoded = replace(encoded, row_of_position=rows)
+            n_entries = evaluator.list_parts(run_encoded, None, None, None)
+            leaves = np.empty(n_entries, dtype=np.int32)
+            positions = np.empty(n_entries, dtype=np.int32)
+            fractions = np.empty(n_entries)
+            evaluator.list_parts(run_encoded, leaves, positions, fractions)
+            has_weight = conjunctions[leaves] >= 0
+            places = (positions[has_weight], conjunctions[leaves[has_weight]])
+            shape = (len(rows), n_conjunctions)
+            sums = sparse.csr_array((fractions[has_weight], places), shape=shape)
             sums.sum_duplicates()  # SciPy 1.13 leaves them
             sums.data /= n_leaves[sums.indices]
             return sums
 
-        parts = threads.even_parts(encoded.n_positions, MIN_TAKEN)
-        return sparse.csr_array(sparse.vstack(threads.map(rows_of, parts), format="csr"))
+        runs = threads.even_parts(encoded.n_positions, MIN_TAKEN)
+        return sparse.csr_array(sparse.vstack(threads.map(rows_within, runs), format="csr"))
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,12 @@ class Pruned:
     log_probability_change: float
 
     def __add__(self, other: Pruned) -> Pruned:
-        mine, others = vars(self), vars(other)
-        return Pruned(**{name: mine[name] + others[name] for name in mine})
+        return Pruned(
+            n_weights=self.n_weights + other.n_weights,
+            n_conjunctions=self.n_conjunctions + other.n_conjunctions,
+            score_change=self.score_change + other.score_change,
+            log_probability_change=self.log_probability_change + other.log_probability_change,
+        )
 
 
 NOTHING = Pruned(0, 0, 0.0, 0.0)
@@ -108,25 +116,36 @@ def prune(flat_forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     values are missing and fractions of a position reach several leaves, the tree contributes a mean
     of their values. In the pruned forest, the removed leaves have the value 0.
     """
-    forest, flat = flat_forest.forest, flat_forest.flat
+    forest = flat_forest.forest
+    flat = flat_forest.flat
     limits = _limits(forest, flat)
+    n_weights = len(flat.weights)
     ranking = np.argsort(np.abs(flat.weights), kind="stable")
-    rank = np.empty(len(ranking) + 1, dtype=np.int64)
-    rank[ranking] = np.arange(len(ranking))
-    rank[-1] = len(ranking)  # of leaves whose sum is 0, which remain unchanged
-    of_leaf = rank[flat.entry_of_leaf]
-    few, many = 0, len(ranking)
-    while few < many:
-        middle = (few + many + 1) // 2
-        low, high = limits(of_leaf < middle)
-        few, many = (middle, many) if max(high, -low) <= tolerance else (few, middle - 1)
-    low, high = limits(of_leaf < few)
-    remaining = np.unique(flat.conjunctions[ranking[few:]])
-    pruned = Pruned(few, len(flat) - len(remaining), max(high, -low), high - low)
+    rank = np.empty(n_weights + 1, dtype=np.int64)
+    rank[ranking] = np.arange(n_weights)
+    # Leaves whose sum is 0 have no weight, and remain unchanged.
+    rank[-1] = n_weights
+    leaf_ranks = rank[flat.entry_of_leaf]
+
+    # Bisection: removing n_removed weights is within the tolerance, n_tried + 1 may not be.
+    n_removed = 0
+    n_tried = n_weights
+    while n_removed < n_tried:
+        middle = (n_removed + n_tried + 1) // 2
+        low, high = limits(leaf_ranks < middle)
+        if max(high, -low) <= tolerance:
+            n_removed = middle
+        else:
+            n_tried = middle - 1
+
+    is_removed = leaf_ranks < n_removed
+    low, high = limits(is_removed)
+    n_remaining = len(np.unique(flat.conjunctions[ranking[n_removed:]]))
+    pruned = Pruned(n_removed, len(flat) - n_remaining, max(high, -low), high - low)
     packed = forest.pack()
     leaves = np.flatnonzero(packed["true_child"] < 0)
     packed["leaf"] = packed["leaf"].copy()
-    packed["leaf"][leaves[of_leaf < few]] = 0.0
+    packed["leaf"][leaves[is_removed]] = 0.0
     return Forest.unpack(forest.n_labels, forest.order, packed), pruned
 
 
@@ -134,34 +153,44 @@ def _limits(
     forest: Forest, flat: WeightedConjunctions
 ) -> Callable[[np.ndarray], tuple[float, float]]:
     """Return a function that bounds the sums of the values of some leaves at any position."""
-    packed, n_labels = forest.pack(), forest.n_labels
+    packed = forest.pack()
+    n_labels = forest.n_labels
     is_leaf = packed["true_child"] < 0
     leaf_values = packed["leaf"][is_leaf]
-    sizes = np.add.reduceat(is_leaf, packed["starts"][:-1]) if len(is_leaf) else np.zeros(0)
-    starts = np.cumsum(sizes) - sizes
-    reached = np.ones((len(leaf_values), 1), dtype=bool)
-    n_contexts = sum(n_labels**d for d in range(forest.order + 1))
-    if n_contexts * len(leaf_values) <= MAX_VALUES:
-        symbols, _ = extended_contexts(n_labels, forest.order)
-        contexts = flat.masks[:, np.arange(forest.order), symbols].all(axis=2)
-        # The contexts of leaves whose sum is 0 are not recorded: assume all of them.
-        contexts = np.vstack([contexts, np.ones(contexts.shape[1], dtype=bool)])
-        reached = contexts[np.append(flat.sets, -1)[flat.entry_of_leaf]]
+    if not len(leaf_values):
+        return lambda chosen: (0.0, 0.0)
+    n_leaves = np.add.reduceat(is_leaf, packed["starts"][:-1])
+    first_leaves = np.cumsum(n_leaves) - n_leaves
+    reached = _leaf_contexts(forest, flat, len(leaf_values))
 
-    def limits_of(chosen: np.ndarray) -> tuple[float, float]:
-        if not len(leaf_values):
-            return 0.0, 0.0
+    def extreme(values: np.ndarray, extremum: np.ufunc) -> np.ndarray:
+        # Each tree adds the extreme value of its leaves, or 0, to the score of its label.
+        by_tree = extremum(extremum.reduceat(values, first_leaves, axis=0), 0.0)
+        return by_tree.reshape(-1, n_labels, values.shape[1]).sum(axis=0)
+
+    def limits(chosen: np.ndarray) -> tuple[float, float]:
         values = np.where(chosen, leaf_values, 0.0)[:, np.newaxis] * reached
-        low, high = (
-            # Each tree adds the extreme value of its leaves, or 0, to the score of its label.
-            which(which.reduceat(values, starts, axis=0), 0.0)
-            .reshape(-1, n_labels, values.shape[1])
-            .sum(axis=0)
-            for which in (np.minimum, np.maximum)
-        )
-        return float(low.min()), float(high.max())
+        low = extreme(values, np.minimum).min()
+        high = extreme(values, np.maximum).max()
+        return float(low), float(high)
 
-    return limits_of
+    return limits
+
+
+def _leaf_contexts(forest: Forest, flat: WeightedConjunctions, n_leaves: int) -> np.ndarray:
+    """Return the contexts that reach each leaf, bool (n_leaves, n_contexts).
+
+    If there are many, a single one stands for all contexts.
+    """
+    n_labels = forest.n_labels
+    n_contexts = sum(n_labels**depth for depth in range(forest.order + 1))
+    if n_contexts * n_leaves > MAX_VALUES:
+        return np.ones((n_leaves, 1), dtype=bool)
+    symbols, _ = extended_contexts(n_labels, forest.order)
+    contexts = flat.masks[:, np.arange(forest.order), symbols].all(axis=2)
+    # The contexts of leaves whose sum is 0 are not recorded: assume all of them.
+    contexts = np.vstack([contexts, np.ones(contexts.shape[1], dtype=bool)])
+    return contexts[np.append(flat.sets, -1)[flat.entry_of_leaf]]
 
 
 class FlatTables:
@@ -183,7 +212,8 @@ class FlatTables:
         # Names of the input may read like tests: a column "a[-1]" is not column "a" one before.
         counts: Counter[str] = Counter()
         for k in range(len(self.flat)):
-            name = unique = conjunction(self.encoder, self.tests_of(k))
+            name = conjunction(self.encoder, self.tests_of(k))
+            unique = name
             while unique in names:
                 counts[name] += 1
                 unique = f"{name} ({counts[name] + 1})"
@@ -210,7 +240,8 @@ class FlatTables:
 
     def plain(self) -> dict[str, Any]:
         """Return all contents as values that JSON supports."""
-        flat, classes = self.flat, self.classes.tolist()
+        flat = self.flat
+        classes = self.classes.tolist()
         symbols = [*classes, None]
         sets = [[[symbols[i] for i in np.flatnonzero(lag)] for lag in mask] for mask in flat.masks]
         return {
@@ -235,22 +266,32 @@ class FlatTables:
         }  # fmt: skip
 
     def _plain_test(self, test: tuple[int, int, int], holds: bool) -> dict[str, Any]:
+        """Return a test as values that JSON supports."""
         column, offset, value = test
         if column == BOUNDARY:
             return {"outside": offset, "holds": holds}
         encoder = self.encoder
-        learned, (kind, index) = encoder.columns[column], encoder.origin_of(column)
+        learned = encoder.columns[column]
+        kind, index = encoder.origin_of(column)
         if kind == DERIVED:
             plain = {"future": index}
+        elif encoder.names is None:
+            plain = {"feature": index}
         else:
-            plain = {"feature": index if encoder.names is None else encoder.names[index]}
+            plain = {"feature": encoder.names[index]}
         is_missing = kind == INDICATOR_COLUMN or value == MISSING
-        plain |= ({"missing": True} if is_missing else {}) | {"offset": offset, "holds": holds}
+        if is_missing:
+            plain["missing"] = True
+        plain |= {"offset": offset, "holds": holds}
         if learned.kind == "boolean" or is_missing:
             return plain
-        below = points_down(encoder, column, value)
-        how = "is" if learned.kind == "category" else "at_most" if below else "above"
-        return plain | {how: learned.values[value].item()}
+        if learned.kind == "category":
+            comparison = "is"
+        elif points_down(encoder, column, value):
+            comparison = "at_most"
+        else:
+            comparison = "above"
+        return plain | {comparison: learned.values[value].item()}
 
 
 class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
@@ -291,7 +332,9 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         [(2, 2), (3, 2)]
         """
         matrix, offsets, is_long = self._rows(X, lengths, groups)
-        return matrix if is_long else [matrix[a:b] for a, b in pairwise(offsets.tolist())]
+        if is_long:
+            return matrix
+        return [matrix[start:stop] for start, stop in pairwise(offsets.tolist())]
 
     def matrix(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
@@ -328,17 +371,20 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
     ) -> tuple[sparse.csr_array, np.ndarray, bool]:
         """Return the rows of `matrix`, the offsets of the sequences, and whether X is one table."""
         predictor = self._predictor()
-        segmentation, chain = predictor.segmentation(X, lengths, groups), predictor.chain
+        chain = predictor.chain
+        segmentation = predictor.segmentation(X, lengths, groups)
         sequences = predictor.sequences(X, segmentation)
-        offsets, is_long = sequences.offsets, segmentation.is_long
+        offsets = sequences.offsets
+        is_long = segmentation.is_long
         if not sequences.n_positions:
             return sparse.csr_array((0, self.n_conjunctions_)), offsets, is_long
-        present = sequences.without_empty()
-        with Threads(self.n_jobs) as threads:
-            read = present.reversed() if chain.is_backward else present
-            matrix = self._flat_forest.matrix(chain.encoder.encode(read, threads), threads)
+        sequences = sequences.without_empty()
         if chain.is_backward:
-            matrix = matrix[reversed_positions(present.offsets)]
+            sequences = sequences.reversed()
+        with Threads(self.n_jobs) as threads:
+            matrix = self._flat_forest.matrix(chain.encoder.encode(sequences, threads), threads)
+        if chain.is_backward:
+            matrix = matrix[reversed_positions(sequences.offsets)]
         return matrix, offsets, is_long
 
     def attributes(
@@ -372,12 +418,15 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         """
         matrix, offsets, is_long = self._rows(X, lengths, groups)
         names = self.get_feature_names_out()
-        keys, values = names[matrix.indices].tolist(), matrix.data.tolist()
-        named = [
-            dict(zip(keys[a:b], values[a:b], strict=True))
-            for a, b in pairwise(matrix.indptr.tolist())
+        keys = names[matrix.indices].tolist()
+        values = matrix.data.tolist()
+        positions = [
+            dict(zip(keys[start:stop], values[start:stop], strict=True))
+            for start, stop in pairwise(matrix.indptr.tolist())
         ]
-        return named if is_long else [named[a:b] for a, b in pairwise(offsets.tolist())]
+        if is_long:
+            return positions
+        return [positions[start:stop] for start, stop in pairwise(offsets.tolist())]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Name the conjunctions, in the order of the columns of `transform`.
@@ -424,7 +473,8 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> flat.weights().shape
         (2, 3, 2)
         """
-        weights, n = self.sparse_weights(), len(self.classes_)
+        weights = self.sparse_weights()
+        n = len(self.classes_)
         return weights.toarray().reshape(self.n_conjunctions_, n + 1, n)
 
     def sparse_weights(self) -> sparse.csr_array:
@@ -448,7 +498,8 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         (2, 6)
         """
         check_is_fitted(self, "classes_")
-        flat, n = self._flat, len(self.classes_)
+        flat = self._flat
+        n = len(self.classes_)
         # The previous labels in each set of contexts, the last for none.
         masks = flat.masks
         if masks.shape[1] > 1:
@@ -457,7 +508,7 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
                 "or 1"
             )
         entry, u = np.nonzero(masks[flat.sets].all(axis=1))
-        indices = flat.conjunctions[entry], u * n + flat.labels[entry]
+        indices = (flat.conjunctions[entry], u * n + flat.labels[entry])
         shape = (len(flat), (n + 1) * n)
         return sparse.csr_array(sparse.coo_array((flat.weights[entry], indices), shape=shape))
 
@@ -491,7 +542,8 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         check_is_fitted(self, "classes_")
         import narwhals.stable.v2 as narwhals
 
-        flat, tables = self._flat, self._tables
+        flat = self._flat
+        tables = self._tables
         columns = {
             "conjunction": [tables.names[k] for k in flat.conjunctions],
             "context": [tables.contexts[k] for k in flat.sets],
@@ -570,7 +622,8 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
         (5, 2)
         """
-        (matrix, offsets, _), flat = self._rows(X, lengths, groups), self._flat
+        matrix, offsets, _ = self._rows(X, lengths, groups)
+        flat = self._flat
         np.savez_compressed(
             file,
             format=b"csr",

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.base.classifier import PREDICTION_PARAMETERS, SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.learner import SequenceLearner, names_in
 from treecrf.learners.base.saving import estimator_state, restored_estimator
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -157,17 +158,20 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
 
     def _adopt(self, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
         """Set the fitted attributes: the flat form of a model, with the leaf values of a forest."""
+        fitted = fitted_model(model)
+        encoder = fitted.chain.encoder
         self._model = copy.copy(model)
         self._model._forest = forest
-        self._flat_forest = FlatForest(forest, model._encoder)
-        self._tables = FlatTables(
-            self._flat, model._encoder, model.classes_, model._direction == "right-to-left"
-        )
-        self._columns, self._n_unlabeled = model._columns, model._n_unlabeled
+        self._flat_forest = FlatForest(forest, encoder)
+        self._tables = FlatTables(self._flat, encoder, model.classes_, fitted.chain.is_backward)
+        self._columns = fitted.predictor.columns
+        self._n_unlabeled = fitted.n_unlabeled
         self.pruned_ = pruned
-        self.classes_, self.n_features_in_ = model.classes_, model.n_features_in_
-        self.n_conjunctions_, self.n_weights_ = len(self._flat), len(self._flat.weights)
-        vars(self).update(names_in(model._encoder.names))
+        self.classes_ = model.classes_
+        self.n_features_in_ = model.n_features_in_
+        self.n_conjunctions_ = len(self._flat)
+        self.n_weights_ = len(self._flat.weights)
+        vars(self).update(names_in(encoder.names))
         return self
 
     @property
@@ -256,7 +260,7 @@ class FlatModel(FlatExports, SequenceClassifier, auto_wrap_output_keys=None):
         changes = (pruned.score_change, pruned.log_probability_change)
         model_file.require(all(type(c) is float and 0 <= c < np.inf for c in changes), "bounds")
         # The conjunctions are derived from the trees.
-        return self._adopt(model, model._forest, pruned)
+        return self._adopt(model, fitted_model(model).chain.forest, pruned)
 
 
 class FlatAttributes:
@@ -273,7 +277,7 @@ class FlatAttributes:
     @property
     def schema(self) -> InputSchema:
         """Description of the training data, which all other data must match."""
-        return self.flat._model._encoder.schema
+        return fitted_model(self.flat).chain.schema
 
     @property
     def n_attributes(self) -> int:
@@ -290,7 +294,7 @@ class FlatAttributes:
 
     def reach(self) -> tuple[int, int]:
         """Return the number of positions to the left and to the right that attributes depend on."""
-        return self.flat._chain().reach()
+        return fitted_model(self.flat).chain.reach()
 
     def names_at(self, offset: int) -> list[str]:
         """Return the names of the conjunctions; the only offset is 0."""
@@ -302,10 +306,12 @@ class FlatAttributes:
         They fit if the flat model has the same labels, reads from left to right, has order 0 or 1
         and no linear start.
         """
-        flat, chain = self.flat, self.flat._predictor().chain
+        chain = fitted_model(self.flat).chain
         if chain.order > 1 or chain.is_backward or chain.start is not None:
             return None
-        return flat.weights() if np.array_equal(flat.classes_, classes) else None
+        if not np.array_equal(self.flat.classes_, classes):
+            return None
+        return self.flat.weights()
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model."""
@@ -359,4 +365,4 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
     parameters = model.get_params(deep=False)
     names = parameters.keys() & set(PREDICTION_PARAMETERS)
     flat = FlatModel(**{name: parameters[name] for name in names})
-    return flat._adopt(model, model._forest, NOTHING)
+    return flat._adopt(model, fitted_model(model).chain.forest, NOTHING)

@@ -33,16 +33,20 @@ from treecrf.trees.growing.settings import TreeSettings
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import exact_sum, leave_room, rounded_leaves
 
-# A feature that separates the labels perfectly would have an infinite effect.
+# Bound on effects: a feature that separates the labels perfectly would have an infinite one.
 MAX_EFFECT = 40.0
+# Penalty of squared effects, so that Newton's method has a step where the feature is constant.
 RIDGE = 1e-4
+# Newton's method ends after this many steps, or with a step that is smaller than the tolerance.
 MAX_NEWTON_STEPS = 10
 EFFECT_TOLERANCE = 1e-8
+# Tolerance of the search for the factor of slopes.
 FACTOR_TOLERANCE = 1e-3
 # Limit of the logits, which are infinite if a label is forbidden or the only one allowed. Its
 # exponential is finite.
 MAX_LOGIT = 600.0
-# Range of the step by which a tree changes the score. The search is in its logarithm.
+# Range of the step by which a tree changes the score. The search is in its logarithm, first on a
+# grid of this many values, then between the neighbors of the best one up to the tolerance.
 STEP_RANGE = (0.05, 10.0)
 N_GRID = 12
 STEP_TOLERANCE = 0.02
@@ -61,14 +65,14 @@ class OneLabel:
 
     def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):
         others = np.delete(scores, label, axis=0)
-        of_others = log_sum_exp(others)
-        self.logits = np.clip(scores[label] - of_others, -MAX_LOGIT, MAX_LOGIT)
+        other_scores = log_sum_exp(others)
+        self.logits = np.clip(scores[label] - other_scores, -MAX_LOGIT, MAX_LOGIT)
         self.is_label = codes == label
         self.negated_sign = np.where(self.is_label, -1.0, 1.0)
         self.weights = weights
         # Log-likelihood of the other labels, given that the label is one of them.
-        among = (scores[codes, np.arange(len(codes))] - of_others)[~self.is_label]
-        self.rest = exact_sum(weights[~self.is_label] * among)
+        log_p_among = scores[codes, np.arange(len(codes))] - other_scores
+        self.rest = exact_sum(weights[~self.is_label] * log_p_among[~self.is_label])
 
     def start(self, slope: float) -> np.ndarray:
         """Return an intercept of 0 and the initial slope."""
@@ -90,15 +94,16 @@ class OneLabel:
             residuals = self._residuals(effect, feature)
             p = expit(self._logits(effect, feature))
             curvature = self.weights * p * (1 - p)
+            intercepts = exact_sum(curvature)
             mixed = exact_sum(curvature * feature)
-            squares = exact_sum(curvature), exact_sum(curvature * feature**2)
-            hessian = np.array([[squares[0], mixed], [mixed, squares[1]]]) / len(p)
-            slopes = exact_sum(residuals), exact_sum(residuals * feature)
-            gradient = np.array(slopes) / len(p) - RIDGE * effect
+            slopes = exact_sum(curvature * feature**2)
+            hessian = np.array([[intercepts, mixed], [mixed, slopes]]) / len(p)
+            derivatives = np.array([exact_sum(residuals), exact_sum(residuals * feature)])
+            gradient = derivatives / len(p) - RIDGE * effect
             step = np.linalg.solve(hessian + RIDGE * np.eye(2), gradient)
-            after = self._better(effect, step, feature)
-            change, effect = np.abs(after - effect).max(), after
-            if change < EFFECT_TOLERANCE:
+            before = effect
+            effect = self._better(before, step, feature)
+            if np.abs(effect - before).max() < EFFECT_TOLERANCE:
                 break
         return effect
 
@@ -130,10 +135,11 @@ class Sloped:
     ):
         self.scores = scores
         # Slopes of forbidden labels are undefined and have no effect.
-        self.slopes = slopes = np.where(np.isfinite(scores), slopes, 0.0)
+        self.slopes = np.where(np.isfinite(scores), slopes, 0.0)
         self.weights = weights
         every = np.arange(len(codes))
-        self.true_scores, self.of_true = scores[codes, every], slopes[codes, every]
+        self.true_scores = scores[codes, every]
+        self.true_slopes = self.slopes[codes, every]
 
     def start(self, slope: float) -> np.ndarray:
         """Return the initial factor."""
@@ -142,7 +148,7 @@ class Sloped:
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
         """Compute the mean log-likelihood per position."""
         changed = effect[0] * feature
-        log_p = self.true_scores + changed * self.of_true
+        log_p = self.true_scores + changed * self.true_slopes
         log_p -= log_sum_exp(self.scores + changed * self.slopes)
         return exact_sum(self.weights * log_p) / len(log_p)
 
@@ -150,7 +156,7 @@ class Sloped:
         """Compute the derivative of the log-likelihood by the feature, at each position."""
         scores = self.scores + (effect[0] * feature) * self.slopes
         p = np.exp(scores - log_sum_exp(scores))
-        return effect[0] * self.weights * (self.of_true - (p * self.slopes).sum(axis=0))
+        return effect[0] * self.weights * (self.true_slopes - (p * self.slopes).sum(axis=0))
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Find the best factor between 0 and 1."""
@@ -160,8 +166,9 @@ class Sloped:
             method="bounded",
             options={"xatol": FACTOR_TOLERANCE},
         )
-        better = np.array([search.x])
-        return better if -search.fun > self.value(effect, feature) else effect
+        if -search.fun > self.value(effect, feature):
+            return np.array([search.x])
+        return effect
 
 
 # The likelihood of the labels as a function of a feature and its effect on their scores.
@@ -181,15 +188,15 @@ def log_sum_exp(scores: np.ndarray) -> np.ndarray:
 class InstanceTree:
     """A tree, as `TreeGrower.grow` returns it, and its value at every position."""
 
+    # Arrays of its nodes.
     nodes: dict[str, np.ndarray]
+    # Its value at each position.
     values: np.ndarray
 
     def scaled(self, factor: float) -> InstanceTree:
         """Return the tree with its leaf values multiplied by a factor."""
-        leaf, values = (
-            rounded_leaves(factor * array) for array in (self.nodes["leaf"], self.values)
-        )
-        return InstanceTree(self.nodes | {"leaf": leaf}, values)
+        leaf = rounded_leaves(factor * self.nodes["leaf"])
+        return InstanceTree(self.nodes | {"leaf": leaf}, rounded_leaves(factor * self.values))
 
 
 class InstanceGrower:
@@ -232,17 +239,24 @@ class InstanceGrower:
         grown = self._grower.grow(targets[:, None], weights, None, 0, values)
         tree = InstanceTree(grown, values[:, 0])
         largest = np.abs(grown["leaf"]).max()
-        return tree.scaled(1 / largest) if largest > 0 else None
+        if not largest > 0:
+            return None
+        return tree.scaled(1 / largest)
 
 
 @dataclass
 class CandidateFeature:
     """A feature: the trees of its instance score, its values and its effect on the labels."""
 
+    # Score of each position as an instance.
     score: np.ndarray
+    # Value of the feature at each position: the probability that its bag is positive.
     feature: np.ndarray
+    # Its effect on the scores of labels, as in the response.
     effect: np.ndarray
+    # Mean log-likelihood with the feature.
     value: float
+    # The trees whose sum is the instance score, but for its initial value.
     trees: list[InstanceTree] = field(default_factory=list)
 
 
@@ -308,27 +322,32 @@ def _best_step(value_at: Callable[[float], float]) -> float:
     grid = np.linspace(*np.log(STEP_RANGE), N_GRID)
     values = [value_at(float(np.exp(log_step))) for log_step in grid]
     best = int(np.argmax(values))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, N_GRID - 1)]
     search = minimize_scalar(
         lambda log_step: -value_at(float(np.exp(log_step))),
-        bounds=around,
+        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, N_GRID - 1)]),
         method="bounded",
         options={"xatol": STEP_TOLERANCE},
     )
-    return float(np.exp(search.x if -search.fun > values[best] else grid[best]))
+    best_log_step = grid[best]
+    if -search.fun > values[best]:
+        best_log_step = search.x
+    return float(np.exp(best_log_step))
 
 
 @dataclass(frozen=True)
 class SearchSettings:
     """Settings of the search for features, as in `FutureFeatureMEMM`."""
 
-    sizes: tuple[int | None, ...]  # candidates, of which the best one for the first feature is kept
+    # Candidate sizes of bags; all features have the size that is best for the first one.
+    sizes: tuple[int | None, ...]
     bag_direction: str
     max_future_features: int
     multiclass: str
     n_bins: int
-    initial_score: float  # of every instance, well below 0: no bag is positive yet
-    initial_effect: float  # on the scores of the labels; a large one would split one pattern
+    # Score of every instance before any trees, well below 0: no bag is positive yet.
+    initial_score: float
+    # Slope of a new feature in the score of a label; a large one would split one pattern.
+    initial_effect: float
     instance_max_iter: int
     instance_max_leaf_nodes: int
     instance_l2_regularization: float
@@ -344,7 +363,8 @@ class FeatureSearch:
     def __init__(self, encoder: FutureEncoder, booster: Booster, settings: SearchSettings):
         self.settings = settings
         self.offsets = booster.encoded.offsets
-        self.codes, self.weights = booster.objective.codes, booster.position_weights
+        self.codes = booster.objective.codes
+        self.weights = booster.position_weights
         self.scores = booster.scores[:, :, 0].copy()
         self.grower = InstanceGrower(
             encoder.base,
@@ -357,12 +377,13 @@ class FeatureSearch:
         """Find features; return them with their values at the training positions."""
         bags = Bags(self.offsets, size, self.settings.bag_direction)
         # With two labels, changing one score is as general as changing both.
-        labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
+        first_label = 1 if len(self.scores) == 2 else 0
+        labels = range(first_label, len(self.scores))
         if self.settings.multiclass == "all":
             pairs = [self._feature(size, *self._best(label, bags)) for label in labels]
         else:
-            of_labels = (self._best(label, bags) for label in labels)
-            candidate, effects = max(of_labels, key=lambda one: one[0].value)
+            candidates = (self._best(label, bags) for label in labels)
+            candidate, effects = max(candidates, key=lambda pair: pair[0].value)
             pairs = [self._feature(size, candidate, effects)]
         return [(feature, values) for feature, values in pairs if feature.gain > MIN_GAIN]
 
@@ -402,11 +423,15 @@ class FeatureSearch:
         """
         trees = Forest(1, 0)
         trees.trees += (tree.nodes for tree in candidate.trees)
-        likelihood, before = self._mean_log_likelihood(), self.scores.copy()
-        is_shared = self.settings.multiclass == "shared" and len(self.scores) > 2
-        labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]
+        likelihood = self._mean_log_likelihood()
+        before = self.scores.copy()
+        if self.settings.multiclass == "shared" and len(self.scores) > 2:
+            # Twice: the best effect on a label depends on the effects on the others.
+            labels = 2 * list(range(len(self.scores)))
+        else:
+            labels = [int(np.abs(effects[1]).argmax())]
         effects = np.zeros_like(effects)
-        for label in (*labels, *labels) if is_shared else labels:
+        for label in labels:
             self.scores[label] = before[label]
             response = OneLabel(self.scores, self.codes, label, self.weights)
             effects[:, label] = response.fit(effects[:, label], candidate.feature)
@@ -420,5 +445,5 @@ class FeatureSearch:
 
     def _mean_log_likelihood(self) -> float:
         log_p = self.scores - log_sum_exp(self.scores)
-        of_true = log_p[self.codes, np.arange(len(self.codes))]
-        return exact_sum(self.weights * of_true) / len(of_true)
+        true_log_p = log_p[self.codes, np.arange(len(self.codes))]
+        return exact_sum(self.weights * true_log_p) / len(true_log_p)

@@ -33,10 +33,13 @@ class Bags:
 
     def __init__(self, offsets: np.ndarray, size: int | None, direction: str = "future"):
         positions = np.arange(offsets[-1])
-        starts, ends = (np.repeat(side, np.diff(offsets)) for side in (offsets[:-1], offsets[1:]))
+        lengths = np.diff(offsets)
+        starts = np.repeat(offsets[:-1], lengths)
+        ends = np.repeat(offsets[1:], lengths)
         reach = int(offsets[-1]) if size is None else size
-        ahead = positions + 1, np.minimum(positions + 1 + reach, ends)
-        behind = np.maximum(positions - reach, starts), positions
+        # Ranges of positions: the first one, and the one after the last.
+        ahead = (positions + 1, np.minimum(positions + 1 + reach, ends))
+        behind = (np.maximum(positions - reach, starts), positions)
         # With bags of the future, a position is in the bags of the positions before it.
         ranges = {"future": (ahead,), "past": (behind,), "both": (behind, ahead)}
         self._members = ranges[direction]
@@ -72,12 +75,18 @@ def _sums(values: np.ndarray, ranges: tuple) -> np.ndarray:
 class BagFeature:
     """A discovered feature: the probability that a bag contains a positive instance."""
 
-    size: int | None  # maximum number of positions of a bag per side
+    # Maximum number of positions of a bag on each side; None for no limit.
+    size: int | None
+    # Sides of a bag: one of `DIRECTIONS`.
     direction: str
-    initial_score: float  # log-odds of every instance before any trees
-    trees: Forest  # their values are added to the log-odds of an instance; one label, order 0
-    effects: np.ndarray  # intercepts and slopes of the scores of the labels when discovered
-    gain: float  # increase of the mean log-likelihood per training position at that time
+    # Log-odds of every instance before any trees.
+    initial_score: float
+    # Trees whose values are added to the log-odds of an instance; one label, order 0.
+    trees: Forest
+    # Intercepts and slopes of the scores of the labels, when the feature was discovered.
+    effects: np.ndarray
+    # Increase of the mean log-likelihood per training position at that time.
+    gain: float
 
     def scores(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
         """Compute the log-odds of each position as an instance."""
@@ -103,7 +112,8 @@ class BagFeature:
         cls, k: int, values: dict, arrays: dict[str, np.ndarray], encoder: Encoder, n_labels: int
     ) -> BagFeature:
         """Restore an object from its `state`; ``encoder`` encodes the input alone."""
-        effects, size = arrays[f"future.{k}.effects"], values["size"]
+        effects = arrays[f"future.{k}.effects"]
+        size = values["size"]
         if size is not None:
             model_file.check_counts(size)
         model_file.require(size is None or size > 0, "bags")
@@ -201,17 +211,19 @@ class FutureEncoder(Encoder):
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model: values for JSON, and arrays."""
         values, arrays = self.base.state()
-        states = [feature.state(k) for k, feature in enumerate(self.features)]
-        for _, of_feature in states:
-            arrays |= of_feature
-        features = [plain for plain, _ in states]
+        features = []
+        for k, feature in enumerate(self.features):
+            feature_values, feature_arrays = feature.state(k)
+            features.append(feature_values)
+            arrays |= feature_arrays
         return values | {"n_future_bins": self.n_bins, "features": features}, arrays
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FutureEncoder:
         """Restore an object from its `state`; raises ValueError if the state is invalid."""
         base = Encoder.from_state(values, arrays)
-        n_bins, n_labels = values["n_future_bins"], len(arrays["classes"])
+        n_bins = values["n_future_bins"]
+        n_labels = len(arrays["classes"])
         model_file.check_counts(n_bins)
         model_file.require(2 <= n_bins <= MAX_CODES, "bins")
         features = [
@@ -330,8 +342,8 @@ class FutureFeature:
 
     def _bag(self) -> str:
         size = "" if self.bag_size == "to_end" else f"{self.bag_size} "
-        which = {"future": "next", "past": "previous", "both": "previous and next"}
-        return f"any of the {which[self.bag_direction]} {size}positions"
+        sides = {"future": "next", "past": "previous", "both": "previous and next"}
+        return f"any of the {sides[self.bag_direction]} {size}positions"
 
 
 def future_features(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,7 +19,6 @@ from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.history import History
-from treecrf.learners.base.joined_sequences import joined_in_memory
 from treecrf.learners.base.opening import FitArguments
 from treecrf.learners.base.predictor import results_per_sequence
 from treecrf.learners.boosted.spec import Trained
@@ -247,27 +246,22 @@ class FutureFeatureMEMM(LocalClassifier):
                 "callbacks: FutureFeatureMEMM calls none, because it may drop the iterations of a "
                 "round again; TreeMEMM does"
             )
-        data, spec = self._prepare(arguments), self._spec()
+        data = self._prepare(arguments)
+        spec = self._spec()
         spec.kind.check_size(len(data.classes), len(data.training.codes))
         max_iter = (self.max_future_features + 1) * (self.max_iter + 1)
         with (
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, 0, max_iter, spec.name) as progress,
         ):
-            settings = self._search_settings()
 
             def report(n_iter: int, history: History) -> None:
                 progress.update(n_iter, history.latest("log-likelihood"))
 
-            state = AlternatingTraining(spec, data, threads, report, settings).run()
+            training = AlternatingTraining(spec, data, threads, report, self._search_settings())
+            state = training.run()
             if self.refit and data.held_out is not None:
-                # With the size of bags that the first run chose.
-                sizes = tuple({feature.size: None for feature in state.encoder.features})
-                settings = replace(settings, sizes=sizes or settings.sizes[:1])
-                joined = joined_in_memory(data.training, data.held_out, len(data.classes))
-                every = replace(data, training=joined, held_out=None)
-                again = AlternatingTraining(spec, every, threads, report, settings)
-                state = again.replay(state.phases)
+                state = training.repeated_on_all(state)
         trained = Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
         fitted = self._attributes_of(trained.until(state.history.index_to_keep(spec.stopping)))
         return fitted | {"_n_unlabeled": data.n_unlabeled}
@@ -484,16 +478,17 @@ class FutureFeatures(
             X, lengths, groups, False
         )
         X = X if segmentation.is_long else list(X)
-        joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
-        joined = joined[..., 1] if segmentation.is_long else [values[..., 1] for values in joined]
-        if not self.append:
-            return joined
+        values = self.estimator_.future_values(X, lengths=lengths, groups=groups)
         names = self._names()
         if segmentation.is_long:
-            return _appended(X, joined, names)
+            bags = values[..., 1]
+            return _appended(X, bags, names) if self.append else bags
+        bags = [sequence_values[..., 1] for sequence_values in values]
+        if not self.append:
+            return bags
         return [
             _appended(x, table, names) if len(table) else x  # an empty sequence has any form
-            for x, table in zip(X, joined, strict=True)
+            for x, table in zip(X, bags, strict=True)
         ]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
@@ -546,7 +541,7 @@ def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
         return _with_columns(x, values, names)
     if are_dicts(x):
         rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
-        return [{**here, **more} for here, more in zip(x, rows, strict=True)]
+        return [{**features, **more} for features, more in zip(x, rows, strict=True)]
     table = np.asarray(list(x) if isinstance(x, str) else x)
     if table.ndim == 1:
         table = table[:, None]

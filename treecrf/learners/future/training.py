@@ -10,6 +10,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.history import History
+from treecrf.learners.base.joined_sequences import joined_in_memory
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.booster import Booster, Validation, boost
 from treecrf.learners.boosted.engines import run_from
@@ -39,8 +40,10 @@ class State:
     the phase after the rediscovery.
     """
 
+    # Encodes the input, and the features discovered so far.
     encoder: FutureEncoder
     forest: Forest
+    # Likelihoods after each iteration; the latest one is that of this state.
     history: History
     phases: tuple[tuple[int, ...], ...] = ()
 
@@ -49,14 +52,18 @@ class State:
 class AlternatingTraining:
     """Training that alternates between boosting trees and discovering features."""
 
-    spec: BoostingSpec  # its ``max_iter`` is the number of trees between two discoveries
+    # Settings of boosting; ``max_iter`` is the number of trees between two discoveries.
+    spec: BoostingSpec
     data: TrainingInput
     threads: Threads
-    report: Callable[[int, History], None]  # as in `boost`
+    # Called after each iteration, as in `boost`.
+    report: Callable[[int, History], None]
     settings: SearchSettings
 
     def __post_init__(self) -> None:
-        self.stopping, self.sizes = self.spec.stopping, self.settings.sizes
+        self.stopping = self.spec.stopping
+        # Candidate sizes of bags; after the first discovery, only the best one.
+        self.sizes = self.settings.sizes
 
     def run(self) -> State:
         """Train until another feature no longer helps."""
@@ -74,6 +81,17 @@ class AlternatingTraining:
             state = longer
         return state
 
+    def repeated_on_all(self, state: State) -> State:
+        """Repeat the phases of a run on the training and validation data together."""
+        data = self.data
+        # The size of bags that the run chose.
+        sizes = tuple({feature.size: None for feature in state.encoder.features})
+        settings = replace(self.settings, sizes=sizes or self.settings.sizes[:1])
+        joined = joined_in_memory(data.training, data.held_out, len(data.classes))
+        all_data = replace(data, training=joined, held_out=None)
+        again = AlternatingTraining(self.spec, all_data, self.threads, self.report, settings)
+        return again.replay(state.phases)
+
     def replay(self, phases: tuple[tuple[int, ...], ...]) -> State:
         """Repeat the phases of an earlier run on other data."""
         (n_first,), *rounds = phases
@@ -89,7 +107,8 @@ class AlternatingTraining:
         return state
 
     def _first(self) -> State:
-        spec, data = self.spec, self.data
+        spec = self.spec
+        data = self.data
         encoder = Encoder(spec.window, spec.max_bins, spec.missing)
         encoder.fit(data.training.sequences, data.seed)
         forest = Forest(len(data.classes), spec.kind.order)
@@ -103,17 +122,22 @@ class AlternatingTraining:
 
     def _criterion(self, state: State) -> float:
         """Return the latest likelihood of the validation data or, without them, training data."""
-        is_held_out = self.stopping is not None
-        return (state.history.validation if is_held_out else state.history.train)[-1]
+        if self.stopping is None:
+            return state.history.train[-1]
+        return state.history.validation[-1]
 
     def _boosted(self, state: State, n_iter: int | None = None) -> State:
         """Add a phase of trees, of ``n_iter`` iterations if they are given.
 
         The last entry of the history is the score of the new state.
         """
-        forest, stopping = state.forest.copy(), self.stopping if n_iter is None else None
+        forest = state.forest.copy()
+        stopping = None
+        if n_iter is None:
+            stopping = self.stopping
+            n_iter = self.spec.max_iter
         booster, validation = self._begin(state.encoder, forest)
-        max_iter = forest.n_iter + (self.spec.max_iter if n_iter is None else n_iter)
+        max_iter = forest.n_iter + n_iter
         latest_history = boost(booster, max_iter.__gt__, validation, stopping, self.report)
         n_new = latest_history.index_to_keep(stopping)
         history = state.history.continued_by(latest_history.until(n_new))
@@ -128,7 +152,9 @@ class AlternatingTraining:
             self.sizes = (self._best_size(state, booster, validation),)
         search = FeatureSearch(state.encoder, booster, self.settings)
         discovered = search.find(self.sizes[0])
-        return _extended(state, discovered, ()) if discovered else None
+        if not discovered:
+            return None
+        return _extended(state, discovered, ())
 
     def _rediscovered(self, before: State, after: State) -> State:
         """Return the state after a discovery, with its features discovered again.
@@ -156,9 +182,9 @@ class AlternatingTraining:
             codes[:, column] = bin_
             encoded = replace(booster.whole, codes=codes)
             given = booster.objective.given
-            of_all = state.forest.scores(state.encoder, encoded, booster.threads, given=given)
-            booster.objective.constrain(of_all)
-            scores.append(of_all[:, :, 0])
+            table = state.forest.scores(state.encoder, encoded, booster.threads, given=given)
+            booster.objective.constrain(table)
+            scores.append(table[:, :, 0])
         return scores
 
     def _best_size(
@@ -185,7 +211,8 @@ def _extended(state: State, discovered: list[Discovered], phases: tuple[int, ...
     The features come with their values at the training positions. Their columns follow the others.
     ``phases`` are the phases of this round so far.
     """
-    forest, n_bins = state.forest.copy(), state.encoder.n_bins
+    forest = state.forest.copy()
+    n_bins = state.encoder.n_bins
     by_label = [make_tree(np.full((2, 1), -1)) for _ in range(forest.n_labels)]
     for column, (feature, values) in enumerate(discovered, len(state.encoder.columns)):
         bins = bins_of(values, n_bins)
@@ -211,18 +238,26 @@ def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[s
     Empty bins belong to the nearest other bin.
     """
     filled = np.flatnonzero(weights)
-    ranges, links = [(0, len(filled))], []
-    for first, end in ranges:  # the loop itself appends the children
-        is_leaf = end == first + 1
-        links.append((-1, -1) if is_leaf else (len(ranges), len(ranges) + 1))
+    values = values[filled]
+    weights = weights[filled]
+    # Each node has a range of the filled bins. The loop itself appends the children.
+    ranges = [(0, len(filled))]
+    links = []
+    for first, end in ranges:
+        if end == first + 1:
+            links.append((-1, -1))
+            continue
+        links.append((len(ranges), len(ranges) + 1))
         middle = (first + end) // 2
-        ranges += [] if is_leaf else [(middle, end), (first, middle)]
-    (first, end), children = np.array(ranges).T, np.array(links).T
-    values, weights = values[filled], weights[filled]
-    sums, sizes = (np.append(0, np.cumsum(array)) for array in (values * weights, weights))
-    total, weight = sums[end] - sums[first], sizes[end] - sizes[first]
-    explained = total**2 / weight
+        ranges += [(middle, end), (first, middle)]
+    first, end = np.array(ranges).T
+    children = np.array(links).T
     inner = children[0] >= 0
+
+    sums = np.append(0, np.cumsum(values * weights))
+    sizes = np.append(0, np.cumsum(weights))
+    weight = sizes[end] - sizes[first]
+    explained = (sums[end] - sums[first]) ** 2 / weight
     middle = (first + end) // 2
     threshold = (filled[middle - 1] + filled[np.minimum(middle, len(filled) - 1)]) // 2
     return make_tree(

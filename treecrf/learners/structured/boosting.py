@@ -204,14 +204,8 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
             weights = start.copy()
             for choice in choices[:n]:
                 weights.vector[choice.feature] += choice.step
-            features, steps, bounds = zip(*choices[:n], strict=True) if n else ((), (), ())
-            return weights, {
-                "n_iter_": n,
-                "features_": np.array(features, dtype=np.int64),
-                "steps_": np.array(steps, dtype=np.float64),
-                "bounds_": np.array(bounds, dtype=np.float64),
-                "loss_": np.array(run.losses[: n + 1]),
-            } | run.history.until(n).scores()
+            results = _results(choices[:n]) | {"loss_": np.array(run.losses[: n + 1])}
+            return weights, results | run.history.until(n).scores()
 
         record()
         run.start()
@@ -234,8 +228,9 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         model_file.check_history(n, self.train_score_, self.validation_score_)
         model_file.check_series(self.features_, n, "i")
         model_file.check_indices(self.features_, self._weights.layout.size, "features")
-        for array, length in ((self.steps_, n), (self.bounds_, n), (self.loss_, n + 1)):
-            model_file.check_series(array, length)
+        model_file.check_series(self.steps_, n)
+        model_file.check_series(self.bounds_, n)
+        model_file.check_series(self.loss_, n + 1)
         return self
 
     def get_chosen_features(self) -> list[ChosenFeature]:
@@ -269,10 +264,13 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         ]
 
     def _described(self, feature: int, step: float, names: np.ndarray) -> ChosenFeature:
-        layout, labels = self._weights.layout, [*self.classes_.tolist(), None]
-        n, of_pair = layout.n_labels, feature - layout.n_attribute_weights
-        if of_pair >= 0:
-            return ChosenFeature(None, labels[of_pair // n], labels[of_pair % n], step)
+        """Describe a feature, given by its index in the vector of weights."""
+        layout = self._weights.layout
+        n = layout.n_labels
+        labels = [*self.classes_.tolist(), None]
+        transition = feature - layout.n_attribute_weights
+        if transition >= 0:
+            return ChosenFeature(None, labels[transition // n], labels[transition % n], step)
         cell, column = divmod(feature, layout.width)
         attribute, k = divmod(cell, layout.n_offsets)
         offset = self._attributes.window[1] - k
@@ -281,3 +279,13 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
             name -= 1  # a position is never outside its own sequence
         previous = None if column < n else labels[column // n - 1]
         return ChosenFeature(names[name], previous, labels[column % n], step)
+
+
+def _results(choices: list[FeatureStep]) -> dict:
+    """Return the fitted attributes of some rounds."""
+    return {
+        "n_iter_": len(choices),
+        "features_": np.array([choice.feature for choice in choices], dtype=np.int64),
+        "steps_": np.array([choice.step for choice in choices], dtype=np.float64),
+        "bounds_": np.array([choice.bound for choice in choices], dtype=np.float64),
+    }

@@ -39,8 +39,10 @@ TILE_VALUES = 1 << 22
 class Inputs:
     """The distinct windows of some positions."""
 
-    rows: sparse.csr_array  # a column for each attribute at each offset
-    indices: np.ndarray  # index of the window of each position
+    # A row for each distinct window, with a column for each attribute at each offset.
+    rows: sparse.csr_array
+    # Index of the window of each position.
+    indices: np.ndarray
 
     @classmethod
     def of(cls, table: AttributeMatrix) -> Inputs:
@@ -62,7 +64,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel function of two inputs; the attributes are parameters of `StructuredSVM`."""
+    """A kernel function of two inputs; the fields are parameters of `StructuredSVM`."""
 
     kind: str | Callable
     gamma: float
@@ -72,8 +74,9 @@ class Kernel:
     def between(self, a: sparse.csr_array, b: sparse.csr_array) -> np.ndarray:
         """Compute the kernel of all pairs, (n_a, n_b); raises ValueError if it is not finite."""
         if callable(self.kind):
-            values, shape = self.kind(a, b), (a.shape[0], b.shape[0])
+            values = self.kind(a, b)
             values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+            shape = (a.shape[0], b.shape[0])
             is_number = values.dtype.kind in "biuf"
             if values.shape != shape or not is_number or not np.isfinite(values).all():
                 raise ValueError(
@@ -107,14 +110,17 @@ def gamma_of(gamma: str | float, inputs: Inputs) -> float:
     """Return the value of ``gamma`` as a number, as in scikit-learn's SVC."""
     if not isinstance(gamma, str):
         return float(gamma)
-    n_positions, n_columns = len(inputs.indices), inputs.rows.shape[1]
+    n_positions = len(inputs.indices)
+    n_columns = inputs.rows.shape[1]
     if gamma == "auto" or n_columns == 0:
         return 1.0 / max(n_columns, 1)
     counts = np.bincount(inputs.indices, minlength=inputs.rows.shape[0])
     mean = counts @ inputs.rows.sum(axis=1) / (n_positions * n_columns)
     square = counts @ _squares(inputs.rows) / (n_positions * n_columns)
     variance = square - mean**2
-    return 1.0 / (n_columns * variance) if variance > 0 else 1.0
+    if variance <= 0:
+        return 1.0
+    return 1.0 / (n_columns * variance)
 
 
 def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
@@ -149,8 +155,10 @@ class Support:
     """The inputs with non-zero coefficients of a model with a kernel."""
 
     kernel: Kernel
+    # The inputs, as `Inputs.rows`.
     rows: sparse.csr_array
-    coefficients: np.ndarray  # (n_support, n_labels), of each input's kernel in the scores
+    # Coefficient of the kernel of each input in the score of each label, (n_support, n_labels).
+    coefficients: np.ndarray
 
     def scores(self, inputs: Inputs, threads: Threads) -> np.ndarray:
         """Compute the scores of the labels for each input; float64 array (n_inputs, n_labels)."""
@@ -166,7 +174,8 @@ class Support:
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model; raises TypeError if the kernel is a callable."""
-        kernel, rows = self.kernel, self.rows
+        kernel = self.kernel
+        rows = self.rows
         if callable(kernel.kind):
             raise TypeError("a model with a callable kernel cannot be saved as data; use joblib")
         values = {name: getattr(kernel, name) for name in ("kind", "gamma", "degree", "coef0")}
@@ -201,14 +210,18 @@ class Support:
 class Dual:
     """Dual variables of all training sequences, defined in `_sequential`."""
 
-    deltas: np.ndarray  # (n_positions, width)
-    pairs: np.ndarray  # (n_sequences, n_labels + 1, n_labels)
-    losses: np.ndarray  # (n_sequences,)
+    # Of labels at positions, (n_positions, width).
+    deltas: np.ndarray
+    # Of transitions, (n_sequences, n_labels + 1, n_labels).
+    pairs: np.ndarray
+    # Losses of the sequences, (n_sequences,).
+    losses: np.ndarray
 
     @classmethod
     def start(cls, data: TrainingData, width: int) -> Dual:
         """Make dual variables with all weight on the true labels: zeros."""
-        n_sequences, n = len(data.offsets) - 1, len(data.classes)
+        n_sequences = len(data.offsets) - 1
+        n = len(data.classes)
         return cls(
             np.zeros((len(data.codes), width)),
             np.zeros((n_sequences, n + 1, n)),
@@ -217,15 +230,20 @@ class Dual:
 
     def plus(self, other: Dual, factor: float) -> Dual:
         """Add a multiple of other dual variables."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Dual(*(a + factor * b for a, b in pairs))
+        return Dual(
+            deltas=self.deltas + factor * other.deltas,
+            pairs=self.pairs + factor * other.pairs,
+            losses=self.losses + factor * other.losses,
+        )
 
 
 class Value(NamedTuple):
     """Value of the objective."""
 
-    primal: float  # half the squared length of the weights plus the cost of all hinge losses
-    gap: float  # duality gap: an upper bound on the distance of ``primal`` from its minimum
+    # Half the squared length of the weights plus the cost of all hinge losses.
+    primal: float
+    # Duality gap: an upper bound on the distance of ``primal`` from its minimum.
+    gap: float
 
 
 class Problem(ABC):
@@ -234,7 +252,8 @@ class Problem(ABC):
     def __init__(self, data: TrainingData, costs: np.ndarray, width: int):
         self.data = data
         self.width = width
-        self.costs = costs  # of the hinge loss of each sequence
+        # Cost of the hinge loss of each sequence.
+        self.costs = costs
         self.chains = LabeledChains(data)
 
     @abstractmethod
@@ -248,10 +267,17 @@ class Problem(ABC):
     def value(self, state: DualState, dual: Dual) -> Value:
         """Compute the objective and the duality gap by decoding all sequences."""
         data = self.data
-        inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
-        data.threads.map(lambda some: state.measure(*some, inner, hinges), data.table.ranges)
-        loss, square = self.costs @ hinges, inner.sum()
-        return Value(0.5 * square + loss, square + loss - dual.losses.sum())
+        products = np.zeros(len(self.costs))
+        hinges = np.zeros(len(self.costs))
+
+        def measure(sequences: tuple[int, int]) -> None:
+            first, last = sequences
+            state.measure(first, last, products, hinges)
+
+        data.threads.map(measure, data.table.ranges)
+        loss = self.costs @ hinges
+        square = products.sum()
+        return Value(primal=0.5 * square + loss, gap=square + loss - dual.losses.sum())
 
 
 class LinearProblem(Problem):
@@ -306,8 +332,8 @@ class KernelProblem(Problem):
         weights = self.data.layout.weights()
         weights.transitions[:] = dual.pairs.sum(axis=0)
         coefficients = self._coefficients(dual)
-        used = np.flatnonzero((coefficients != 0).any(axis=1))
-        return weights, Support(self._kernel, self._inputs.rows[used], coefficients[used])
+        support = np.flatnonzero((coefficients != 0).any(axis=1))
+        return weights, Support(self._kernel, self._inputs.rows[support], coefficients[support])
 
     def _coefficients(self, dual: Dual) -> np.ndarray:
         """Sum the deltas over the positions with the same input."""
@@ -331,11 +357,16 @@ def solve(
     only when the sum is small. With ``average``, the result is a weighted mean over all steps, in
     which later steps have larger weights.
     """
-    data, gaps, n_steps = problem.data, np.zeros(len(problem.costs)), 0
+    data = problem.data
+    gaps = np.zeros(len(problem.costs))
+    n_steps = 0
     dual = Dual.start(data, problem.width)
     state = problem.state(dual)
-    late = Dual.start(data, problem.width) if average else None
-    late_state = None if late is None else problem.state(late)
+    late = None
+    late_state = None
+    if average:
+        late = Dual.start(data, problem.width)
+        late_state = problem.state(late)
     for n_iter in range(1, max_iter + 1):
         for burst in data.bursts(rng.permutation(len(gaps))):
             state.run(burst, gaps, late_state, n_steps)
@@ -346,11 +377,12 @@ def solve(
             continue
         if late is None:
             # Recomputed weights are free of the rounding errors of the steps.
-            found, state = dual, problem.state(dual)
+            solution = dual
+            state = problem.state(dual)
             value = problem.value(state, dual)
         else:
-            found = dual.plus(late, -2.0 / (n_steps * (n_steps + 1.0)))
-            value = problem.value(problem.state(found), found)
+            solution = dual.plus(late, -2.0 / (n_steps * (n_steps + 1.0)))
+            value = problem.value(problem.state(solution), solution)
         if value.gap <= max_gap:
             break
-    return found, value, n_iter
+    return solution, value, n_iter

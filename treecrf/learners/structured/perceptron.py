@@ -146,22 +146,28 @@ class StructuredPerceptron(LinearSequenceClassifier):
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
-        history, lengths = run.history, np.diff(data.offsets)
+        history = run.history
+        lengths = np.diff(data.offsets)
         validation = None if held_out is None else partial(accuracy, held_out)
         # The updates of the weights, each times the number of sequences seen before it.
-        late, n_seen = data.layout.weights(), 0
+        late = data.layout.weights()
+        n_seen = 0
         rows = AttributeRows(data.table, data.layout.width)
         updates = Updates(rows, LabeledChains(data), start, late)
         run.start()
         for n_iter in range(1, self.max_iter + 1):
-            order = run.rng.permutation(len(lengths)) if self.shuffle else np.arange(len(lengths))
+            order = np.arange(len(lengths))
+            if self.shuffle:
+                order = run.rng.permutation(len(lengths))
             n_wrong = np.zeros(len(lengths), dtype=np.int64)
             for burst in data.bursts(order):
                 updates.run(burst, data.weights, n_seen, n_wrong)
                 n_seen += len(burst)
             history.train.append(data.mean(lengths - n_wrong))
-            vector = start.vector - late.vector / n_seen if self.average else start.vector.copy()
-            model = data.layout.weights(vector)
+            if self.average:
+                model = data.layout.weights(start.vector - late.vector / n_seen)
+            else:
+                model = start.copy()
             run.record(model, validation and validation(model))
 
             def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
@@ -176,8 +182,10 @@ class StructuredPerceptron(LinearSequenceClassifier):
         super()._restore(values, arrays)
         model_file.check_counts(self.n_iter_)
         model_file.check_series(self.train_accuracy_, self.n_iter_)
-        is_validated = len(self.validation_accuracy_) > 0
-        model_file.check_series(self.validation_accuracy_, self.n_iter_ if is_validated else 0)
+        if len(self.validation_accuracy_):
+            model_file.check_series(self.validation_accuracy_, self.n_iter_)
+        else:
+            model_file.check_series(self.validation_accuracy_, 0)
         return self
 
 

@@ -48,9 +48,12 @@ STEP_TOLERANCE = 1e-2
 class Occurrences(NamedTuple):
     """Positions and pieces with a feature."""
 
+    # Positions that have the feature's attribute in their window; none for transitions.
     positions: np.ndarray
-    values: np.ndarray  # of the feature's attribute at these positions
-    pieces: np.ndarray  # whose scores depend on the feature
+    # Values of the attribute at these positions.
+    values: np.ndarray
+    # Pieces whose scores depend on the feature.
+    pieces: np.ndarray
 
 
 class SequenceLosses:
@@ -62,17 +65,21 @@ class SequenceLosses:
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None = None):
         self.data = data
         lengths = np.diff(data.offsets)
-        n_pieces = np.ones_like(lengths) if max_length is None else -(-lengths // max_length)
+        n_pieces = np.ones_like(lengths)
+        if max_length is not None:
+            n_pieces = -(-lengths // max_length)
         sequence = np.repeat(np.arange(len(lengths)), n_pieces)
         index = positions_in_sequences(np.append(0, np.cumsum(n_pieces)))
         starts = data.offsets[sequence] + index * lengths[sequence] // n_pieces[sequence]
-        self.offsets = np.append(starts, data.offsets[-1])  # of the pieces
+        # Offsets and lengths of the pieces.
+        self.offsets = np.append(starts, data.offsets[-1])
         self.lengths = np.diff(self.offsets)
         # Label before each piece, ``n_labels`` at the start of a sequence.
         self.before = data.codes[np.maximum(starts - 1, 0)].astype(np.int32)
         self.before[index == 0] = len(data.classes)
         self.log_weights = np.log(data.weights[sequence])
-        self.piece_of = np.repeat(np.arange(len(self.before)), self.lengths)  # of each position
+        # Piece of each position.
+        self.piece_of = np.repeat(np.arange(len(self.before)), self.lengths)
         self._mean = WeightedMean(data.sample_weights, self.offsets)
         self.rows = data.table.layout.rows
         self.transitions = weights.transitions.copy()
@@ -107,28 +114,32 @@ class SequenceLosses:
 
     def update(self, chosen: np.ndarray) -> None:
         """Recompute the losses of some pieces."""
-        for part in self.parts_of(chosen):
-            lattice, positions = self._lattice(part)
+        for pieces in self.batches(chosen):
+            lattice, positions = self._lattice(pieces)
             log_likelihoods = lattice.log_likelihoods(self.data.codes[positions])
-            self.losses[part] = np.maximum(-log_likelihoods, 0.0)
+            self.losses[pieces] = np.maximum(-log_likelihoods, 0.0)
 
-    def parts_of(self, chosen: np.ndarray) -> list[np.ndarray]:
-        """Cut some pieces into parts of limited size."""
+    def batches(self, chosen: np.ndarray) -> list[np.ndarray]:
+        """Divide some pieces into batches of a limited number of positions."""
         cuts = runs(offsets_of(self.lengths[chosen]), RUN_POSITIONS)
         return [chosen[first:last] for first, last in cuts]
 
     def _lattice(self, chosen: np.ndarray) -> tuple[Lattice, np.ndarray]:
         """Return the lattice of some pieces, given the labels before them, and their positions."""
-        lengths, constraints = self.lengths[chosen], self.data.constraints
-        offsets, before = offsets_of(lengths), self.before[chosen]
+        n = self.data.layout.n_labels
+        constraints = self.data.constraints
+        lengths = self.lengths[chosen]
+        offsets = offsets_of(lengths)
         positions = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        rows, n = self.scores[positions], self.data.layout.n_labels
+        rows = self.scores[positions]
         if constraints.allowed is not None:
             rows[:, :n][~constraints.allowed[positions]] = -np.inf
         transitions = constraints.limited(self.transitions)
         table = pair_scores(rows, transitions, offsets)
-        is_known = before < n
-        starts, before = offsets[:-1][is_known], before[is_known]
+        # Scores of first positions depend on the label before the piece, if there is one.
+        is_inner = self.before[chosen] < n
+        starts = offsets[:-1][is_inner]
+        before = self.before[chosen][is_inner]
         table[:, starts, 0] = (rows[starts, :n] + transitions[before]).T
         if rows.shape[1] > n:
             table[:, starts, 0] += rows[:, n:].reshape(-1, n, n)[starts, before].T
@@ -138,7 +149,8 @@ class SequenceLosses:
 
     def occurrences(self, feature: int) -> Occurrences:
         """Find the positions and pieces with a feature, by its index in the vector of weights."""
-        layout, table = self.data.layout, self.data.table
+        layout = self.data.layout
+        table = self.data.table
         if feature >= layout.n_attribute_weights:
             no_positions = np.zeros(0, dtype=np.int64)
             is_start = self.before == layout.n_labels
@@ -155,7 +167,10 @@ class SequenceLosses:
         positions = np.where(is_row, self._position_of[np.where(is_row, scored, 0)], -1)
         is_scored = positions >= 0
         positions = positions[is_scored]
-        values = np.ones(len(positions)) if values is None else values[entries][is_scored]
+        if values is None:
+            values = np.ones(len(positions))
+        else:
+            values = values[entries][is_scored]
         return Occurrences(positions, values, np.unique(self.piece_of[positions]))
 
     def add(self, feature: int, step: float, where: Occurrences) -> None:
@@ -181,8 +196,10 @@ class SequenceExponentialLoss(SequenceLosses):
         n = data.layout.n_labels
         self.residuals = np.zeros(self.scores.shape)
         self.pairs = np.zeros((len(self.before), n + 1, n))
-        self.changes, self.pair_changes = np.zeros_like(self.residuals), np.zeros_like(self.pairs)
-        self.level = 0.0  # logarithm of the loss that changes of expectations are relative to
+        self.changes = np.zeros_like(self.residuals)
+        self.pair_changes = np.zeros_like(self.pairs)
+        # Logarithm of the loss that changes of expectations are relative to.
+        self.level = 0.0
 
     def reset(self) -> None:
         """Make the current loss the level; afterwards all pieces must be inferred again."""
@@ -191,38 +208,49 @@ class SequenceExponentialLoss(SequenceLosses):
 
     def infer(self, chosen: np.ndarray) -> None:
         """Recompute the losses and the expectations of some pieces."""
-        for part in self.parts_of(chosen):
-            lattice, positions = self._lattice(part)
+        for pieces in self.batches(chosen):
+            lattice, positions = self._lattice(pieces)
             codes = self.data.codes[positions]
             losses = np.maximum(-lattice.log_likelihoods(codes), 0.0)
-            is_first = np.isinf(self.losses[part])  # since the latest reset
-            old, new = (
-                np.exp(values + self.log_weights[part] - self.level)
-                for values in (np.where(is_first, -np.inf, self.losses[part]), losses)
+            # Losses are infinite before the first inference after a reset.
+            losses_before = np.where(np.isinf(self.losses[pieces]), -np.inf, self.losses[pieces])
+            before = np.exp(losses_before + self.log_weights[pieces] - self.level)
+            after = np.exp(losses + self.log_weights[pieces] - self.level)
+            self.losses[pieces] = losses
+            residuals, pairs = self._expected(lattice, codes, self.before[pieces])
+
+            position_before = np.repeat(before, self.lengths[pieces])[:, np.newaxis]
+            position_after = np.repeat(after, self.lengths[pieces])[:, np.newaxis]
+            self.changes[positions] = (
+                position_after * residuals - position_before * self.residuals[positions]
             )
-            self.losses[part] = losses
-            residuals, pairs = self._expected(lattice, codes, self.before[part])
-            for found, stored, changes, where, counts in (
-                (residuals, self.residuals, self.changes, positions, self.lengths[part]),
-                (pairs, self.pairs, self.pair_changes, part, 1),
-            ):
-                shape = (-1, *[1] * (found.ndim - 1))
-                before, after = (np.repeat(w, counts).reshape(shape) for w in (old, new))
-                changes[where] = after * found - before * stored[where]
-                stored[where] = found
+            self.residuals[positions] = residuals
+
+            pair_before = before[:, np.newaxis, np.newaxis]
+            pair_after = after[:, np.newaxis, np.newaxis]
+            self.pair_changes[pieces] = pair_after * pairs - pair_before * self.pairs[pieces]
+            self.pairs[pieces] = pairs
 
     def _expected(
         self, lattice: Lattice, codes: np.ndarray, before: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the residuals of some pieces, and those of transitions."""
-        n, offsets, every = lattice.n_labels, lattice.offsets, np.arange(len(codes))
-        labels, pairs, starts = lattice.marginals(), lattice.pairwise(), offsets[:-1]
-        is_known = before < n
-        pairs[starts[is_known], before[is_known]] = labels[starts[is_known]]
-        of_pieces = sparse.csr_array((np.ones(len(codes)), every, offsets))
+        n = lattice.n_labels
+        offsets = lattice.offsets
+        starts = offsets[:-1]
+        every = np.arange(len(codes))
+        labels = lattice.marginals()
+        pairs = lattice.pairwise()
+        is_inner = before < n
+        pairs[starts[is_inner], before[is_inner]] = labels[starts[is_inner]]
+
+        # Expected transitions: a sum over the positions of each piece.
+        sum_of_positions = sparse.csr_array((np.ones(len(codes)), every, offsets))
         summed = np.zeros((len(starts), n + 1, n))
-        summed[:, :n] = (of_pieces @ pairs.reshape(len(codes), -1)).reshape(-1, n, n)
-        summed[~is_known, n] = labels[starts[~is_known]]
+        summed[:, :n] = (sum_of_positions @ pairs.reshape(len(codes), -1)).reshape(-1, n, n)
+        summed[~is_inner, n] = labels[starts[~is_inner]]
+
+        # Minus the true labels and transitions.
         previous = np.append(n, codes[:-1])
         previous[starts] = before
         pieces = np.repeat(every[: len(starts)], np.diff(offsets))
@@ -246,10 +274,13 @@ class SequenceExponentialLoss(SequenceLosses):
 
 
 class FeatureStep(NamedTuple):
-    """A feature, the step of its weight, and an upper bound on the ratio of the losses."""
+    """A feature and the step of its weight."""
 
+    # Index of the feature in the vector of weights.
     feature: int
+    # What is added to its weight.
     step: float
+    # Upper bound on the loss afterwards, divided by the loss before.
     bound: float
 
 
@@ -257,42 +288,62 @@ class FeatureStep(NamedTuple):
 class CellEntries:
     """Occurrences of cells, attributes at an offset, in pieces; an entry is a cell in a piece."""
 
-    pieces: np.ndarray  # of each entry; entries are sorted by piece and then by cell
-    cells: np.ndarray  # of each entry
-    starts: np.ndarray  # of the positions of each entry, n_entries + 1
-    positions: np.ndarray  # ascending within an entry
-    values: np.ndarray  # of the attribute at these positions
+    # Piece of each entry. Entries are sorted by piece and then by cell.
+    pieces: np.ndarray
+    # Cell of each entry.
+    cells: np.ndarray
+    # First position of each entry, among all positions, and their number; n_entries + 1.
+    starts: np.ndarray
+    # Positions of the entries, ascending within an entry.
+    positions: np.ndarray
+    # Values of the attribute at these positions.
+    values: np.ndarray
 
     @classmethod
     def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> CellEntries:
         """Find the entries of the pieces ``first`` to ``last - 1``."""
-        table, offsets = loss.data.table, loss.offsets
-        left, right = table.window
-        of_pieces = np.arange(offsets[first], offsets[last])
-        positions, cells, values = [], [], []
-        for offset in range(-left, right + 1):
-            entries = table.matrix[loss.rows[of_pieces] + offset].tocoo()
-            positions.append(of_pieces[entries.row])
-            cells.append(entries.col.astype(np.int64) * table.n_offsets + right - offset)
-            values.append(entries.data)
-        positions, cells, values = (np.concatenate(a) for a in (positions, cells, values))
+        offsets = loss.offsets
+        positions, cells, values = cls._occurrences(loss, np.arange(offsets[first], offsets[last]))
         pieces = np.searchsorted(offsets, positions, side="right") - 1
         order = np.lexsort((positions, cells, pieces))
-        positions, cells, values, pieces = (a[order] for a in (positions, cells, values, pieces))
+        positions = positions[order]
+        cells = cells[order]
+        values = values[order]
+        pieces = pieces[order]
         is_first = np.ones(len(pieces), dtype=bool)
         is_first[1:] = (pieces[1:] != pieces[:-1]) | (cells[1:] != cells[:-1])
         starts = np.append(np.flatnonzero(is_first), len(pieces))
         values = values.astype(np.float64)
         return cls(pieces[is_first], cells[is_first], starts, positions, values)
 
+    @staticmethod
+    def _occurrences(
+        loss: SequenceExponentialLoss, scored: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the positions, cells and values of the attributes in windows of positions."""
+        table = loss.data.table
+        left, right = table.window
+        positions = []
+        cells = []
+        values = []
+        for offset in range(-left, right + 1):
+            attributes = table.matrix[loss.rows[scored] + offset].tocoo()
+            positions.append(scored[attributes.row])
+            cells.append(attributes.col.astype(np.int64) * table.n_offsets + right - offset)
+            values.append(attributes.data)
+        return np.concatenate(positions), np.concatenate(cells), np.concatenate(values)
+
     def intervals(self, loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
         """Compute the lows and highs of the features of each entry, (n_entries, width) each."""
-        n, width = len(loss.data.classes), loss.data.layout.width
-        lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
+        n = len(loss.data.classes)
+        width = loss.data.layout.width
+        lows = np.empty((len(self.cells), width))
+        highs = np.empty((len(self.cells), width))
         codes = loss.data.codes
         extremes = kernel.extremes(self.starts, self.positions, self.values)
         observed = self._observed(codes[self.positions], self.values, n)
-        highs[:, :n], lows[:, :n] = extremes[:, :1] - observed, extremes[:, 1:2] - observed
+        highs[:, :n] = extremes[:, :1] - observed
+        lows[:, :n] = extremes[:, 1:2] - observed
         if width > n:
             is_start = np.isin(self.positions, loss.data.offsets)
             values = np.where(is_start, 0.0, self.values)
@@ -315,7 +366,8 @@ class CellEntries:
 
 def transition_intervals(loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
     """Compute the lows and highs of transitions, (n_pieces, n_labels + 1, n_labels) each."""
-    codes, n = loss.data.codes, len(loss.data.classes)
+    codes = loss.data.codes
+    n = len(loss.data.classes)
     before = np.append(n, codes[:-1])
     before[loss.offsets[:-1]] = loss.before
     transitions = (loss.piece_of * (n + 1) + before) * n + codes
@@ -336,14 +388,17 @@ class UnionBound:
         self.loss = loss
         self.max_step = max_step
         layout = loss.data.layout
-        self.lows, self.highs = layout.weights(), layout.weights()
+        # The least and the greatest difference of each feature from the true label sequence.
+        self.lows = layout.weights()
+        self.highs = layout.weights()
         for first, last in runs(loss.offsets, RUN_POSITIONS):
             entries = CellEntries.of(loss, first, last)
             lows, highs = entries.intervals(loss)
             np.minimum.at(self._by_cell(self.lows), entries.cells, lows)
             np.maximum.at(self._by_cell(self.highs), entries.cells, highs)
         lows, highs = transition_intervals(loss)
-        self.lows.transitions[:], self.highs.transitions[:] = lows.min(axis=0), highs.max(axis=0)
+        self.lows.transitions[:] = lows.min(axis=0)
+        self.highs.transitions[:] = highs.max(axis=0)
         self._sums = layout.weights()
         first_rows = loss.rows[loss.offsets[:-1]]
         self._rows = AttributeRows(loss.data.table, layout.width, first_rows)
@@ -364,8 +419,9 @@ class UnionBound:
 
     def choose(self) -> FeatureStep:
         """Return the feature with the smallest bound."""
-        low, high, means = self.lows.vector, self.highs.vector, self._sums.vector.copy()
-        means *= np.exp(self.loss.level - self.loss.log_value)
+        low = self.lows.vector
+        high = self.highs.vector
+        means = self._sums.vector * np.exp(self.loss.level - self.loss.log_value)
         # A feature can occur more or less often in another label sequence than in the true one; the
         # exponential of a step times the difference lies below the line between both ends.
         with np.errstate(divide="ignore", invalid="ignore"):  # of features that never vary
@@ -373,10 +429,9 @@ class UnionBound:
             under = 1.0 - over
             steps = (np.log(-under * low) - np.log(over * high)) / (high - low)
         self._steps = np.nan_to_num(np.clip(steps, -self.max_step, self.max_step), nan=0.0)
-        self._bounds = sum(
-            weights * np.exp(np.minimum(self._steps * ends, MAX_EXPONENT))
-            for weights, ends in ((under, low), (over, high))
-        )
+        under_bounds = under * np.exp(np.minimum(self._steps * low, MAX_EXPONENT))
+        over_bounds = over * np.exp(np.minimum(self._steps * high, MAX_EXPONENT))
+        self._bounds = under_bounds + over_bounds
         best = _first_smallest(self._bounds)
         return FeatureStep(best, float(self._steps[best]), float(self._bounds[best]))
 
@@ -387,29 +442,35 @@ class SequenceBound:
     def __init__(self, loss: SequenceExponentialLoss, max_step: float):
         self.loss = loss
         self.max_step = max_step
-        layout, n_pieces = loss.data.layout, len(loss.before)
-        self._entries = entries = CellEntries.of(loss, 0, n_pieces)
+        layout = loss.data.layout
+        n_pieces = len(loss.before)
+        entries = CellEntries.of(loss, 0, n_pieces)
+        self._entries = entries
+        # The values of each entry, by position.
+        self._values = sparse.csr_array(
+            (entries.values, entries.positions, entries.starts),
+            shape=(len(entries.cells), len(loss.residuals)),
+        )
         lows, highs = entries.intervals(loss)
-        of_entries = entries.values, entries.positions, entries.starts
-        shape = len(entries.cells), len(loss.residuals)
-        self._values = sparse.csr_array(of_entries, shape=shape)  # of each entry, by position
         self._residuals = np.zeros_like(lows)
         n_cells = layout.n_attributes * layout.n_offsets
         by_cell = np.argsort(entries.cells, kind="stable")
         starts = np.searchsorted(entries.cells[by_cell], np.arange(n_cells + 1))
         self._cells = EntryBounds(starts, by_cell, entries.pieces, lows, highs, self._residuals)
         # The transitions from one label are a cell that every piece has.
-        n, n_rows = layout.n_labels, layout.n_labels + 1
-        lows, highs = (array.reshape(-1, n) for array in transition_intervals(loss))
+        n = layout.n_labels
+        n_rows = n + 1
+        lows, highs = transition_intervals(loss)
         self._transitions = EntryBounds(
             n_pieces * np.arange(n_rows + 1),
             np.arange(n_pieces * n_rows).reshape(-1, n_rows).T.ravel(),
             np.repeat(np.arange(n_pieces), n_rows),
-            lows,
-            highs,
+            lows.reshape(-1, n),
+            highs.reshape(-1, n),
             loss.pairs.reshape(-1, n),
         )
-        self._steps, self._bounds = layout.weights(), layout.weights()
+        self._steps = layout.weights()
+        self._bounds = layout.weights()
 
     def reset(self) -> None:
         """Prepare for an update of all pieces."""
@@ -423,19 +484,24 @@ class SequenceBound:
         """Return the feature with the smallest bound."""
         layout = self._steps.layout
         threads = self.loss.data.threads
-        by_piece = self.loss.scales, self.loss.fractions
-        steps, bounds = (
-            weights.attributes.reshape(-1, layout.width) for weights in (self._steps, self._bounds)
-        )
+        by_piece = (self.loss.scales, self.loss.fractions)
+        steps = self._steps.attributes.reshape(-1, layout.width)
+        bounds = self._bounds.attributes.reshape(-1, layout.width)
+
+        def minimize(cells: tuple[int, int]) -> None:
+            first, last = cells
+            self._cells.minimize(by_piece, self.max_step, first, last, steps, bounds)
+
         if len(self._entries.pieces):
-            threads.map(
-                lambda part: self._cells.minimize(by_piece, self.max_step, *part, steps, bounds),
-                threads.even_parts(len(steps)),
-            )
+            threads.map(minimize, threads.even_parts(len(steps)))
         self._transitions.minimize(
-            by_piece, self.max_step, 0, layout.n_labels + 1, self._steps.transitions,
+            by_piece,
+            self.max_step,
+            0,
+            layout.n_labels + 1,
+            self._steps.transitions,
             self._bounds.transitions,
-        )  # fmt: skip
+        )
         best = _first_smallest(self._bounds.vector)
         return FeatureStep(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
 
@@ -463,6 +529,7 @@ class Rounds:
         self.loss = SequenceExponentialLoss(data, start, piece_length)
         self.chooser = bound(self.loss, max_step)
         self._max_step = max_step
+        # Number of rounds since all sums were computed.
         self._n_since = 0
         self._restart()
 
@@ -513,7 +580,9 @@ class Rounds:
             value, bounds=(-self._max_step, self._max_step), method="bounded",
             options={"xatol": STEP_TOLERANCE * self._max_step},
         )  # fmt: skip
-        step = float(search.x) if search.fun < value(choice.step) else choice.step
+        step = choice.step
+        if search.fun < value(choice.step):
+            step = float(search.x)
         loss.add(choice.feature, -latest, where)
         loss.losses[:] = losses
         return step

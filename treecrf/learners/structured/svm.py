@@ -51,6 +51,7 @@ from treecrf.utils.validation import Interval, Needs, StrOptions, documented_as
 class KernelChain(LinearChain):
     """Sums of a kernel over training positions, and linear scores of labels after labels."""
 
+    # The training positions with coefficients.
     support: Support
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
@@ -264,13 +265,16 @@ class StructuredSVM(LinearSequenceClassifier):
             )
         problem = self._problem(data)
         # The cost of all hinge losses while all weights are 0.
-        at_start = float(problem.costs @ np.diff(data.offsets))
-        max_gap = self.tol * at_start
+        start_value = float(problem.costs @ np.diff(data.offsets))
+        max_gap = self.tol * start_value
+
+        def report(n_iter: int, gap: float) -> None:
+            run.progress.update(n_iter, {"gap": gap / start_value})
+
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             dual, value, n_iter = solve(
-                problem, self.max_iter, max_gap, self.average, run.rng,
-                lambda n, gap: run.progress.update(n, {"gap": gap / at_start}),
-            )  # fmt: skip
+                problem, self.max_iter, max_gap, self.average, run.rng, report
+            )
         if not np.isfinite([value.primal, value.gap]).all():
             raise ValueError(
                 f"the objective is not finite with C={self.C}; standardize the features, or lower C"
@@ -278,7 +282,7 @@ class StructuredSVM(LinearSequenceClassifier):
         if value.gap > max_gap:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes: the "
-                f"objective may be {value.gap / at_start:.1e} above its minimum, more than "
+                f"objective may be {value.gap / start_value:.1e} above its minimum, more than "
                 f"tol={self.tol}; raise max_iter or lower C",
                 ConvergenceWarning,
             )
@@ -305,7 +309,9 @@ class StructuredSVM(LinearSequenceClassifier):
 
     def _chain(self) -> LinearChain:
         chain = super()._chain()
-        return chain if self._support is None else KernelChain(**vars(chain), support=self._support)
+        if self._support is None:
+            return chain
+        return KernelChain(**vars(chain), support=self._support)
 
     # Saved models
 
