@@ -125,36 +125,31 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _spec(self) -> BoostingSpec:
         """Return the settings of training."""
-        names = {field.name for field in fields(BoostingSpec)}
-        scoring, objective = resolved_scoring(self.scoring), getattr(self, "objective", "log")
-        is_objective, kind = scoring in OBJECTIVE_SCORINGS, self._kind()
-        tree_settings = TreeSettings(
-            max_leaf_nodes=self.max_leaf_nodes,
-            l2_regularization=self.l2_regularization,
-            learning_rate=self.learning_rate,
-            depth_limit=-1 if self.max_depth is None else min(self.max_depth, MAX_DEPTH),
-            min_gain=self.min_gain,
-            min_examples=0 if self.min_samples_leaf == 1 else self.min_samples_leaf,
-            max_features=self.max_features,
-            max_features_per_tree=self.max_features_per_tree,
-            subsample=self.subsample,
-            max_leaf_value=MAX_NEWTON_STEP if kind.has_curvature else np.inf,
-        )
+        scoring = resolved_scoring(self.scoring)
+        kind = self._kind()
+        decoder = None
+        if scoring not in OBJECTIVE_SCORINGS:
+            decoder = EstimatorDecoder(self._fitted_copy({}))
+        stopping = None
+        if self.early_stopping:
+            stopping = Stopping(self.n_iter_no_change, self.tol)
+        is_likelihood = getattr(self, "objective", "log") == "log"
         settings = {
             "name": type(self).__name__,
             "starts": [None],
-            "value_name": "log-likelihood" if objective == "log" else "objective",
+            "value_name": "log-likelihood" if is_likelihood else "objective",
             "kind": kind,
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
-            "tree_settings": tree_settings,
+            "tree_settings": common_tree_settings(self, kind.has_curvature),
             "scoring": scoring,
-            "stopping": Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None,
-            "decoder": None if is_objective else EstimatorDecoder(self._fitted_copy({})),
+            "stopping": stopping,
+            "decoder": decoder,
         }
-        return BoostingSpec(
-            **settings, **{name: getattr(self, name) for name in names - settings.keys()}
-        )
+        for field in fields(BoostingSpec):
+            if field.name not in settings:  # a parameter
+                settings[field.name] = getattr(self, field.name)
+        return BoostingSpec(**settings)
 
     @abstractmethod
     def _kind(self) -> ChainKind:
@@ -188,18 +183,19 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _attributes_of(self, trained: Trained) -> dict:
         """Return the fitted attributes."""
-        encoder, forest, history = trained.encoder, trained.forest, trained.history
+        encoder = trained.encoder
+        forest = trained.forest
         fitted = {
             "n_features_in_": encoder.n_features,
             "n_iter_": forest.n_iter,
             "feature_importances_": feature_importances(forest, encoder),
             "evals_result_": {
-                name: {metric: np.array(scores) for metric, scores in of_set.items()}
-                for name, of_set in history.evals.items()
+                name: {metric: np.array(scores) for metric, scores in evals.items()}
+                for name, evals in trained.history.evals.items()
             },
             "_seed": trained.seed,
         }
-        fitted |= names_in(encoder.names) | history.scores()
+        fitted |= names_in(encoder.names) | trained.history.scores()
         return fitted | self._model_attributes(trained)
 
     def _model_attributes(self, trained: Trained) -> dict:
@@ -264,7 +260,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         5
         """
         predictor = self._predictor()
-        segmentation, chain = predictor.segmentation(X, lengths, groups), predictor.chain
+        segmentation = predictor.segmentation(X, lengths, groups)
         sequences, _ = predictor.read(X, segmentation, init_score=init_score)
         empty = np.zeros((0, len(self.classes_)))
         if not sequences.n_positions:
@@ -272,11 +268,13 @@ class BoostedSequenceClassifier(SequenceLearner):
                 yield segmentation.join([empty] * sequences.n_sequences, empty)
             return
         with Threads(self.n_jobs) as threads:
-            some = sequences.without_empty()
-            constraints, ends = chain.constraints(some.offsets), range(1, self.n_iter_ + 1)
-            for lattice in chain.staged_lattices(some, constraints, threads, ends):
-                found = split_sequences(lattice.marginals(), sequences.offsets)
-                yield segmentation.join(predictor.as_read(found), empty)
+            chain = predictor.chain
+            present = sequences.without_empty()
+            constraints = chain.constraints(present.offsets)
+            ends = range(1, self.n_iter_ + 1)
+            for lattice in chain.staged_lattices(present, constraints, threads, ends):
+                probabilities = split_sequences(lattice.marginals(), sequences.offsets)
+                yield segmentation.join(predictor.as_read(probabilities), empty)
 
     @available_if(_has_iterations)
     def truncated(self, n_iter: int) -> Self:
@@ -323,17 +321,18 @@ class BoostedSequenceClassifier(SequenceLearner):
             raise ValueError(
                 f"n_iter={n_iter}; expected 0 to {self.n_iter_}, the iterations of the model"
             )
-        kept, forest = slice(0, int(n_iter) + 1), self._forest.copy(int(n_iter))
+        forest = self._forest.copy(int(n_iter))
+        until = slice(0, forest.n_iter + 1)
         shorter = copy.copy(self)
         vars(shorter).update(
             _forest=forest,
             n_iter_=forest.n_iter,
             feature_importances_=feature_importances(forest, self._encoder),
-            train_score_=self.train_score_[kept],
-            validation_score_=self.validation_score_[kept],
+            train_score_=self.train_score_[until],
+            validation_score_=self.validation_score_[until],
             evals_result_={
-                name: {metric: scores[kept] for metric, scores in of_set.items()}
-                for name, of_set in self.evals_result_.items()
+                name: {metric: scores[until] for metric, scores in evals.items()}
+                for name, evals in self.evals_result_.items()
             },
         )
         return shorter
@@ -364,7 +363,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         packed = model_file.Section(arrays, "forest")
         self.classes_ = arrays["classes"]
         self._encoder = self._encoder_class.from_state(values["encoder"], arrays)
-        self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
+        self.n_iter_ = values["n_iter"]
+        self._seed = values["seed"]
+        order = values["order"]
         model_file.check_counts(self.n_iter_, self._seed, order)
         model_file.check_classes(self.classes_)
         replace(self._kind(), order=order).check_size(len(self.classes_), 1)
@@ -411,3 +412,21 @@ def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
     """Return the fraction of the total gain due to each feature; float64 array (n_features,)."""
     gains = encoder.by_feature(forest.gains(len(encoder.columns)))
     return gains / max(gains.sum(), np.finfo(float).tiny)
+
+
+def common_tree_settings(model: BoostedSequenceClassifier, has_curvature: bool) -> TreeSettings:
+    """Return the settings of trees, without those that depend on the data."""
+    max_depth = -1 if model.max_depth is None else min(model.max_depth, MAX_DEPTH)
+    return TreeSettings(
+        max_leaf_nodes=model.max_leaf_nodes,
+        l2_regularization=model.l2_regularization,
+        learning_rate=model.learning_rate,
+        depth_limit=max_depth,
+        min_gain=model.min_gain,
+        # Each child has an example, or fractions of some, anyway.
+        min_examples=0 if model.min_samples_leaf == 1 else model.min_samples_leaf,
+        max_features=model.max_features,
+        max_features_per_tree=model.max_features_per_tree,
+        subsample=model.subsample,
+        max_leaf_value=MAX_NEWTON_STEP if has_curvature else np.inf,
+    )

@@ -392,7 +392,8 @@ class TreeCRF(BoostedSequenceClassifier):
         return earlier
 
     def _label_rules(self) -> LabelRules:
-        error, needs = None, "needs all labels in training; expected"
+        needs = "needs all labels in training; expected"
+        error = None
         if self.beam_width is not None:
             error = f"beam_width={self.beam_width!r} {needs} None"
         elif self.init == "pseudo_likelihood":
@@ -425,8 +426,8 @@ class TreeCRF(BoostedSequenceClassifier):
         values, arrays = super()._state()
         values["objective"] = self._trained_objective
         if self.init_ is not None:
-            values["init"], of_init = saved_start(self.init_)
-            arrays |= model_file.as_section(of_init, "init")
+            values["init"], start_arrays = saved_start(self.init_)
+            arrays |= model_file.as_section(start_arrays, "init")
         return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
@@ -435,28 +436,38 @@ class TreeCRF(BoostedSequenceClassifier):
         self._trained_objective = values["objective"]
         if self._trained_objective not in (*OBJECTIVES, CUSTOM):
             raise ValueError(f"unknown objective {self._trained_objective!r}")
-        self.init_, of_init = None, model_file.Section(arrays, "init")
-        model_file.require(("init" in values) == bool(of_init), "start")
-        if of_init:
-            self.init_ = restored_start(values["init"], of_init, arrays["classes"])
-            # Files have no estimators among the parameters.
-            self.init = clone(self.init_) if self.init is None else self.init
+        self.init_ = None
+        start_arrays = model_file.Section(arrays, "init")
+        model_file.require(("init" in values) == bool(start_arrays), "start")
+        if start_arrays:
+            self.init_ = restored_start(values["init"], start_arrays, arrays["classes"])
+            if self.init is None:  # files have no estimators among the parameters
+                self.init = clone(self.init_)
         return super()._restore(values, arrays)
 
 
 def check_combinations(crf: TreeCRF) -> None:
     """Raise an error that names both settings if two cannot be combined."""
-    has_beam, init = crf.beam_width is not None, crf.init
+    _check_objective(crf)
+    _check_init(crf)
+    _check_constant_transitions(crf)
+
+
+def _check_objective(crf: TreeCRF) -> None:
     is_newton = crf.second_order not in ("auto", False)
     if is_newton and crf.objective != "log":
         raise ValueError(
             f"second_order=True requires objective='log'; {crf.objective!r} has no curvature "
             "for Newton steps"
         )
-    if has_beam and crf.objective != "log":
+    if crf.beam_width is not None and crf.objective != "log":
         raise ValueError(
             f"objective={crf.objective!r} needs all contexts; a beam requires objective='log'"
         )
+
+
+def _check_init(crf: TreeCRF) -> None:
+    init = crf.init
     if not isinstance(init, str) and not is_linear(init):
         raise TypeError(
             f"init is of type {type(init).__name__}; expected 'auto', 'zero', 'linear', "
@@ -467,7 +478,7 @@ def check_combinations(crf: TreeCRF) -> None:
             f"init={init!r} requires order=1 or higher; the linear model has weights for the "
             "previous label"
         )
-    if has_beam and init not in ("auto", "zero"):
+    if crf.beam_width is not None and init not in ("auto", "zero"):
         raise ValueError(f"init={init!r} needs all contexts; a beam requires init='zero'")
     is_warm = crf.warm_start and getattr(crf, "init_", None) is not None
     if crf.monotonic_cst is not None and (is_warm or is_linear(init)):
@@ -475,6 +486,11 @@ def check_combinations(crf: TreeCRF) -> None:
             "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
             "or 'pseudo_likelihood'"
         )
+
+
+def _check_constant_transitions(crf: TreeCRF) -> None:
+    if not crf.constant_transitions:
+        return
     for name, is_supported, expected in (
         ("order", crf.order > 0, "1 or higher"),
         ("objective", crf.objective == "log", "'log'"),
@@ -482,7 +498,7 @@ def check_combinations(crf: TreeCRF) -> None:
         ("beam_width", crf.beam_width is None, "None"),
         ("sampling", crf.sampling is not None, "'auto' or a number"),
     ):
-        if crf.constant_transitions and not is_supported:
+        if not is_supported:
             raise ValueError(
                 f"{name}={getattr(crf, name)!r} with constant_transitions=True; expected {expected}"
             )

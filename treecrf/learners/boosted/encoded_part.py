@@ -52,6 +52,6 @@ class EncodedPart:
 
 def _joined_weights(weights: list[np.ndarray]) -> np.ndarray:
     """Join position weights; if all are 1, the result takes no memory."""
-    if all((of_part == 1).all() for of_part in weights):
+    if all((array == 1).all() for array in weights):
         return np.broadcast_to(np.ones(1), sum(map(len, weights)))
     return np.concatenate(weights)

@@ -106,13 +106,17 @@ class LocalChain(FittedChain):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Search label sequences in tables of the probabilities in all contexts."""
         offsets = sequences.offsets
-        shape, found = (len(self.classes), self.order), []
-        for first, last in runs_of_tables(offsets, *shape, MAX_BYTES):
-            every = (first, last) == (0, sequences.n_sequences)
-            part = sequences if every else sequences.take(np.arange(first, last))
-            here = constraints.at(slice(offsets[first], offsets[last]))
-            found.append(searched(self.lattice(part, here, threads), width))
-        codes, log_probabilities = zip(*found, strict=True)
+        codes = []
+        log_probabilities = []
+        for first, last in runs_of_tables(offsets, len(self.classes), self.order, MAX_BYTES):
+            run = sequences
+            if (first, last) != (0, sequences.n_sequences):
+                run = sequences.take(np.arange(first, last))
+            run_constraints = constraints.at(slice(offsets[first], offsets[last]))
+            lattice = self.lattice(run, run_constraints, threads)
+            run_codes, run_log_probabilities = searched(lattice, width)
+            codes.append(run_codes)
+            log_probabilities.append(run_log_probabilities)
         return np.concatenate(codes), np.concatenate(log_probabilities)
 
     @abstractmethod
@@ -131,8 +135,8 @@ class LocalForestChain(LocalChain, ForestChain):
         encoded = self.encoder.encode(sequences, threads)
 
         def scores(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
-            some = replace(encoded, row_of_position=encoded.row_of_position[positions])
-            return self.forest.scores(self.encoder, some, threads, given=previous)
+            chosen = replace(encoded, row_of_position=encoded.row_of_position[positions])
+            return self.forest.scores(self.encoder, chosen, threads, given=previous)
 
         return scores
 

@@ -41,7 +41,8 @@ class RowChain(LocalChain):
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
         require_table(self, sequences)
-        n_labels, order = len(self.classes), self.order
+        n_labels = len(self.classes)
+        order = self.order
         scorer = self.scorer(sequences, threads)
         every = np.arange(sequences.n_positions)
         positions = positions_in_sequences(sequences.offsets)
@@ -78,9 +79,11 @@ class RowChain(LocalChain):
 
         A table takes a call of the estimator for each context, and otherwise each step takes one.
         """
-        n = int(offsets[-1])
+        n_positions = int(offsets[-1])
         longest = int(np.diff(offsets).max())
-        return n_contexts * (n + ROWS_OF_CALL) <= longest * ROWS_OF_CALL + n * width
+        by_table = n_contexts * (n_positions + ROWS_OF_CALL)
+        by_steps = longest * ROWS_OF_CALL + n_positions * width
+        return by_table <= by_steps
 
     def search_contexts(
         self, sequences: Sequences, constraints: Constraints, width: int, threads: Threads
@@ -105,14 +108,18 @@ def fit_rows(
     is_weighted: bool,
 ) -> Any:
     """Fit a clone of an estimator to the rows of all positions whose labels are known."""
-    sequences, codes, weights = training.sequences, training.codes, training.weights
+    sequences = training.sequences
+    codes = training.codes
+    weights = training.weights
     table = WindowTable(encoder, len(classes))
-    seen = codes if training.previous is None else training.previous
-    previous = previous_labels(seen, sequences.offsets, len(classes), order)
+    before = codes if training.previous is None else training.previous
+    previous = previous_labels(before, sequences.offsets, len(classes), order)
     rows = table.rows(table.windows(sequences), previous)
     if weights is not None:  # 0 at positions whose labels are unknown
         known = np.flatnonzero(weights)
-        rows, codes, weights = rows[known], codes[known], weights[known]
+        rows = rows[known]
+        codes = codes[known]
+        weights = weights[known]
     options = {}
     if is_weighted:
         if not has_fit_parameter(estimator, "sample_weight"):
@@ -153,7 +160,8 @@ class WindowTable:
         )
         nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
         values = sparse.vstack([values, nothing], format="csr")
-        within, lengths = positions_in_sequences(sequences.offsets), np.diff(sequences.offsets)
+        within = positions_in_sequences(sequences.offsets)
+        lengths = np.diff(sequences.offsets)
         ends = np.repeat(lengths, lengths)
         positions = np.arange(sequences.n_positions)
         left, right = self.encoder.window
@@ -180,7 +188,8 @@ class WindowTable:
         ``previous`` is a uint8 array (order, n_rows) of the label at each lag, ``n_labels`` before
         the start of the sequence.
         """
-        order, (n, n_values) = len(previous), windows.shape
+        order = len(previous)
+        n, n_values = windows.shape
         n_symbols = self.n_labels + 1
         columns = previous.T + n_symbols * np.arange(order)
         n_columns = n_values + n_symbols * order
@@ -189,12 +198,13 @@ class WindowTable:
             table[:, :n_values] = windows.toarray()
             table[np.arange(n)[:, np.newaxis], n_values + columns] = 1
             return table
-        ones, starts = np.ones(columns.size, dtype=windows.dtype), order * np.arange(n + 1)
+        ones = np.ones(columns.size, dtype=windows.dtype)
+        starts = order * np.arange(n + 1)
         labels = sparse.csr_array((ones, columns.ravel(), starts), (n, n_symbols * order))
         return sparse.hstack([windows, labels], format="csr")
 
 
-# Beam search, as of trees by `_decode`, in which each step scores a position of all sequences
+# Beam search, as in `treecrf.chains.local._search`; each step scores a position of all sequences
 
 
 def beam_search(
@@ -214,7 +224,8 @@ def beam_search(
     """
     # Longest first, so that the sequences that have not ended yet are the first n.
     by_length = np.argsort(-np.diff(offsets), kind="stable")
-    starts, lengths = offsets[:-1][by_length], np.diff(offsets)[by_length]
+    starts = offsets[:-1][by_length]
+    lengths = np.diff(offsets)[by_length]
     log_p = np.full((len(starts), width), -np.inf)
     log_p[:, 0] = 0.0
     recent = np.full((order, len(starts), width), n_labels, dtype=np.uint8)

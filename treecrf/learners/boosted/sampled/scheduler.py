@@ -78,8 +78,9 @@ class TreeScheduler:
 
     def _drop_waiting(self) -> None:
         with self._lock:
-            n, self._waiting = len(self._waiting), []
-        self._finish_trees(n)
+            n_waiting = len(self._waiting)
+            self._waiting = []
+        self._finish_trees(n_waiting)
 
     def _grow(self, grower: ListGrower, k: int, begin: Callable[[ListGrower, int], None]) -> dict:
         begin(grower, k)
@@ -96,7 +97,8 @@ class TreeScheduler:
 
     def _work_together(self, grower: ListGrower, helpers: list) -> None:
         """Do all parts of a stage, one in this thread; raise the first error when all are done."""
-        n_parts, done = len(helpers) + 1, SimpleQueue()
+        n_parts = len(helpers) + 1
+        done: SimpleQueue = SimpleQueue()
         for i, helper in enumerate(helpers):
             self._tasks.put((grower, i + 1, n_parts, helper, done))
         try:
@@ -111,7 +113,8 @@ class TreeScheduler:
         with self._lock:
             n = min(n, int(self._n_idle[0]), len(self._helpers))
             self._n_idle[0] -= n
-            helpers, self._helpers = self._helpers[:n], self._helpers[n:]
+            helpers = self._helpers[:n]
+            self._helpers = self._helpers[n:]
             return helpers
 
     def _help(self) -> None:
@@ -134,5 +137,6 @@ class TreeScheduler:
         with self._lock:
             self._n_open -= n
             is_last = n > 0 and self._n_open == 0
-        for _ in self._members if is_last else []:
-            self._tasks.put(None)
+        if is_last:
+            for _ in self._members:
+                self._tasks.put(None)
