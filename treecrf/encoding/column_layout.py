@@ -193,6 +193,7 @@ def make_layout(
     in_bits = used & columns.is_single & (fractions >= MIN_BIT_FRACTION) & ~in_codes
     in_lists = used & ~in_bits & ~in_codes
     storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
+    # The bin of 0 of numbers in lists, and the number of ids of all columns.
     n_below = np.append(0, np.cumsum(columns.thresholds < 0))[columns.starts]
     zeros = np.where(in_lists, np.diff(n_below), 0)
     n_ids = columns.n_tests + (columns.is_number & ~(columns.is_single & (zeros == 0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -11,7 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
-from treecrf.inputs.columns import ColumnSpecs, ColumnValues, sparse_table_of, table_of
+from treecrf.inputs.columns import (
+    ColumnReader,
+    ColumnSpecs,
+    ColumnValues,
+    sparse_table_of,
+    table_of,
+)
 from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, LongSequences
 from treecrf.inputs.values import (
@@ -74,13 +80,11 @@ def read_dicts(
         categories = dict(schema.categories)
     for j, entry_indices in _entries_of(entries, by_reader):
         positions = np.searchsorted(entries.starts, entry_indices, side="right") - 1
-        reader = specs.reader(j, offsets, positions)
-        reader.add_objects([rows[t][names[j]] for t in positions.tolist()])
-        column = reader.finish()
+        values = [rows[t][names[j]] for t in positions.tolist()]
+        column = _read_column(specs.reader(j, offsets, positions), values)
         entries.values[entry_indices] = column.data
         kinds[j] = column.kind
         if column.kind == CATEGORY:
-            entries.values[entry_indices] = floats_of_codes(column.data)
             categories[j] = column.values
     if schema is not None and schema.absent_is_missing:
         columns = _with_missing(entries, vectors, schema, kinds)
@@ -94,6 +98,15 @@ def read_dicts(
     for key_vectors in vectors:
         table = key_vectors.added_to(table, np.array([index[name] for name in key_vectors.names]))
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
+
+
+def _read_column(reader: ColumnReader, values: list) -> ColumnValues:
+    """Read the values of one key: numbers, or the codes of a category as floats."""
+    reader.add_objects(values)
+    column = reader.finish()
+    if column.kind == CATEGORY:
+        return replace(column, data=floats_of_codes(column.data))
+    return column
 
 
 def _table_of_entries(entries: Entries, shape: tuple[int, int]) -> sparse.csr_array:
