@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.sweeps import sweep
 
 import treecrf
 
@@ -28,6 +29,10 @@ APPENDICES = {
     "local models": (["chains/local", "learners/local"], None),
     "single contexts": (["trees/contexts"], None),
 }
+APPENDICES["all variants"] = (
+    [path for paths, _ in APPENDICES.values() for path in paths],
+    "sampled",
+)
 
 
 def run(folder: Path, unused: str | None = None) -> list[str]:
@@ -49,7 +54,7 @@ def results():
     return run(PACKAGE.parent)
 
 
-@pytest.mark.parametrize("name", APPENDICES)
+@pytest.mark.parametrize("name", sweep(reversed(APPENDICES), 1))
 def test_models_are_the_same_without(name, results, tmp_path):
     appendix, unused = APPENDICES[name]
     hidden = [PACKAGE / path for path in appendix]

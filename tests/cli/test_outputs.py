@@ -231,6 +231,7 @@ def shell(command):
 
 
 @posix
+@pytest.mark.exhaustive
 def test_pipes_of_a_shell(folder, run):
     """Data, models and predictions come and go through pipes."""
     expected = run("predict", "data.csv", "--model", "m", "--group", "day")[1]

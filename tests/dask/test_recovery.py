@@ -19,7 +19,6 @@ import dask
 from distributed import Client
 from support import dask_toys as toys
 from support.dask_data import cancel_all
-from support.sweeps import sweep
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.partitions import DaskPartitions, DaskShards
@@ -152,7 +151,8 @@ def replicas(workers):
     workers.amm.start()
 
 
-@pytest.mark.parametrize("runs_on_copies", sweep([True, False], 1))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("runs_on_copies", [True, False])
 def test_copied_shards(workers, replicas, runs_on_copies):
     """Copies of a shard have different numbers of trees; tasks run on that of its own worker."""
     caught_up = []
@@ -226,6 +226,7 @@ def test_too_many_losses_in_an_iteration(workers, monkeypatch, tmp_path):
         toys.run(toy, 2, crashes)
 
 
+@pytest.mark.exhaustive
 def test_no_workers(workers, cluster):
     with (
         dask.config.set({"treecrf.timeout": "2s"}),
