@@ -449,7 +449,8 @@ cdef class TreeGrower:
             self._repeat(missing.whole)
             self.row_sets.split_three_ways(failed, passed, missing)
         else:
-            missing.n_whole = missing.n_fractions = 0
+            missing.n_whole = 0
+            missing.n_fractions = 0
             self.row_sets.split(failed, passed)
         self._compute_share(parent, true_node, false_node)
 

@@ -187,8 +187,8 @@ def test_a_forest_without_trees():
 
 
 def test_players_are_sorted_and_distinct():
-    players = Players.of_pairs(np.array([-2, 3, -1, 0, 3, -2]), np.array([1, -1, 2, 5, -1, 2]))
+    players = Players.from_pairs(np.array([-2, 3, -1, 0, 3, -2]), np.array([1, -1, 2, 5, -1, 2]))
     assert players.pairs == [(0, 5), (3, -1), (-1, 2), (-2, 1), (-2, 2)]
-    more = players.union(Players.of_pairs(np.array([1]), np.array([0])))
+    more = players.union(Players.from_pairs(np.array([1]), np.array([0])))
     assert more.pairs == [(0, 5), (1, 0), (3, -1), (-1, 2), (-2, 1), (-2, 2)]
     assert more.index_of(np.array([3, -2]), np.array([-1, 2])).tolist() == [2, 5]

@@ -227,7 +227,7 @@ class ScoreExplainer:
         players = [term.players for term in (self.trees, self.linear) if term is not None]
         if self.transitions is not None:
             order = self.chain.order
-            players.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
+            players.append(Players.from_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
         if len(players) == 1:
             return players[0]
         return players[0].union(*players[1:])

@@ -31,7 +31,8 @@ else:
     EVALUATORS = ()
     short_evaluator = None
 
-# Maximum fraction of positions with missing values for the others to be scored separately.
+# Maximum fraction of positions with missing values for the others to be scored separately. The
+# reference scores both kinds in one pass; with few of the others, separate passes save little.
 MAX_MISSING = 1 / 4
 
 
@@ -63,7 +64,9 @@ class ForestEvaluator:
     @cached_property
     def block_evaluator(self) -> BlockEvaluator | None:
         """Evaluator of short sequences in at most 64 contexts; None if there is none."""
-        return None if short_evaluator is None else short_evaluator(self.trees)
+        if short_evaluator is None:
+            return None
+        return short_evaluator(self.trees)
 
     @cached_property
     def fast_evaluators(self) -> list[FastEvaluator]:
@@ -75,7 +78,9 @@ class ForestEvaluator:
         fastest = None
         least = 1.0
         for evaluator in self.fast_evaluators:
-            cost = evaluator.cost(n_positions) if evaluator.supports(n_positions) else np.inf
+            if not evaluator.supports(n_positions):
+                continue
+            cost = evaluator.cost(n_positions)
             if cost < least:
                 fastest = evaluator
                 least = cost
@@ -112,7 +117,9 @@ class ForestEvaluator:
             if len(positions) == 0:
                 continue
             evaluator = self.fastest(len(positions))
-            kernel = None if evaluator is None else evaluator.kernel(depth)
+            kernel = None
+            if evaluator is not None:
+                kernel = evaluator.kernel(depth)
             positions_of.setdefault(kernel, []).append(positions)
         for kernel, arrays in positions_of.items():
             positions = np.concatenate(arrays)

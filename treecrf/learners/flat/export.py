@@ -59,11 +59,11 @@ class FlatForest:
             first, last = run
             rows = encoded.row_of_position[first:last]
             run_encoded = replace(encoded, row_of_position=rows)
-            n_entries = evaluator.list_parts(run_encoded, None, None, None)
+            n_entries = evaluator.list_leaves(run_encoded, None, None, None)
             leaves = np.empty(n_entries, dtype=np.int32)
             positions = np.empty(n_entries, dtype=np.int32)
             fractions = np.empty(n_entries)
-            evaluator.list_parts(run_encoded, leaves, positions, fractions)
+            evaluator.list_leaves(run_encoded, leaves, positions, fractions)
             has_weight = conjunctions[leaves] >= 0
             places = (positions[has_weight], conjunctions[leaves[has_weight]])
             shape = (len(rows), n_conjunctions)

@@ -37,7 +37,7 @@ class LinearExplainer:
         self._offsets = np.arange(right, -left - 1, -1)
         # The features and offsets with weights other than 0, and the previous label.
         a, j = np.nonzero((weights.attributes != 0).any(axis=2))
-        self.players = Players.of_pairs(
+        self.players = Players.from_pairs(
             np.append(self._features[a], LABEL), np.append(self._offsets[j], 1)
         )
         # Scores of labels in each context, if all attributes are 0: at first positions, and after

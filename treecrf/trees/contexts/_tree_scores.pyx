@@ -17,28 +17,29 @@ from treecrf.trees.scoring._answers cimport Positions
 
 
 cdef struct Node:
-    # One of `treecrf.trees.contexts.context_scores.NODE`: its test, its children, or the value
-    # of a leaf.
-    int16_t kind
-    int16_t offset             # of the row, or the lag of a label less 1
-    int32_t slot
-    int32_t low
-    int32_t high
+    # A node of a tree, or a surrogate: its test, its children, or the value of a leaf. The same
+    # as `treecrf.trees.contexts.context_scores.NODE`.
+    int16_t kind               # how its test is evaluated, see `NodeKind`
+    int16_t offset             # of the row that is tested, or the lag of a label less 1
+    int32_t slot               # index of the stored column
+    int32_t low                # the code, bit or label to compare with, or the first of some ids
+    int32_t high               # end of these ids
     int32_t missing            # code or listed id of a missing value; -1 for none
-    int32_t passed
-    int32_t failed
-    int32_t first_surrogate
-    int32_t n_surrogates
-    double value               # of a leaf, else the fraction that passes
+    int32_t passed             # child for passing; of a surrogate, whether its node's test passes
+    int32_t failed             # the same for failing
+    int32_t first_surrogate    # number of its first surrogate
+    int32_t n_surrogates       # number of its surrogates
+    double value               # of a leaf; else the fraction of training examples that passes
 
 
 cdef class TreeScores(ContextScores):
     """Scores of encoded positions under the trees of a forest, summed anew each time."""
 
-    cdef const Node[::1] nodes, surrogates
-    cdef bint follows_surrogates
-    cdef const int32_t[::1] roots
-    cdef Py_ssize_t n_iter
+    cdef const Node[::1] nodes              # of all trees
+    cdef const Node[::1] surrogates         # of all nodes
+    cdef bint follows_surrogates            # whether missing values follow them
+    cdef const int32_t[::1] roots           # of each tree
+    cdef Py_ssize_t n_iter                  # number of iterations of trees
     cdef Positions positions
 
     def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order):
@@ -61,6 +62,7 @@ cdef class TreeScores(ContextScores):
 
     cdef void _fill(self, Request *requests, Py_ssize_t n_requests,
                     bint by_symbols) noexcept nogil:
+        """Bring the requested rows up to date."""
         cdef Py_ssize_t r, k, s, n_behind = 0
         for r in range(n_requests):
             self._load(&requests[r])
@@ -114,41 +116,42 @@ cdef class TreeScores(ContextScores):
         cdef Py_ssize_t i, middle, n_open = 1, row = self.positions.rows[request.position]
         cdef const Node *nodes = &self.nodes[0]
         cdef const Node *node
-        cdef Segment here
+        cdef Segment segment
         cdef bint passed
         cdef uint32_t weight
         cdef double value
         request.segments[0] = Segment(<int32_t> root, 0, request.n_walking, WHOLE)
         while n_open:
             n_open -= 1
-            here = request.segments[n_open]
-            node = nodes + here.node
+            segment = request.segments[n_open]
+            node = nodes + segment.node
             while node.kind != LEAF:
                 if node.kind == LABEL:
-                    middle = split_walking(request, here.first, here.last, node, self.order)
-                    passed = middle > here.first
-                    if passed and middle < here.last:
-                        request.segments[n_open] = Segment(node.failed, middle, here.last,
-                                                           here.weight)
+                    middle = split_walking(request, segment.first, segment.last, node,
+                                           self.order)
+                    passed = middle > segment.first
+                    if passed and middle < segment.last:
+                        request.segments[n_open] = Segment(node.failed, middle, segment.last,
+                                                           segment.weight)
                         n_open += 1
-                        here.last = middle
+                        segment.last = middle
                 elif self.positions.has_missing and self._is_missing(node, row + node.offset):
                     if self.follows_surrogates:
                         passed = self._passes_surrogates(node, row)
                     else:
                         # A fraction of the weight passes; the rest waits.
-                        weight = fraction_of(here.weight, <uint32_t> rint(node.value * WHOLE))
+                        weight = fraction_of(segment.weight, <uint32_t> rint(node.value * WHOLE))
                         passed = weight > 0
-                        if passed and weight < here.weight:
-                            request.segments[n_open] = Segment(node.failed, here.first, here.last,
-                                                               here.weight - weight)
+                        if passed and weight < segment.weight:
+                            request.segments[n_open] = Segment(
+                                node.failed, segment.first, segment.last, segment.weight - weight)
                             n_open += 1
-                            here.weight = weight
+                            segment.weight = weight
                 else:
                     passed = self._passes(node, row + node.offset)
                 node = nodes + (node.passed if passed else node.failed)
-            value = value_of_fraction(node.value, here.weight)
-            for i in range(here.first, here.last):
+            value = value_of_fraction(node.value, segment.weight)
+            for i in range(segment.first, segment.last):
                 request.rows[request.stale[i] * self.n_labels + label] += value
 
     cdef bint _is_missing(self, const Node *node, Py_ssize_t row) noexcept nogil:
@@ -189,7 +192,8 @@ cdef class TreeScores(ContextScores):
 cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:
     """List the contexts whose rows lack iterations."""
     cdef Py_ssize_t s
-    request.n_stale = request.n_walking = 0
+    request.n_stale = 0
+    request.n_walking = 0
     for s in range(request.n):
         if request.included[s] < n_iter:
             request.stale[request.n_stale] = <int32_t> s
@@ -228,12 +232,18 @@ cdef class CachedScores(TreeScores):
     ``layer * n_rows + row``. The least recently used context of a row makes room for a new one.
     """
 
-    cdef Py_ssize_t n_layers, n_rows
-    cdef int32_t clock
-    cdef double[:, ::1] values_
-    cdef int64_t[::1] contexts
-    cdef int32_t[::1] included, used, ranking, n_cached
-    cdef uint8_t[:, ::1] labels_
+    cdef Py_ssize_t n_layers                # number of entries of a row
+    cdef Py_ssize_t n_rows
+    cdef int32_t clock                      # number of passes
+    # Of each entry.
+    cdef double[:, ::1] values_             # scores of all labels
+    cdef int64_t[::1] contexts              # number of the context
+    cdef uint8_t[:, ::1] labels_            # label at each lag of the context
+    cdef int32_t[::1] included              # number of iterations that the scores include
+    cdef int32_t[::1] used                  # the pass that requested it last
+    # Of each row.
+    cdef int32_t[::1] n_cached              # number of entries that hold a context
+    cdef int32_t[::1] ranking               # layers of these entries, ordered by context
 
     def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t n_layers,
                  Py_ssize_t n_rows):
@@ -243,7 +253,9 @@ cdef class CachedScores(TreeScores):
         self.n_entries = n_layers * n_rows
         self.values_ = np.zeros((n_labels, self.n_entries))
         self.contexts = np.zeros(self.n_entries, dtype=np.int64)
-        self.included, self.used, self.ranking = np.zeros((3, self.n_entries), dtype=np.int32)
+        self.included = np.zeros(self.n_entries, dtype=np.int32)
+        self.used = np.zeros(self.n_entries, dtype=np.int32)
+        self.ranking = np.zeros(self.n_entries, dtype=np.int32)
         self.n_cached = np.zeros(n_rows, dtype=np.int32)
         self.labels_ = np.zeros((order, self.n_entries), dtype=np.uint8)
         self.clock = 0
@@ -288,6 +300,7 @@ cdef class CachedScores(TreeScores):
                 request.rows[s * self.n_labels + v] = self.values_[v, request.entries[s]]
 
     cdef inline Py_ssize_t _row(self, const Request *request) noexcept nogil:
+        """Return the row of a position, counted from the first one."""
         return self.positions.rows[request.position] - self.positions.rows[0]
 
     cdef inline Py_ssize_t _entry(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil:
@@ -307,18 +320,10 @@ cdef class CachedScores(TreeScores):
 
     cdef void _insert(self, const Request *request, Py_ssize_t s) noexcept nogil:
         """Make an entry for a context that is not cached."""
-        cdef Py_ssize_t i, v, entry, row = self._row(request)
-        cdef Py_ssize_t rank, oldest = 0, n = self.n_cached[row]
-        cdef int32_t layer = <int32_t> n
-        if n == self.n_layers:
-            # Make room in place of the least recently used context.
-            for i in range(1, n):
-                if self.used[self._entry(i, row)] < self.used[self._entry(oldest, row)]:
-                    oldest = i
-            layer = self.ranking[oldest * self.n_rows + row]
-            for i in range(oldest, n - 1):
-                self.ranking[i * self.n_rows + row] = self.ranking[(i + 1) * self.n_rows + row]
-            self.n_cached[row] -= 1
+        cdef Py_ssize_t i, v, entry, rank, row = self._row(request)
+        cdef int32_t layer = self.n_cached[row]
+        if layer == self.n_layers:
+            layer = self._forget_oldest(row)
         rank = self._rank(row, request.contexts[s])
         for i in range(self.n_cached[row], rank, -1):
             self.ranking[i * self.n_rows + row] = self.ranking[(i - 1) * self.n_rows + row]
@@ -334,6 +339,19 @@ cdef class CachedScores(TreeScores):
             write_symbols(request.contexts[s], request.depth, self.n_labels, self.order,
                           &self.labels_[0, entry], self.n_entries)
         request.entries[s] = entry
+
+    cdef int32_t _forget_oldest(self, Py_ssize_t row) noexcept nogil:
+        """Forget the context of a row that was used least recently; return its layer."""
+        cdef Py_ssize_t i, oldest = 0, n = self.n_cached[row]
+        cdef int32_t layer
+        for i in range(1, n):
+            if self.used[self._entry(i, row)] < self.used[self._entry(oldest, row)]:
+                oldest = i
+        layer = self.ranking[oldest * self.n_rows + row]
+        for i in range(oldest, n - 1):
+            self.ranking[i * self.n_rows + row] = self.ranking[(i + 1) * self.n_rows + row]
+        self.n_cached[row] -= 1
+        return layer
 
     cdef void _store(self, const Request *request) noexcept nogil:
         cdef Py_ssize_t k, s, v

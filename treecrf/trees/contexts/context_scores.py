@@ -11,7 +11,8 @@ from treecrf.trees.contexts._tree_scores import CachedScores, TreeScores
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.window_tests import missing_values
 
-# A node as the kernel reads it. Kinds of window tests are those of `encoding.column_layout`.
+# A node as the kernel reads it: `Node` in ``_tree_scores`` describes the fields. Kinds of window
+# tests are those of `encoding.column_layout`.
 NODE = np.dtype(
     [
         ("kind", "i2"),
@@ -28,7 +29,9 @@ NODE = np.dtype(
     ],
     align=True,
 )
-LABEL_TEST, LEAF = 4, 5
+# Kinds of the other nodes.
+LABEL_TEST = 4
+LEAF = 5
 
 # Contexts cached at each position, as a multiple of those requested at once: a context that a few
 # iterations do not request need not be summed again from the first tree.
@@ -44,7 +47,8 @@ class Nodes:
     def __init__(self, encoder: Encoder, layout: ColumnLayout | None = None):
         self.encoder = encoder
         self.layout = layout or encoder.layout
-        self.nodes, self.surrogates = _Growing(), _Growing()
+        self.nodes = _GrowingArray()
+        self.surrogates = _GrowingArray()
         self.roots = np.zeros(0, dtype=np.int32)
         self.max_nodes = 0
 
@@ -53,44 +57,56 @@ class Nodes:
         new = Forest(forest.n_labels, forest.order)
         new.trees = forest.trees[len(self.roots) :]
         packed = new.pack()
-        starts, n_nodes = packed["starts"], len(self.nodes.array)
-        shift = n_nodes + np.repeat(starts[:-1], np.diff(starts))
+        starts = packed["starts"]
+        roots = len(self.nodes.array) + starts[:-1]
+        self._add_nodes(packed, np.repeat(roots, np.diff(starts)))
+        self._add_surrogates(packed)
+        self.roots = np.append(self.roots, roots).astype(np.int32)
+        self.max_nodes = max(self.max_nodes, np.diff(starts).max(initial=0))
+
+    def _add_nodes(self, packed: dict[str, np.ndarray], root: np.ndarray) -> None:
+        """Add the nodes of packed trees, given the root of each."""
         inner = packed["true_child"] >= 0
         on_label = packed["column"] == LABEL
         nodes = np.zeros(len(inner), NODE)
         nodes["kind"] = np.where(inner, LABEL_TEST, LEAF)
         nodes["offset"] = packed["offset"] - on_label
         nodes["low"] = packed["value"]
-        nodes["passed"] = packed["true_child"] + shift
-        nodes["failed"] = packed["false_child"] + shift
+        nodes["passed"] = packed["true_child"] + root
+        nodes["failed"] = packed["false_child"] + root
         nodes["value"] = np.where(inner, packed["share"], packed["leaf"])
         n = packed["n_surrogates"]
         nodes["n_surrogates"] = n
         nodes["first_surrogate"] = len(self.surrogates.array) + np.cumsum(n) - n
         self._look_up(nodes, packed["column"], packed["value"], inner & ~on_label)
         self.nodes.extend(nodes)
+
+    def _add_surrogates(self, packed: dict[str, np.ndarray]) -> None:
+        """Add the surrogates of packed trees."""
         surrogates = np.zeros(len(packed["reversed"]), NODE)
         surrogates["offset"] = packed["surrogate_offset"]
         surrogates["passed"] = ~packed["reversed"].astype(bool)
         surrogates["failed"] = packed["reversed"]
-        columns, values = packed["surrogate_column"], packed["surrogate_value"]
-        self._look_up(surrogates, columns, values, np.ones(len(surrogates), dtype=bool))
+        every = np.ones(len(surrogates), dtype=bool)
+        columns = packed["surrogate_column"]
+        self._look_up(surrogates, columns, packed["surrogate_value"], every)
         self.surrogates.extend(surrogates)
-        self.roots = np.append(self.roots, n_nodes + starts[:-1]).astype(np.int32)
-        self.max_nodes = max(self.max_nodes, np.diff(starts).max(initial=0))
 
     def plant_in(self, scores: TreeScores) -> None:
         """Set the trees of some scores."""
-        surrogates = self.surrogates.array if self.encoder.missing == "surrogate" else None
+        surrogates = None
+        if self.encoder.missing == "surrogate":
+            surrogates = self.surrogates.array
         scores.plant(self.nodes.array, self.roots, surrogates, int(self.max_nodes))
 
     def _look_up(
         self, nodes: np.ndarray, columns: np.ndarray, values: np.ndarray, chosen: np.ndarray
     ) -> None:
         """Set how some window tests are evaluated."""
-        columns, values = columns[chosen].astype(np.int64), values[chosen].astype(np.int64)
-        where = self.layout.lookups(self.encoder.columns, columns, values)
-        for name, array in zip(("kind", "slot", "low", "high"), where, strict=True):
+        columns = columns[chosen].astype(np.int64)
+        values = values[chosen].astype(np.int64)
+        lookups = self.layout.lookups(self.encoder.columns, columns, values)
+        for name, array in zip(("kind", "slot", "low", "high"), lookups, strict=True):
             nodes[name][chosen] = array
         nodes["missing"][chosen] = missing_values(self.layout, columns, values)
 
@@ -104,7 +120,7 @@ def tree_scores(forest: Forest, encoder: Encoder, encoded: EncodedSequences) -> 
     return scores
 
 
-class _Growing:
+class _GrowingArray:
     """An array that grows; it has spare room, so that it is rarely copied."""
 
     def __init__(self):
@@ -113,7 +129,8 @@ class _Growing:
 
     def extend(self, nodes: np.ndarray) -> None:
         """Append some nodes."""
-        first, last = len(self.array), len(self.array) + len(nodes)
+        first = len(self.array)
+        last = first + len(nodes)
         if last > len(self._room):
             self._room = np.concatenate([self._room[:first], np.zeros(2 * last - first, NODE)])
         self._room[first:last] = nodes

@@ -36,17 +36,18 @@ cdef enum:
 
 
 cdef struct Work:
+    # Working memory for a tree at a block of positions.
     Memory memory
-    uint64_t *passed           # of each inner node of a tree: the positions that pass
-    uint64_t *absent           # and those that lack the value
-    double *products
-    double *sums
-    uint8_t *outcomes
+    uint64_t *passed           # of each inner node: the positions that pass its test
+    uint64_t *absent           # of each inner node: the positions that lack the value
+    double *products           # of each node, at the nodes of the quadrature
+    double *sums               # of each slot, at the nodes of the quadrature
+    uint8_t *outcomes          # of each node, see ``shapley.h``
 
 
 def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
                const int32_t[::1] false_child, const int32_t[::1] players,
-               const double[::1] shares, const uint8_t[::1] of_missing, int32_t[::1] parents,
+               const double[::1] shares, const uint8_t[::1] missing_tests, int32_t[::1] parents,
                int32_t[::1] ancestors, double[::1] covers, double[::1] lacking,
                double[::1] reaches, int32_t[::1] n_players):
     """Follow the tests of each player down the trees, from the root's on.
@@ -54,7 +55,7 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
     Writes for each node its parent, and 0 for the root; if it is an inner node, the node below the
     nearest test of the same player as an ancestor, and 0 if there is none; the product of the
     relative covers below the tests of the player that the parent tests, and that without the tests
-    ``of_missing`` values; the product of all relative covers on the path, and its number of
+    that are ``missing_tests``; the product of all relative covers on the path, and its number of
     players.
     """
     cdef Py_ssize_t tree, start, n, child
@@ -64,8 +65,12 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
     with nogil:
         for tree in range(starts.shape[0] - 1):
             start = starts[tree]
-            parents[start] = ancestors[start] = n_players[start] = 0
-            covers[start] = lacking[start] = reaches[start] = 1.0
+            parents[start] = 0
+            ancestors[start] = 0
+            n_players[start] = 0
+            covers[start] = 1.0
+            lacking[start] = 1.0
+            reaches[start] = 1.0
             for n in range(start, starts[tree + 1]):
                 if true_child[n] < 0:
                     continue
@@ -79,7 +84,7 @@ def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
                     parents[child] = <int32_t> (n - start)
                     ancestors[child] = 0
                     covers[child] = covers[start + above] * share
-                    lacking[child] = lacking[start + above] * (1.0 if of_missing[n] else share)
+                    lacking[child] = lacking[start + above] * (1.0 if missing_tests[n] else share)
                     reaches[child] = reaches[n] * share
                     n_players[child] = n_players[n] + (above == 0)
 
@@ -89,30 +94,41 @@ cdef class Explainer:
 
     cdef Answers answers
     cdef Surrogates surrogates
-    cdef const int32_t[::1] test, classes, players, starts
+    cdef bint follows_surrogates            # whether missing values follow them
+    cdef const int32_t[::1] starts          # first node of each tree
+    cdef const int32_t[::1] test            # of each node
+    cdef const int32_t[::1] classes         # of each tree
+    # See `treecrf.trees.explain.shapley.PathTables`.
     cdef const int64_t[::1] inner_starts, slot_starts
     cdef const int32_t[:, ::1] inner
+    cdef const int32_t[::1] players
     cdef const double[::1] weights
     cdef const double[:, ::1] ratios, slopes
-    cdef const uint8_t[::1] of_missing
-    cdef bint follows_surrogates
-    cdef Py_ssize_t n_labels, n_columns, max_inner, max_nodes, max_slots
+    cdef const uint8_t[::1] missing_tests
+    cdef Py_ssize_t n_labels
+    cdef Py_ssize_t n_columns               # tests of the window and of given labels
+    cdef Py_ssize_t max_nodes, max_inner, max_slots         # of one tree
 
     def __init__(self, packed, tables, classes, Py_ssize_t n_given, bint follows_surrogates):
         self.answers = Answers(packed.tests)
-        self.starts, self.test = packed.starts, packed.test_of_node
+        self.starts = packed.starts
+        self.test = packed.test_of_node
         self.surrogates = Surrogates(packed, tables.shares)
         self.follows_surrogates = follows_surrogates
-        self.classes, self.players = classes, tables.players
-        self.inner, self.inner_starts = tables.inner, tables.inner_starts
-        self.slot_starts, self.weights = tables.slot_starts, tables.weights
-        self.ratios, self.slopes = tables.ratios, tables.slopes
-        self.of_missing = tables.of_missing
+        self.classes = classes
+        self.players = tables.players
+        self.inner = tables.inner
+        self.inner_starts = tables.inner_starts
+        self.slot_starts = tables.slot_starts
+        self.weights = tables.weights
+        self.ratios = tables.ratios
+        self.slopes = tables.slopes
+        self.missing_tests = tables.missing_tests
         self.n_labels = packed.n_labels
         self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
-        self.max_nodes, self.max_inner, self.max_slots = (
-            np.diff(starts).max(initial=1)
-            for starts in (packed.starts, tables.inner_starts, tables.slot_starts))
+        self.max_nodes = np.diff(packed.starts).max(initial=1)
+        self.max_inner = np.diff(tables.inner_starts).max(initial=1)
+        self.max_slots = np.diff(tables.slot_starts).max(initial=1)
 
     def add_contributions(self, encoded, given, double[:, :, ::1] values, Py_ssize_t first,
                           Py_ssize_t last):
@@ -137,6 +153,7 @@ cdef class Explainer:
             raise MemoryError("no memory to explain the scores")
 
     cdef bint _open(self, Work *work) noexcept nogil:
+        """Allocate working memory; return whether there is enough."""
         cdef Py_ssize_t width = self.weights.shape[0]
         work.passed = <uint64_t *> take(&work.memory, self.max_inner * sizeof(uint64_t))
         work.absent = <uint64_t *> take(&work.memory, self.max_inner * sizeof(uint64_t))
@@ -147,6 +164,7 @@ cdef class Explainer:
 
     cdef void _explain(self, const Bits *block, Work *work, Py_ssize_t tree, bint has_missing,
                        double[:, :, ::1] values) noexcept nogil:
+        """Add the contributions to the scores of a tree at a block of positions."""
         cdef Py_ssize_t first = self.inner_starts[tree], start = self.starts[tree]
         cdef Py_ssize_t slot = self.slot_starts[tree], k, node
         cdef const uint64_t *lacking
@@ -166,7 +184,7 @@ cdef class Explainer:
             lacking = self.answers.missing_of(block, self.test[node]) if has_missing else NULL
             work.passed[k] = block.columns[self.test[node] * block.stride]
             work.absent[k] = 0 if lacking == NULL else lacking[0]
-            if self.of_missing[node] and not self.follows_surrogates:
+            if self.missing_tests[node] and not self.follows_surrogates:
                 work.absent[k] = work.passed[k]
             if work.absent[k] and self.follows_surrogates:
                 self.surrogates.follow(self.answers, block, node, &work.absent[k],

@@ -5,8 +5,10 @@ Tests that others imply are left out, so the conjunctions are conditions that ca
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,33 +57,46 @@ def leaves_of(packed: dict[str, np.ndarray]) -> np.ndarray:
 
 def paths_of(packed: dict[str, np.ndarray]) -> Literals:
     """Return all tests on the paths to all leaves, which are numbered across the trees."""
-    n, starts = len(packed["leaf"]), packed["starts"]
-    first = np.repeat(starts[:-1], np.diff(starts)).astype(np.int64)
-    inner = np.flatnonzero(packed["true_child"] >= 0)
-    parent, outcomes = np.full(n, -1), np.zeros(n, dtype=bool)
-    for child, outcome in (("true_child", True), ("false_child", False)):
-        children = first[inner] + packed[child][inner]
-        parent[children], outcomes[children] = inner, outcome
-    here = leaves_of(packed)
-    leaf, steps = np.arange(len(here)), []
-    while len(here):
-        above = parent[here]
+    parents, outcomes = _parents_of(packed)
+    nodes = leaves_of(packed)
+    leaf = np.arange(len(nodes))
+    steps = [np.zeros((3, 0), dtype=np.int64)]
+    # All leaves go up at the same time, until they are at their root.
+    while len(nodes):
+        above = parents[nodes]
         below_root = above >= 0
-        leaf, here, above = leaf[below_root], here[below_root], above[below_root]
-        steps.append(np.stack([leaf, above, outcomes[here]]))
-        here = above
-    leaf, node, holds = np.hstack(steps) if steps else np.zeros((3, 0), dtype=np.int64)
+        leaf = leaf[below_root]
+        nodes = nodes[below_root]
+        above = above[below_root]
+        steps.append(np.stack([leaf, above, outcomes[nodes]]))
+        nodes = above
+    leaf, node, holds = np.hstack(steps)
     tests = (packed[name][node].astype(np.int64) for name in TEST)
     return Literals(leaf, *tests, holds.astype(bool))
+
+
+def _parents_of(packed: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the parent of each node, -1 for roots, and the outcome of its test."""
+    starts = packed["starts"]
+    n = len(packed["leaf"])
+    root = np.repeat(starts[:-1], np.diff(starts)).astype(np.int64)
+    inner = np.flatnonzero(packed["true_child"] >= 0)
+    parents = np.full(n, -1)
+    outcomes = np.zeros(n, dtype=bool)
+    for child, outcome in (("true_child", True), ("false_child", False)):
+        children = root[inner] + packed[child][inner]
+        parents[children] = inner
+        outcomes[children] = outcome
+    return parents, outcomes
 
 
 def label_masks(literals: Literals, n_leaves: int, n_labels: int, order: int) -> np.ndarray:
     """Mark the previous labels possible at each leaf and lag, the last one for none."""
     masks = np.ones((n_leaves, order, n_labels + 1), dtype=bool)
-    of_labels = literals.take(literals.column == LABEL)
-    one = np.eye(n_labels + 1, dtype=bool)[of_labels.value]
-    allowed = np.where(of_labels.holds[:, np.newaxis], one, ~one)
-    np.logical_and.at(masks, (of_labels.leaf, of_labels.offset - 1), allowed)
+    label_tests = literals.take(literals.column == LABEL)
+    one = np.eye(n_labels + 1, dtype=bool)[label_tests.value]
+    allowed = np.where(label_tests.holds[:, np.newaxis], one, ~one)
+    np.logical_and.at(masks, (label_tests.leaf, label_tests.offset - 1), allowed)
     return masks
 
 
@@ -119,13 +134,15 @@ def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
 
     It may be one of a category, or of a number's sign. A value that passes a test is not missing.
     """
-    is_end, real = literals.column == BOUNDARY, np.maximum(literals.column, 0)
+    is_end = literals.column == BOUNDARY
+    real = np.maximum(literals.column, 0)
     below = points_down(encoder, literals.column, literals.value)
     is_category = encoder.columns.is_category[real]
     # A value that passes a test fails tests of other categories, or on the other side of 0.
     side = np.where(literals.holds | is_category, below, ~below)
     left, right = encoder.window
-    n_offsets, n_columns = left + right + 1, len(encoder.columns) + 1
+    n_offsets = left + right + 1
+    n_columns = len(encoder.columns) + 1
     sites = (literals.leaf * n_columns + literals.column + 1) * n_offsets + literals.offset + left
     is_missing = literals.value == MISSING
     passes = literals.holds & ~is_end & ~is_missing
@@ -137,24 +154,27 @@ def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
 def _without_implied_ends(literals: Literals, side: int) -> Literals:
     """Keep one positive and one negative boundary test at negative or at positive offsets."""
     n_leaves = int(literals.leaf.max(initial=-1)) + 1
-    far, here = literals.offset * side, literals.offset * side > 0
+    distance = literals.offset * side
+    on_side = distance > 0
     is_end = literals.column == BOUNDARY
     # A test that holds implies a position at its offset and at all offsets closer to 0.
-    reached, inside = np.zeros((2, n_leaves), dtype=np.int64)
+    reached = np.zeros(n_leaves, dtype=np.int64)
+    inside = np.zeros(n_leaves, dtype=np.int64)
     ended = np.full(n_leaves, np.iinfo(np.int64).max)
     for limits, limit, chosen in (
-        (reached, np.maximum, here & ~is_end & literals.holds),
-        (inside, np.maximum, here & is_end & ~literals.holds),
-        (ended, np.minimum, here & is_end & literals.holds),
+        (reached, np.maximum, on_side & ~is_end & literals.holds),
+        (inside, np.maximum, on_side & is_end & ~literals.holds),
+        (ended, np.minimum, on_side & is_end & literals.holds),
     ):
-        limit.at(limits, literals.leaf[chosen], far[chosen])
+        limit.at(limits, literals.leaf[chosen], distance[chosen])
     reached, inside, ended = (limits[literals.leaf] for limits in (reached, inside, ended))
+    implied_by_inside = (distance <= reached) | (distance < inside)
     implied = np.where(
         is_end,
-        np.where(literals.holds, far > ended, (far <= reached) | (far < inside)),
-        ~literals.holds & (far >= ended),
+        np.where(literals.holds, distance > ended, implied_by_inside),
+        ~literals.holds & (distance >= ended),
     )
-    return literals.take(~(here & implied))
+    return literals.take(~(on_side & implied))
 
 
 @dataclass(frozen=True)
@@ -198,47 +218,67 @@ def conjunctions_of(forest: Forest, encoder: Encoder) -> WeightedConjunctions:
     """
     numbers: dict[bytes, int] = {}  # of the distinct conjunctions
     masks = [np.ones((1, forest.order, forest.n_labels + 1), dtype=bool)]
-    conjunctions, labels, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
-    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_LEAVES, prepend=0)).tolist()
-    for first, last in pairwise([0, *cuts, len(sizes)]):
-        if first == last:
-            continue
-        packed = forest.single_trees(first, last).pack()
-        leaves, paths = leaves_of(packed), paths_of(packed)
-        of_trees = np.arange(first, last) % forest.n_labels
-        labels.append(np.repeat(of_trees, np.diff(packed["starts"]))[leaves])
-        values.append(packed["leaf"][leaves])
-        masks.append(label_masks(paths, len(leaves), forest.n_labels, forest.order))
-        literals = window_literals(paths, encoder)
-        columns = (literals.column, literals.offset, literals.value, literals.holds)
-        content = np.stack(columns, axis=1).astype(np.int32).tobytes()
-        ends = np.searchsorted(literals.leaf, np.arange(len(leaves) + 1)) * LITERAL_BYTES
-        of_leaves = [
-            numbers.setdefault(content[a:b], len(numbers)) for a, b in pairwise(ends.tolist())
-        ]
-        conjunctions.append(np.array(of_leaves, dtype=np.int64))
+    leaves = [LeafColumns(*np.zeros((2, 0), np.int64), np.zeros(0))]
+    for trees, first in _runs_of_trees(forest):
+        packed = trees.pack()
+        paths = paths_of(packed)
+        indices = leaves_of(packed)
+        masks.append(label_masks(paths, len(indices), forest.n_labels, forest.order))
+        conjunctions = _number(window_literals(paths, encoder), len(indices), numbers)
+        labels = np.arange(first, first + len(trees.trees)) % forest.n_labels
+        labels = np.repeat(labels, np.diff(packed["starts"]))[indices]
+        leaves.append(LeafColumns(conjunctions, labels, packed["leaf"][indices]))
+    conjunctions, labels, values = (np.concatenate(arrays) for arrays in zip(*leaves, strict=True))
     distinct_masks, sets = _distinct_sets(np.concatenate(masks))
-    table = np.stack([np.concatenate(conjunctions), sets, np.concatenate(labels)], axis=1)
+    table = np.stack([conjunctions, sets, labels], axis=1)
     entries, which = np.unique(table, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    weights = np.bincount(which, np.concatenate(values), len(entries)).astype(np.float64)
-    kept = weights != 0
-    used, of_entries = np.unique(entries[kept, 0], return_inverse=True)
+    weights = np.bincount(which, values, len(entries)).astype(np.float64)
+    has_weight = weights != 0
+    used, used_conjunctions = np.unique(entries[has_weight, 0], return_inverse=True)
     every = list(numbers)
     keys = [every[k] for k in used.tolist()]
-    new_index = np.where(kept, np.cumsum(kept) - 1, -1)
+    new_index = np.where(has_weight, np.cumsum(has_weight) - 1, -1)
     ends = np.cumsum([0, *(len(key) // LITERAL_BYTES for key in keys)])
     return WeightedConjunctions(
         starts=ends.astype(np.int64),
         literals=np.frombuffer(b"".join(keys), dtype=np.int32).reshape(-1, 4),
-        conjunctions=of_entries.astype(np.int32),
-        sets=entries[kept, 1].astype(np.int32),
-        labels=entries[kept, 2].astype(np.int32),
-        weights=weights[kept],
+        conjunctions=used_conjunctions.astype(np.int32),
+        sets=entries[has_weight, 1].astype(np.int32),
+        labels=entries[has_weight, 2].astype(np.int32),
+        weights=weights[has_weight],
         masks=distinct_masks,
         entry_of_leaf=new_index[which].astype(np.int32),
     )
+
+
+class LeafColumns(NamedTuple):
+    """What `conjunctions_of` collects of the leaves of some trees."""
+
+    conjunctions: np.ndarray  # int64; number of the conjunction of each leaf
+    labels: np.ndarray  # int64; label of its tree
+    values: np.ndarray  # float64
+
+
+def _runs_of_trees(forest: Forest) -> Iterator[tuple[Forest, int]]:
+    """Cut a forest into runs of trees with a limited number of leaves; yield the first tree too."""
+    sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_LEAVES, prepend=0)).tolist()
+    for first, last in pairwise([0, *cuts, len(sizes)]):
+        if first < last:
+            yield forest.single_trees(first, last), first
+
+
+def _number(literals: Literals, n_leaves: int, numbers: dict[bytes, int]) -> np.ndarray:
+    """Return the number of the conjunction of each leaf; new ones are added to ``numbers``."""
+    columns = (literals.column, literals.offset, literals.value, literals.holds)
+    content = np.stack(columns, axis=1).astype(np.int32).tobytes()
+    ends = np.searchsorted(literals.leaf, np.arange(n_leaves + 1)) * LITERAL_BYTES
+    conjunctions = [
+        numbers.setdefault(content[start:end], len(numbers))
+        for start, end in pairwise(ends.tolist())
+    ]
+    return np.array(conjunctions, dtype=np.int64)
 
 
 def _distinct_sets(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

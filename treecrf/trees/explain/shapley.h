@@ -52,14 +52,14 @@ TREECRF_TEMPLATE void explain_one(const struct tested_tree *tree, const uint64_t
         int lacks = absent[k] >> bit & 1;
         int gone = outcomes[n.ancestor] >= LEAVES;
         /* Without branches, which would be mispredicted. */
-        int of_true = gone ? GONE : lacks + LEAVES * !(passes | lacks);
-        int of_false = gone ? GONE : lacks + LEAVES * passes;
+        int true_outcome = gone ? GONE : lacks + LEAVES * !(passes | lacks);
+        int false_outcome = gone ? GONE : lacks + LEAVES * passes;
         const double *here = products + n.node * width;
-        const double *r = tree->ratios + (n.true_child * N_OUTCOMES + of_true) * width;
-        const double *s = tree->ratios + (n.false_child * N_OUTCOMES + of_false) * width;
+        const double *r = tree->ratios + (n.true_child * N_OUTCOMES + true_outcome) * width;
+        const double *s = tree->ratios + (n.false_child * N_OUTCOMES + false_outcome) * width;
         double *p = products + n.true_child * width, *q = products + n.false_child * width;
-        outcomes[n.true_child] = (uint8_t)of_true;
-        outcomes[n.false_child] = (uint8_t)of_false;
+        outcomes[n.true_child] = (uint8_t)true_outcome;
+        outcomes[n.false_child] = (uint8_t)false_outcome;
 #pragma omp simd
         for (ptrdiff_t i = 0; i < width; i++) {
             p[i] = here[i] * r[i];
@@ -71,10 +71,10 @@ TREECRF_TEMPLATE void explain_one(const struct tested_tree *tree, const uint64_t
         struct inner_node n = tree->inner[k];
         const double *p = products + n.true_child * width, *q = products + n.false_child * width;
         double *here = products + n.node * width, *sum = sums + n.slot * width;
-        int of_true = outcomes[n.true_child], of_false = outcomes[n.false_child];
+        int true_outcome = outcomes[n.true_child], false_outcome = outcomes[n.false_child];
         {
-            const double *c = tree->slopes + (n.true_child * N_OUTCOMES + of_true) * width;
-            const double *d = tree->slopes + (n.false_child * N_OUTCOMES + of_false) * width;
+            const double *c = tree->slopes + (n.true_child * N_OUTCOMES + true_outcome) * width;
+            const double *d = tree->slopes + (n.false_child * N_OUTCOMES + false_outcome) * width;
 #pragma omp simd
             for (ptrdiff_t i = 0; i < width; i++)
                 sum[i] += p[i] * c[i] + q[i] * d[i];

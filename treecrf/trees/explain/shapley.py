@@ -55,7 +55,7 @@ class Players:
         return len(self.features)
 
     @classmethod
-    def of_pairs(cls, features: np.ndarray, offsets: np.ndarray) -> Players:
+    def from_pairs(cls, features: np.ndarray, offsets: np.ndarray) -> Players:
         """Make players of pairs that may repeat: features first, previous labels last."""
         pairs = np.unique(np.stack([features, offsets]).astype(np.int64), axis=1)
         rank = np.where(pairs[0] >= 0, 0, np.where(pairs[0] == BOUNDARY, 1, 2))
@@ -70,7 +70,7 @@ class Players:
     def union(self, *others: Players) -> Players:
         """Return the players of several groups."""
         every = (self, *others)
-        return Players.of_pairs(
+        return Players.from_pairs(
             np.concatenate([players.features for players in every]),
             np.concatenate([players.offsets for players in every]),
         )
@@ -94,13 +94,13 @@ class Links:
     packed: dict[str, np.ndarray]  # the arrays of `Forest.pack`
     players: np.ndarray  # player of the test of each node; 0 in leaves
     shares: np.ndarray  # relative cover of the true child of each node
-    of_missing: np.ndarray  # uint8; marks the tests of whether a value is missing
-    parents: np.ndarray
-    ancestors: np.ndarray
-    n_players: np.ndarray
-    covers: np.ndarray
-    lacking: np.ndarray
-    reaches: np.ndarray
+    missing_tests: np.ndarray  # uint8; marks the tests of whether a value is missing
+    parents: np.ndarray  # parent of each node in its tree
+    ancestors: np.ndarray  # node below the nearest test of the same player above; 0 for none
+    n_players: np.ndarray  # number of players on the path to each node
+    covers: np.ndarray  # product of the relative covers below the tests of the parent's player
+    lacking: np.ndarray  # the same without tests of missing values
+    reaches: np.ndarray  # product of all relative covers on the path
 
 
 def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
@@ -115,9 +115,9 @@ def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
     is_inner = children[0] >= 0
     passed, failed = (packed["weight"][np.maximum(first + c, 0)] for c in children)
     total = passed + failed
-    of_weight = np.divide(passed, total, out=np.full(len(total), 0.5), where=total > 0)
+    by_weight = np.divide(passed, total, out=np.full(len(total), 0.5), where=total > 0)
     has_none = (packed["column"] == LABEL) & (packed["share"] == 0)
-    shares = np.where(has_none, of_weight, packed["share"])
+    shares = np.where(has_none, by_weight, packed["share"])
     return np.where(is_inner, shares, 0.0)
 
 
@@ -133,7 +133,7 @@ class PathTables:
     players: np.ndarray  # of each tree, one tree after another
     slot_starts: np.ndarray  # first slot of each tree
     shares: np.ndarray
-    of_missing: np.ndarray
+    missing_tests: np.ndarray
 
     @classmethod
     def of(cls, links: Links, width: int) -> PathTables:
@@ -143,7 +143,8 @@ class PathTables:
         points, weights = np.polynomial.legendre.leggauss(width)
         nodes = np.flatnonzero(packed["true_child"] >= 0)
         trees = np.searchsorted(starts, nodes, side="right") - 1
-        n_trees, n_players = len(starts) - 1, int(links.players.max(initial=0)) + 1
+        n_trees = len(starts) - 1
+        n_players = int(links.players.max(initial=0)) + 1
         slots, which = np.unique(trees * n_players + links.players[nodes], return_inverse=True)
         slot_starts = np.searchsorted(slots, np.arange(n_trees + 1) * n_players)
         children = (packed[name][nodes] for name in ("true_child", "false_child"))
@@ -157,37 +158,57 @@ class PathTables:
             players=(slots % n_players).astype(np.int32),
             slot_starts=slot_starts.astype(np.int64),
             shares=links.shares,
-            of_missing=links.of_missing,
+            missing_tests=links.missing_tests,
         )
 
 
 def _ratios_and_slopes(links: Links, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute the ratios and slopes of all nodes at the points of the quadrature."""
-    packed, n = links.packed, len(links.players)
+    packed = links.packed
+    n = len(links.players)
     first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"])).astype(np.int64)
     parents = first + links.parents
     ancestors = first + links.ancestors[parents]
-    above, lacked = links.covers[ancestors][:, None], links.lacking[ancestors][:, None]
-    here, lacks = links.covers[:, None], links.lacking[:, None]
     is_true = packed["true_child"][parents] == np.arange(n) - first
     share = np.where(is_true, links.shares[parents], 1.0 - links.shares[parents])[:, None]
-    leads, led = here + (1.0 - here) * points, above + (1.0 - above) * points
-    without = np.maximum(here * (1.0 - points) + lacks * points, TINY)
-    before = np.maximum(above * (1.0 - points) + lacked * points, TINY)
-    is_plain = (here == lacks) & (above == lacked)
-    ratios, slopes = np.zeros((2, n, 5, len(points)))
-    ratios[:, LEADS] = leads / led
-    ratios[:, LACKS] = np.where(is_plain, share, without / before)
-    ratios[:, LEAVES] = here * (1.0 - points) / led
-    ratios[:, LACKS_LEAVES] = here * (1.0 - points) / before
+    # Covers at the node and at the ancestor, and both without tests of missing values.
+    cover = links.covers[:, None]
+    cover_above = links.covers[ancestors][:, None]
+    lacking = links.lacking[:, None]
+    lacking_above = links.lacking[ancestors][:, None]
+    # Factors of the player in the products of both.
+    leads = cover + (1.0 - cover) * points
+    leads_above = cover_above + (1.0 - cover_above) * points
+    lacks = np.maximum(cover * (1.0 - points) + lacking * points, TINY)
+    lacks_above = np.maximum(cover_above * (1.0 - points) + lacking_above * points, TINY)
+    is_plain = (cover == lacking) & (cover_above == lacking_above)
+    ratios = np.zeros((n, 5, len(points)))
+    ratios[:, LEADS] = leads / leads_above
+    ratios[:, LACKS] = np.where(is_plain, share, lacks / lacks_above)
+    ratios[:, LEAVES] = cover * (1.0 - points) / leads_above
+    ratios[:, LACKS_LEAVES] = cover * (1.0 - points) / lacks_above
     ratios[:, GONE] = share
     is_leaf = packed["true_child"] < 0
     ratios *= np.where(is_leaf, packed["leaf"], 1.0)[:, None, None]
-    slopes[:, LEADS] = (1.0 - here) / leads - (1.0 - above) / led
-    slopes[:, LACKS] = (lacks - here) / without - (lacked - above) / before
-    slopes[:, LEAVES] = -1.0 / (1.0 - points) - (1.0 - above) / led
-    slopes[:, LACKS_LEAVES] = -1.0 / (1.0 - points) - (lacked - above) / before
+    slope_above = (1.0 - cover_above) / leads_above
+    lacking_slope_above = (lacking_above - cover_above) / lacks_above
+    slopes = np.zeros((n, 5, len(points)))
+    slopes[:, LEADS] = (1.0 - cover) / leads - slope_above
+    slopes[:, LACKS] = (lacking - cover) / lacks - lacking_slope_above
+    slopes[:, LEAVES] = -1.0 / (1.0 - points) - slope_above
+    slopes[:, LACKS_LEAVES] = -1.0 / (1.0 - points) - lacking_slope_above
     return ratios.reshape(-1, len(points)), slopes.reshape(-1, len(points))
+
+
+def _widths(n_players: np.ndarray) -> np.ndarray:
+    """Return the number of nodes of the quadrature for trees with this many players on a path.
+
+    It is exact for the product of ``n_players - 1`` factors.
+    """
+    needed = -(-n_players // 2)
+    multiple = -(-needed // WIDTHS[-1]) * WIDTHS[-1]
+    narrow = np.array([*WIDTHS, 0])[np.searchsorted(WIDTHS, needed)]
+    return np.where(needed > WIDTHS[-1], multiple, narrow)
 
 
 class ForestExplainer:
@@ -209,26 +230,28 @@ class ForestExplainer:
             [index + encoder.n_features * (kind == DERIVED) for kind, index in origins],
             dtype=np.int64,
         )
-        pairs = [np.zeros((2, 0), dtype=np.int64)]
-        for chosen in self._runs(np.arange(len(self._trees))):
-            packed = self._pack(chosen)
-            some = self._pairs_of(packed)[:, packed["true_child"] >= 0]
-            pairs.append(some[:, np.unique(_keys(*some), return_index=True)[1]])
-        self.players = Players.of_pairs(*np.hstack(pairs))
+        self.players = self._find_players()
         self.base_values = np.zeros(len(codes))
+        # Number of nodes of the quadrature for each tree.
         self._widths = np.zeros(len(self._trees), dtype=np.int64)
         for chosen in self._runs(np.arange(len(self._trees))):
             links = self._link(chosen)
-            leaves, starts = links.packed["leaf"], links.packed["starts"][:-1]
-            # The number of nodes of the quadrature that is exact for the product of n - 1 factors.
-            needed = -(-np.maximum.reduceat(links.n_players, starts) // 2)
-            larger = -(-needed // WIDTHS[-1]) * WIDTHS[-1]
-            of_needed = np.array([*WIDTHS, 0])[np.searchsorted(WIDTHS, needed)]
-            self._widths[chosen] = np.where(needed > WIDTHS[-1], larger, of_needed)
+            starts = links.packed["starts"][:-1]
+            self._widths[chosen] = _widths(np.maximum.reduceat(links.n_players, starts))
             # The expected value of each tree, where all players are absent.
-            values = np.where(links.packed["true_child"] < 0, leaves, 0.0) * links.reaches
+            is_leaf = links.packed["true_child"] < 0
+            values = np.where(is_leaf, links.packed["leaf"], 0.0) * links.reaches
             expected = np.add.reduceat(values, starts)
             self.base_values += np.bincount(self._classes[chosen], expected, len(codes))
+
+    def _find_players(self) -> Players:
+        """Return the players that the trees test."""
+        pairs = [np.zeros((2, 0), dtype=np.int64)]
+        for chosen in self._runs(np.arange(len(self._trees))):
+            packed = self._pack(chosen)
+            tested = self._pairs_of(packed)[:, packed["true_child"] >= 0]
+            pairs.append(tested[:, np.unique(_keys(*tested), return_index=True)[1]])
+        return Players.from_pairs(*np.hstack(pairs))
 
     def add_contributions(
         self,
@@ -243,8 +266,8 @@ class ForestExplainer:
         follows_surrogates = self.encoder.missing == "surrogate"
         for width in np.unique(self._widths):
             for chosen in self._runs(np.flatnonzero(self._widths == width)):
-                links, n_labels = self._link(chosen), self.forest.n_labels
-                packed = PackedTrees.of(links.packed, self.encoder, n_labels)
+                links = self._link(chosen)
+                packed = PackedTrees.of(links.packed, self.encoder, self.forest.n_labels)
                 tables = PathTables.of(links, int(width))
                 tables = replace(tables, players=columns[tables.players])
                 classes = self._classes[chosen].astype(np.int32)
@@ -263,9 +286,10 @@ class ForestExplainer:
             yield chosen[first:last]
 
     def _pack(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        some = Forest(self.forest.n_labels, self.forest.order)
-        some.trees = [self.forest.trees[i] for i in self._trees[chosen]]
-        return some.pack()
+        """Pack chosen trees."""
+        forest = Forest(self.forest.n_labels, self.forest.order)
+        forest.trees = [self.forest.trees[i] for i in self._trees[chosen]]
+        return forest.pack()
 
     def _pairs_of(self, packed: dict[str, np.ndarray]) -> np.ndarray:
         """Return the feature and the offset of the test of each node."""
@@ -274,22 +298,23 @@ class ForestExplainer:
         return np.stack([features, packed["offset"].astype(np.int64)])
 
     def _link(self, chosen: np.ndarray) -> Links:
+        """Link the tests of each player in chosen trees."""
         packed = self._pack(chosen)
         inner = packed["true_child"] >= 0
         players = np.zeros(len(inner), dtype=np.int32)
         players[inner] = self.players.index_of(*self._pairs_of(packed)[:, inner])
         shares = relative_covers(packed)
-        of_missing = (packed["column"] >= 0) & (packed["value"] == MISSING)
-        of_missing = of_missing.astype(np.uint8)
+        missing_tests = (packed["column"] >= 0) & (packed["value"] == MISSING)
+        missing_tests = missing_tests.astype(np.uint8)
         parents, ancestors, n_players = np.zeros((3, len(inner)), dtype=np.int32)
         covers, lacking, reaches = np.zeros((3, len(inner)))
         children = (packed[name].astype(np.int32) for name in ("true_child", "false_child"))
         starts = packed["starts"].astype(np.int32)
         link_tests(
-            starts, *children, players, shares, of_missing, parents, ancestors, covers, lacking,
+            starts, *children, players, shares, missing_tests, parents, ancestors, covers, lacking,
             reaches, n_players,
         )  # fmt: skip
         return Links(
-            packed, players, shares, of_missing, parents, ancestors, n_players, covers, lacking,
+            packed, players, shares, missing_tests, parents, ancestors, n_players, covers, lacking,
             reaches,
         )  # fmt: skip

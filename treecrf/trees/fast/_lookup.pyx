@@ -31,7 +31,7 @@ cdef extern from "trees/fast/leaf_sums.h" nogil:
         GROUP_WORDS
         MAX_SLOTS
         MAX_SUMMANDS
-        N_PLANES
+        N_LEAF_BITS
         ROW_BITS
         ROW_WORDS
     int processor_has_permutes "has_permutes"()
@@ -39,18 +39,20 @@ cdef extern from "trees/fast/leaf_sums.h" nogil:
     uint64_t make_step(uint64_t test, uint64_t other, uint64_t negated)
     void run_steps(uint64_t *rows, uint64_t *slots, const uint64_t *steps, Py_ssize_t n_steps,
                    Py_ssize_t n_words)
-    void add_values(const uint64_t **planes, const void *values, Py_ssize_t n_values,
+    void add_values(const uint64_t **leaf_bits, const void *values, Py_ssize_t n_values,
                     Py_ssize_t n_bytes, bint by_permutes, Py_ssize_t n_words, void *sums)
     void take_sums(void *sums, Py_ssize_t n_bytes, bint by_permutes, Py_ssize_t n_words,
                    uint32_t *out)
     void add_integers(uint32_t *target, const uint32_t *source, Py_ssize_t n)
 
+# Rows after the rows of tests.
 cdef enum:
-    # Rows after the rows of tests: zeros, ones, and intermediate results.
-    ZEROS = 0
-    ONES = 1
-    FIRST_SLOT = 2
-    # Of a bit that has not been computed.
+    ZEROS = 0           # a row of zeros
+    ONES = 1            # a row of ones
+    FIRST_SLOT = 2      # the first row of intermediate results
+
+cdef enum:
+    # Row of a bit that has not been computed.
     NO_ROW = -1
     # Numbers of a part of a tree with too many leaves for a byte; 0 is any leaf of another part.
     PART = 255
@@ -70,9 +72,9 @@ cdef struct Output:
     # The leaf numbers of a tree in a group of contexts, as rows of bits.
     int64_t last_step          # the step after the last one that they need
     int64_t values             # first byte of the table of leaf values
-    int32_t n_values           # size of this table
-    int32_t group
-    int32_t planes[N_PLANES]   # row of each bit
+    int32_t n_values           # number of values in this table
+    int32_t group              # number of the group of contexts
+    int32_t leaf_bits[N_LEAF_BITS]   # row of each bit
 
 
 def has_permutes():
@@ -95,50 +97,81 @@ def can_run(trees):
 cdef class Program:
     """The program of selections of some trees for groups of contexts."""
 
+    # The trees, see `treecrf.trees.scoring.packed_trees.PackedTrees`.
     cdef const int32_t[::1] starts, test, true_child, false_child
-    cdef const int64_t[::1] units
-    cdef const uint8_t[:, ::1] outcomes
-    cdef Py_ssize_t n_columns, n_window_tests
-    cdef bint by_permutes
+    cdef const int64_t[::1] units           # value of each leaf, in units of 2**-20
+    cdef const uint8_t[:, ::1] outcomes     # of each context and test of a previous label
+    cdef Py_ssize_t n_columns               # number of tests that have rows of bits
+    cdef Py_ssize_t n_window_tests          # number of those that test the window
+    cdef bint by_permutes                   # whether values are looked up in vector registers
     # The program.
-    cdef uint64_t *steps
-    cdef Output *outputs
-    cdef uint8_t *values
-    cdef Py_ssize_t n_steps, n_outputs, n_bytes, n_slots
+    cdef uint64_t *steps                    # selections of bits, see ``leaf_sums.h``
+    cdef Py_ssize_t n_steps
+    cdef Output *outputs                    # leaf numbers, by class, tree and group
+    cdef Py_ssize_t n_outputs
+    cdef uint8_t *values                    # tables of leaf values
+    cdef Py_ssize_t n_bytes                 # bytes of a leaf value
+    cdef Py_ssize_t n_slots                 # number of rows of intermediate results
     cdef int64_t[::1] first_outputs         # of each class
     cdef int64_t[::1] base                  # sum of values that all positions of a group receive
-    # Working memory, by node of the current tree.
+    # Memory of the program.
     cdef Py_ssize_t room_for_steps, room_for_outputs, room_for_values, size_of_values
-    cdef int32_t[::1] codes, sizes, passed, failed, order, stack, n_visits, others
-    cdef int32_t[:, ::1] planes
-    cdef int64_t[::1] kept
-    cdef uint8_t[::1] is_pure
+    # Working memory, by node of the current tree.
+    cdef int32_t[::1] codes                 # number of a leaf; the first one of a subtree
+    cdef int32_t[::1] sizes                 # number of leaf numbers of a subtree
+    cdef int32_t[::1] passed, failed        # children, after tests of previous labels
+    cdef uint8_t[::1] is_pure               # whether a subtree has no tests of previous labels
+    cdef int32_t[::1] n_visits              # number of groups that reach a pure subtree
+    cdef int32_t[:, ::1] leaf_bits          # row of each bit
+    cdef int64_t[::1] kept                  # the stamp at which rows were kept for later groups
+    cdef int32_t[::1] others                # row of a chain that has been computed before another
+    # Lists.
+    cdef int32_t[::1] order                 # nodes whose bits are computed, parents first
+    cdef int32_t[::1] stack
     cdef int32_t[::1] free_slots
-    cdef Py_ssize_t start, n_nodes, n_parts, part, n_planes, n_free, n_used, n_kept
-    cdef int64_t stamp, low
+    cdef Py_ssize_t n_free                  # number of free slots
+    cdef Py_ssize_t n_used                  # number of slots that have been in use
+    cdef Py_ssize_t n_kept                  # number of slots of kept rows
+    # The current tree.
+    cdef Py_ssize_t start                   # its first node
+    cdef Py_ssize_t n_nodes
+    cdef Py_ssize_t n_parts                 # parts whose leaves are numbered separately
+    cdef Py_ssize_t part                    # the current part
+    cdef Py_ssize_t n_leaf_bits             # bits of a leaf number
+    cdef int64_t stamp                      # changes with each part of each tree
+    cdef int64_t low                        # the smallest leaf value
 
     def __init__(self, packed, groups, Py_ssize_t n_columns, bint by_permutes):
         if by_permutes and not has_permutes():
             raise ValueError("this processor has no permutes")
         cdef Py_ssize_t n_nodes = max(np.diff(packed.starts), default=0)
-        self.starts, self.test = packed.starts, packed.test_of_node
+        self.starts = packed.starts
+        self.test = packed.test_of_node
         self.true_child, self.false_child = packed.children
         values = np.where(packed.nodes["true_child"] < 0, packed.nodes["leaf"], 0.0)
         units = (values / UNIT).astype(np.int64)
         self.units = units
         self.outcomes = groups.outcomes
-        self.n_columns, self.n_window_tests = n_columns, len(packed.tests)
-        self.by_permutes, self.n_bytes = by_permutes, 4
+        self.n_columns = n_columns
+        self.n_window_tests = len(packed.tests)
+        self.by_permutes = by_permutes
+        self.n_bytes = 4
         if by_permutes:
             # Bytes that the largest difference between two leaf values, or one and 0, needs.
             firsts = packed.starts[: len(packed.starts) - 1]
-            highest, lowest = np.maximum.reduceat(units, firsts), np.minimum.reduceat(units, firsts)
+            highest = np.maximum.reduceat(units, firsts)
+            lowest = np.minimum.reduceat(units, firsts)
             largest = int((np.maximum(highest, 0) - np.minimum(lowest, 0)).max())
             self.n_bytes = max(1, (largest.bit_length() + 7) // 8)
-        self.codes, self.sizes, self.n_visits = np.zeros((3, n_nodes), dtype=np.int32)
-        self.passed, self.failed, self.others = np.zeros((3, n_nodes), dtype=np.int32)
-        self.order, self.stack = np.zeros((2, n_nodes + 2), dtype=np.int32)
-        self.planes = np.zeros((n_nodes, N_PLANES), dtype=np.int32)
+        self.codes = np.zeros(n_nodes, dtype=np.int32)
+        self.sizes = np.zeros(n_nodes, dtype=np.int32)
+        self.passed = np.zeros(n_nodes, dtype=np.int32)
+        self.failed = np.zeros(n_nodes, dtype=np.int32)
+        self.n_visits = np.zeros(n_nodes, dtype=np.int32)
+        self.others = np.zeros(n_nodes, dtype=np.int32)
+        self.order = np.zeros(n_nodes + 2, dtype=np.int32)
+        self.stack = np.zeros(n_nodes + 2, dtype=np.int32)
+        self.leaf_bits = np.zeros((n_nodes, N_LEAF_BITS), dtype=np.int32)
         self.kept = np.zeros(n_nodes, dtype=np.int64)
         self.is_pure = np.zeros(n_nodes, dtype=np.uint8)
         self.free_slots = np.zeros(MAX_SLOTS, dtype=np.int32)
@@ -166,6 +199,7 @@ cdef class Program:
 
     cdef bint _add_tree(self, Py_ssize_t tree, const int32_t[::1] groups,
                         const int32_t[::1] representatives) except False:
+        """Compile a tree for its groups, each of which has a representative context."""
         cdef Py_ssize_t i, first_leaf = 0
         self.start = self.starts[tree]
         self.n_nodes = self.starts[tree + 1] - self.start
@@ -181,7 +215,9 @@ cdef class Program:
             self._count_visits(&self.outcomes[representatives[groups[i]], 0])
         for self.part in range(self.n_parts):
             self.stamp += 1
-            self.n_free = self.n_used = self.n_kept = 0
+            self.n_free = 0
+            self.n_used = 0
+            self.n_kept = 0
             for i in range(groups.shape[0]):
                 self._add_output(groups[i], &self.outcomes[representatives[groups[i]], 0])
         return True
@@ -191,9 +227,11 @@ cdef class Program:
         cdef Py_ssize_t i, n_codes
         cdef int32_t passed, failed
         for i in range(self.n_nodes - 1, -1, -1):
-            passed, failed = self.true_child[self.start + i], self.false_child[self.start + i]
+            passed = self.true_child[self.start + i]
+            failed = self.false_child[self.start + i]
             if passed < 0:
-                self.sizes[i] = self.is_pure[i] = 1
+                self.sizes[i] = 1
+                self.is_pure[i] = True
             elif self.test[self.start + i] < self.n_columns:
                 self.sizes[i] = self.sizes[passed] + self.sizes[failed]
                 self.is_pure[i] = self.is_pure[passed] and self.is_pure[failed]
@@ -202,10 +240,12 @@ cdef class Program:
                 self.is_pure[i] = False
         self.codes[0] = 0
         for i in range(self.n_nodes):
-            passed, failed = self.true_child[self.start + i], self.false_child[self.start + i]
+            passed = self.true_child[self.start + i]
+            failed = self.false_child[self.start + i]
             if passed < 0:
                 continue
-            self.codes[passed] = self.codes[failed] = self.codes[i]
+            self.codes[passed] = self.codes[i]
+            self.codes[failed] = self.codes[i]
             if self.test[self.start + i] < self.n_columns:
                 # The larger child comes first, so that its numbers are aligned to powers of 2.
                 if self.sizes[passed] >= self.sizes[failed]:
@@ -214,9 +254,9 @@ cdef class Program:
                     self.codes[passed] += self.sizes[failed]
         n_codes = self.sizes[0]
         self.n_parts = 1 if n_codes <= PART + 1 else (n_codes + PART - 1) // PART
-        self.n_planes = N_PLANES if self.n_parts > 1 else 0
-        while n_codes > 1 << self.n_planes and self.n_parts == 1:
-            self.n_planes += 1
+        self.n_leaf_bits = N_LEAF_BITS if self.n_parts > 1 else 0
+        while n_codes > 1 << self.n_leaf_bits and self.n_parts == 1:
+            self.n_leaf_bits += 1
 
     cdef void _count_visits(self, const uint8_t *outcomes) noexcept:
         """Count the groups that reach each of the largest subtrees without label tests."""
@@ -263,31 +303,32 @@ cdef class Program:
             if self.kept[node] == self.stamp:
                 continue
             # Constants and tests need no steps.
-            passed, failed = self.passed[node], self.failed[node]
+            passed = self.passed[node]
+            failed = self.failed[node]
             is_leaf = self.true_child[self.start + node] < 0
             code = self._local_code(node) if is_leaf else 0
-            for k in range(N_PLANES):
+            for k in range(N_LEAF_BITS):
                 if is_leaf:
-                    self.planes[node, k] = <int32_t> (ones if code >> k & 1 else zeros)
-                elif self.planes[passed, k] == self.planes[failed, k] != NO_ROW:
-                    self.planes[node, k] = self.planes[passed, k]
-                elif self.planes[passed, k] == ones and self.planes[failed, k] == zeros:
-                    self.planes[node, k] = self.test[self.start + node]
+                    self.leaf_bits[node, k] = <int32_t> (ones if code >> k & 1 else zeros)
+                elif self.leaf_bits[passed, k] == self.leaf_bits[failed, k] != NO_ROW:
+                    self.leaf_bits[node, k] = self.leaf_bits[passed, k]
+                elif self.leaf_bits[passed, k] == ones and self.leaf_bits[failed, k] == zeros:
+                    self.leaf_bits[node, k] = self.test[self.start + node]
                 else:
-                    self.planes[node, k] = NO_ROW
-            if self.n_visits[node] > 1 and self.n_kept + N_PLANES <= MAX_KEPT:
-                self._compute_planes(node)
+                    self.leaf_bits[node, k] = NO_ROW
+            if self.n_visits[node] > 1 and self.n_kept + N_LEAF_BITS <= MAX_KEPT:
+                self._compute_bits(node)
                 self.kept[node] = self.stamp
-                self.n_kept += N_PLANES
-        self._compute_planes(root)
+                self.n_kept += N_LEAF_BITS
+        self._compute_bits(root)
         output = &self.outputs[self.n_outputs]
         self.n_outputs += 1
         output.last_step = self.n_steps
         output.group = group
-        for i in range(N_PLANES):
-            output.planes[i] = self.planes[root, i]
+        for i in range(N_LEAF_BITS):
+            output.leaf_bits[i] = self.leaf_bits[root, i]
             if self.kept[root] != self.stamp:
-                self._release(self.planes[root, i])
+                self._release(self.leaf_bits[root, i])
         self._write_values(output, outcomes)
         self.base[group] += self.low
         return True
@@ -312,7 +353,8 @@ cdef class Program:
                 continue
             passed = self._resolve(self.true_child[self.start + node], outcomes)
             failed = self._resolve(self.false_child[self.start + node], outcomes)
-            self.passed[node], self.failed[node] = passed, failed
+            self.passed[node] = passed
+            self.failed[node] = failed
             if self.sizes[passed] < self.sizes[failed]:
                 passed, failed = failed, passed
             self.stack[n_waiting] = passed
@@ -320,12 +362,12 @@ cdef class Program:
             n_waiting += 2
         return n
 
-    cdef void _compute_planes(self, int32_t node) noexcept:
+    cdef void _compute_bits(self, int32_t node) noexcept:
         """Add the chains of the other rows of a node."""
         cdef Py_ssize_t i
-        for i in range(N_PLANES):
-            if self.planes[node, i] == NO_ROW:
-                self.planes[node, i] = self._add_chain(node, i, 0)
+        for i in range(N_LEAF_BITS):
+            if self.leaf_bits[node, i] == NO_ROW:
+                self.leaf_bits[node, i] = self._add_chain(node, i, 0)
 
     cdef int32_t _add_chain(self, int32_t node, Py_ssize_t i, Py_ssize_t first) noexcept:
         """Add a chain for bit i of a node; returns the row of the result.
@@ -337,14 +379,15 @@ cdef class Program:
         cdef Py_ssize_t k, n = first
         cdef int32_t passed, failed, other, row, slot
         while True:
-            passed, failed = self.passed[node], self.failed[node]
+            passed = self.passed[node]
+            failed = self.failed[node]
             self.stack[n] = node
             n += 1
-            if self.planes[passed, i] != NO_ROW and self.planes[failed, i] != NO_ROW:
+            if self.leaf_bits[passed, i] != NO_ROW and self.leaf_bits[failed, i] != NO_ROW:
                 break
-            if self.planes[passed, i] != NO_ROW:
+            if self.leaf_bits[passed, i] != NO_ROW:
                 node = failed
-            elif self.planes[failed, i] != NO_ROW:
+            elif self.leaf_bits[failed, i] != NO_ROW:
                 node = passed
             else:
                 node = passed if self.sizes[passed] > self.sizes[failed] else failed
@@ -357,15 +400,16 @@ cdef class Program:
             slot = <int32_t> self.n_used
             self.n_used += 1
             self.n_slots = max(self.n_slots, self.n_used)
-        self.steps[self.n_steps] = make_chain(self.planes[failed, i], slot, n - first)
+        self.steps[self.n_steps] = make_chain(self.leaf_bits[failed, i], slot, n - first)
         self.n_steps += 1
         row = NO_ROW
         for k in range(n - 1, first - 1, -1):
             node = self.stack[k]
-            passed, failed = self.passed[node], self.failed[node]
+            passed = self.passed[node]
+            failed = self.failed[node]
             # The chain holds the true child if it came from there, at first the false child.
             other = failed if k < n - 1 and self.stack[k + 1] == passed else passed
-            row = self.planes[other, i]
+            row = self.leaf_bits[other, i]
             if row == NO_ROW:
                 row = self.others[other]
                 self._release(row)
@@ -395,7 +439,7 @@ cdef class Program:
         """Write the values of the leaves, less the smallest one, to a new table."""
         cdef Py_ssize_t i, n = self._list_nodes(outcomes, True)
         cdef int32_t node
-        output.n_values = max(64, 1 << self.n_planes)
+        output.n_values = max(64, 1 << self.n_leaf_bits)
         output.values = self.size_of_values
         memset(self.values + output.values, 0, self.n_bytes * output.n_values)
         if self.n_parts > 1:
@@ -408,6 +452,7 @@ cdef class Program:
         self.size_of_values += self.n_bytes * output.n_values
 
     cdef void _write_value(self, const Output *output, int32_t code, int64_t value) noexcept:
+        """Write the value of a leaf: an integer, or its bytes in tables of their own."""
         cdef uint8_t *values = self.values + output.values
         cdef Py_ssize_t b
         if not self.by_permutes:
@@ -418,8 +463,8 @@ cdef class Program:
     cdef bint _make_room(self) except False:
         """Make room for the next output."""
         cdef Py_ssize_t room
-        if self.n_steps + 2 * N_PLANES * self.n_nodes > self.room_for_steps:
-            room = 2 * (self.room_for_steps + N_PLANES * self.n_nodes)
+        if self.n_steps + 2 * N_LEAF_BITS * self.n_nodes > self.room_for_steps:
+            room = 2 * (self.room_for_steps + N_LEAF_BITS * self.n_nodes)
             self.steps = <uint64_t *> resized(self.steps, room * sizeof(uint64_t))
             self.room_for_steps = room
         if self.n_outputs == self.room_for_outputs:
@@ -509,7 +554,7 @@ cdef class LookupEvaluator:
         cdef int64_t first = self.program.first_outputs[class_]
         cdef int64_t step = self.program.outputs[first - 1].last_step if first else 0
         cdef const Output *output
-        cdef const uint64_t *planes[N_PLANES]
+        cdef const uint64_t *leaf_bits[N_LEAF_BITS]
         cdef uint32_t base
         for c in range(self.members.shape[1]):
             base = 0  # the sum that all positions have
@@ -523,10 +568,10 @@ cdef class LookupEvaluator:
             run_steps(block.bits.columns, block.slots, self.program.steps + step,
                       output.last_step - step, block.n_words)
             step = output.last_step
-            for k in range(N_PLANES):
-                planes[k] = block.bits.columns + output.planes[k] * ROW_WORDS
+            for k in range(N_LEAF_BITS):
+                leaf_bits[k] = block.bits.columns + output.leaf_bits[k] * ROW_WORDS
             g = output.group - first_group
-            add_values(planes, self.program.values + output.values, output.n_values,
+            add_values(leaf_bits, self.program.values + output.values, output.n_values,
                        self.program.n_bytes, self.by_permutes, block.n_words,
                        block.sums + g * self.size_of_sums)
             block.n_added[g] += 1

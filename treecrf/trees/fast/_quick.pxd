@@ -7,13 +7,16 @@ cdef struct Tree:
     # What a tree adds at positions of some depth.
     uint64_t main            # leaves that its main group of contexts may reach
     uint64_t sensitive       # leaves that have a test of a previous label above them
-    int32_t first_group, last_group    # the other groups
-    int32_t first_value, unused
+    int32_t first_group      # first of the other groups
+    int32_t last_group       # end of the other groups
+    int32_t first_value      # value of its first leaf
+    int32_t unused           # fills a multiple of 8 bytes
 
 
 cdef struct Group:
-    # Contexts, as bits, and the leaves that they may reach.
-    uint64_t contexts, leaves
+    # Contexts of a tree that may reach the same leaves.
+    uint64_t contexts        # the contexts, as bits
+    uint64_t leaves          # the leaves, as bits
 
 
 cdef class QuickScorer:

@@ -36,7 +36,8 @@ cdef class QuickScorer:
         # Classes one after another, so that the leaves of a class stay in the cache.
         order = np.argsort(packed.classes, kind="stable")
         place = np.argsort(order).astype(np.int32)
-        self.n_trees, self.n_labels = len(order), packed.n_labels
+        self.n_trees = len(order)
+        self.n_labels = packed.n_labels
         self.n_tests = packed.tests.n_plain
         self.n_contexts = np.array(n_contexts, dtype=np.int32)
         self.classes = np.searchsorted(packed.classes[order],
@@ -74,14 +75,14 @@ cdef class QuickScorer:
         """
         cdef Py_ssize_t i, v, k, e
         cdef uint64_t positions
-        cdef uint64_t *of_position
+        cdef uint64_t *leaves
         memset(reach, 255, block.size * self.n_trees * sizeof(uint64_t))
         for k in range(self.n_tests):
             positions = block.columns[k]
             while positions:
-                of_position = reach + lowest_bit(positions) * self.n_trees
+                leaves = reach + lowest_bit(positions) * self.n_trees
                 for e in range(self.tests[k], self.tests[k + 1]):
-                    of_position[self.entry_trees[e]] &= self.entry_leaves[e]
+                    leaves[self.entry_trees[e]] &= self.entry_leaves[e]
                 positions &= positions - 1
         # Class by class, so that the leaves of its trees stay in the cache.
         for v in range(self.n_labels):
@@ -163,13 +164,15 @@ def grouped(packed, order, remaining, passing, n_contexts, trees):
     """Group the contexts of each depth and tree; set the fields of ``trees``, return the groups."""
     on_label = np.flatnonzero(packed.test_of_node >= len(packed.tests))
     cuts = np.searchsorted(on_label, packed.starts).tolist()
-    tests, leaves = packed.test_of_node[on_label] - len(packed.tests), remaining[on_label]
+    tests = packed.test_of_node[on_label] - len(packed.tests)
+    leaves = remaining[on_label]
     groups = []
     for depth, n in enumerate(n_contexts):
-        of_nodes, rows = passing[depth][tests], []
+        node_contexts = passing[depth][tests]
+        rows = []
         for tree in order.tolist():
             nodes = slice(cuts[tree], cuts[tree + 1])
-            main, others = context_groups(of_nodes[nodes], leaves[nodes], n)
+            main, others = context_groups(node_contexts[nodes], leaves[nodes], n)
             rows.append((main, len(groups), len(groups) + len(others)))
             groups += others
         for name, column in zip(("main", "first_group", "last_group"), zip(*rows)):
@@ -189,7 +192,8 @@ def context_groups(
     cdef uint64_t members[64]
     cdef Py_ssize_t c, k, other, main = 0
     for c in range(n_contexts):
-        reach[c], members[c] = ~<uint64_t> 0, 0
+        reach[c] = ~<uint64_t> 0
+        members[c] = 0
         for k in range(passing.shape[0]):
             if passing[k] >> c & 1:
                 reach[c] &= remaining[k]

@@ -79,7 +79,8 @@ cdef class Walker:
         cdef double value
         cdef double *row
         for tree in range(self.classes.shape[0]):
-            to_class, n = self.classes[tree] * class_size, block.size
+            to_class = self.classes[tree] * class_size
+            n = block.size
             for i in range(n):
                 walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[i]])
             while n:
@@ -118,6 +119,7 @@ def pack_nodes(packed):
     is_leaf = passed < 0
     nodes = np.zeros((len(first), 4), dtype=np.int32)
     nodes[:, 0] = np.where(is_leaf, -1, packed.test_of_node)
-    nodes[:, 2], nodes[:, 3] = first + failed, first + passed
+    nodes[:, 2] = first + failed
+    nodes[:, 3] = first + passed
     nodes.view(np.float64)[is_leaf, 1] = packed.nodes["leaf"][is_leaf]
     return nodes

@@ -23,7 +23,7 @@
 #endif
 
 enum {
-    N_PLANES = 8,              /* bits of a leaf number */
+    N_LEAF_BITS = 8,              /* bits of a leaf number */
     ROW_WORDS = 32,            /* 64-bit words of a row */
     GROUP_WORDS = 8,           /* rows are processed in multiples of this */
     MAX_SUMMANDS = 256,        /* 16 bits hold the sum of so many bytes */
@@ -134,13 +134,13 @@ static void run_steps(const uint64_t *rows, uint64_t *slots, const uint64_t *ste
 
 /* Write the leaf numbers of 64 positions per word. Eight bytes at a time are a matrix of 8 by 8 bits,
  * which is transposed by swapping ever larger blocks. */
-TREECRF_WIDEST static void number_positions(const uint64_t *const *planes, ptrdiff_t n_words,
+TREECRF_WIDEST static void number_positions(const uint64_t *const *leaf_bits, ptrdiff_t n_words,
                                             uint8_t *numbers)
 {
     for (ptrdiff_t i = 0; i < 8 * n_words; i++) {
         uint64_t x = 0, t;
-        for (int k = 0; k < N_PLANES; k++)
-            x |= (uint64_t)((const uint8_t *)planes[k])[i] << (8 * k);
+        for (int k = 0; k < N_LEAF_BITS; k++)
+            x |= (uint64_t)((const uint8_t *)leaf_bits[k])[i] << (8 * k);
         t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAu;
         x ^= t ^ (t << 7);
         t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCu;
@@ -156,11 +156,11 @@ TREECRF_WIDEST static void number_positions(const uint64_t *const *planes, ptrdi
 #if defined(__GNUC__) && !defined(__clang__)
 __attribute__((unused, optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
 #endif
-static void add_by_memory(const uint64_t *const *planes, const int32_t *values, ptrdiff_t n_words,
+static void add_by_memory(const uint64_t *const *leaf_bits, const int32_t *values, ptrdiff_t n_words,
                           uint32_t *restrict sums)
 {
     uint8_t numbers[64 * ROW_WORDS];
-    number_positions(planes, n_words, numbers);
+    number_positions(leaf_bits, n_words, numbers);
     for (ptrdiff_t i = 0; i < 64 * n_words; i++)
         sums[i] += (uint32_t)values[numbers[i]];
 }
@@ -186,7 +186,7 @@ TREECRF_WITH_PERMUTES static inline void transpose_words(__m512i *rows)
     }
 }
 
-/* Transpose the words of 8 planes to bytes: bit k of a byte comes from plane k. */
+/* Transpose the words of 8 rows of bits to bytes: bit k of a byte comes from row k. */
 TREECRF_WITH_PERMUTES static inline __m512i bytes_of_words(__m512i words)
 {
     const __m512i diagonal = _mm512_set1_epi64((long long)0x8040201008040201u);
@@ -213,7 +213,7 @@ TREECRF_WITH_PERMUTES static inline __m512i look_up_bytes(const __m512i *table, 
 }
 
 TREECRF_WITH_PERMUTES __attribute__((always_inline)) static inline void
-add_some_bytes(const uint64_t *const *planes, const uint8_t *values, ptrdiff_t n_words,
+add_some_bytes(const uint64_t *const *leaf_bits, const uint8_t *values, ptrdiff_t n_words,
                uint16_t *sums, int n_vectors, int n_bytes)
 {
     __m512i table[16];
@@ -222,7 +222,7 @@ add_some_bytes(const uint64_t *const *planes, const uint8_t *values, ptrdiff_t n
     for (ptrdiff_t w = 0; w < n_words; w += 8) {
         __m512i rows[8];
         for (int k = 0; k < 8; k++)
-            rows[k] = _mm512_loadu_si512(planes[k] + w);
+            rows[k] = _mm512_loadu_si512(leaf_bits[k] + w);
         transpose_words(rows);
         for (int k = 0; k < 8; k++) {
             __m512i numbers = bytes_of_words(rows[k]);
@@ -241,17 +241,17 @@ add_some_bytes(const uint64_t *const *planes, const uint8_t *values, ptrdiff_t n
 /* Add the bytes of the value of each position's leaf to the sums. For each 64 positions and each byte of
  * a value these are 32 sums of pairs of positions, the second one 256 times, and 32 sums of the second
  * ones. */
-TREECRF_WITH_PERMUTES static void add_by_permutes(const uint64_t *const *planes,
+TREECRF_WITH_PERMUTES static void add_by_permutes(const uint64_t *const *leaf_bits,
                                                   const uint8_t *values, ptrdiff_t n_values,
                                                   ptrdiff_t n_bytes, ptrdiff_t n_words,
                                                   uint16_t *sums)
 {
 #define TREECRF_ADD(n_vectors)                                                                    \
     switch (n_bytes) {                                                                            \
-    case 1: add_some_bytes(planes, values, n_words, sums, n_vectors, 1); break;                   \
-    case 2: add_some_bytes(planes, values, n_words, sums, n_vectors, 2); break;                   \
-    case 3: add_some_bytes(planes, values, n_words, sums, n_vectors, 3); break;                   \
-    default: add_some_bytes(planes, values, n_words, sums, n_vectors, 4);                         \
+    case 1: add_some_bytes(leaf_bits, values, n_words, sums, n_vectors, 1); break;                   \
+    case 2: add_some_bytes(leaf_bits, values, n_words, sums, n_vectors, 2); break;                   \
+    case 3: add_some_bytes(leaf_bits, values, n_words, sums, n_vectors, 3); break;                   \
+    default: add_some_bytes(leaf_bits, values, n_words, sums, n_vectors, 4);                         \
     }
     if (n_values == 64) {
         TREECRF_ADD(1)
@@ -293,18 +293,18 @@ TREECRF_WITH_PERMUTES static void take_bytes(uint16_t *sums, ptrdiff_t n_bytes, 
 /* Add the value of each position's leaf to sums in the form that `take_sums` reads. A table has
  * `n_values` values of `n_bytes` bytes; byte b of all of them precedes byte b + 1. Without permutes they
  * are integers of 4 bytes. */
-static inline void add_values(const uint64_t *const *planes, const void *values, ptrdiff_t n_values,
+static inline void add_values(const uint64_t *const *leaf_bits, const void *values, ptrdiff_t n_values,
                        ptrdiff_t n_bytes, int by_permutes, ptrdiff_t n_words, void *sums)
 {
 #if defined(TREECRF_PERMUTES)
     if (by_permutes) {
-        add_by_permutes(planes, (const uint8_t *)values, n_values, n_bytes, n_words,
+        add_by_permutes(leaf_bits, (const uint8_t *)values, n_values, n_bytes, n_words,
                         (uint16_t *)sums);
         return;
     }
 #endif
     (void)n_values, (void)n_bytes, (void)by_permutes;
-    add_by_memory(planes, (const int32_t *)values, n_words, (uint32_t *)sums);
+    add_by_memory(leaf_bits, (const int32_t *)values, n_words, (uint32_t *)sums);
 }
 
 /* Move the sums of `add_values` to `out`, and start again from 0. */

@@ -52,7 +52,8 @@ cdef class SurrogateSearch:
         self.offsets = tests.offsets
         self.values = tests.values
         self.running = np.zeros((2, tests.n_bins + 1))
-        self.answers, self.missing = np.zeros((2, features.n_words), dtype=np.uint64)
+        self.answers = np.zeros(features.n_words, dtype=np.uint64)
+        self.missing = np.zeros(features.n_words, dtype=np.uint64)
         self.remaining = np.zeros(features.n_words * max(1, n_layers), dtype=np.uint64)
 
     cdef bint is_open(self, int64_t test) noexcept nogil:

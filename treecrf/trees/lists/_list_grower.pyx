@@ -44,6 +44,9 @@ cdef Py_ssize_t MAX_KEPT_BINS = 3 << 16
 # Histograms with at least this fraction of all bins, and of the entries of the node's examples,
 # take little time to make again.
 cdef double DENSE = 1.0 / 16
+# Threads share the examples of a node in blocks of this many, which begin at known places of the
+# children's lists. Smaller blocks share the work more evenly, larger ones need fewer starts.
+cdef Py_ssize_t BLOCK_SIZE = 256
 
 cdef enum Stage:
     CHOOSE      # of the open leaf to split
@@ -63,38 +66,51 @@ cdef class ListGrower:
     # ``max_kept_bins`` together, the leaves that are least likely to be split lose theirs; the
     # histograms of their children are then made from the examples alone.
     cdef public Py_ssize_t many_examples, block_size, max_kept_bins
-    cdef Py_ssize_t entries_per_row
+    cdef Py_ssize_t entries_per_row         # mean number of bins that a row is in
     # Number of threads without work, which other threads may change at any time. While it is 0,
     # nodes are not divided into parts.
     cdef public const int32_t[::1] n_idle
-    cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_depth, max_parts
+    # What does not change from tree to tree.
+    cdef Py_ssize_t n_window_bins           # tests from this number on are of previous labels
+    cdef Py_ssize_t n_labels
+    cdef Py_ssize_t n_symbols               # labels, and none
+    cdef Py_ssize_t max_leaves
+    cdef Py_ssize_t max_depth               # number of tests above a leaf; negative for no limit
+    cdef Py_ssize_t max_parts               # maximum number of threads that share a stage
     cdef TreeFields fields
     cdef Features features
     cdef Py_ssize_t n_lags                  # number of previous labels of an example
-    cdef bint with_counts, with_fractions   # whether lists have them
-    cdef bint failed                        # whether there was no memory for one
-    cdef ChosenBins every, tree_bins          # all bins, and the bins of the current tree
-    cdef ChosenBins node_bins                 # the bins of a node that chooses its own
-    cdef ChosenBins searched_bins               # the bins that other nodes search
+    cdef bint with_counts                   # whether lists have numbers of examples
+    cdef bint with_fractions                # whether they have fractions of examples
+    cdef bint with_bin_counts               # whether histograms count examples separately
+    cdef bint has_curvature                 # whether weights are curvature
+    cdef bint failed                        # whether there was no memory for a list
+    cdef ChosenBins every                   # all bins
+    cdef ChosenBins tree_bins               # the bins of the current tree
+    cdef ChosenBins node_bins               # the bins of a node that chooses its own
+    cdef ChosenBins searched_bins           # the bins that other nodes search
     cdef SparseHistograms histograms
     cdef SplitSearch splits
-    cdef SurrogateSearch search             # None where missing values divide an example instead
+    cdef SurrogateSearch surrogates         # None where missing values divide an example instead
     cdef double[:, ::1] side_counts         # numbers of examples of both children, for surrogates
     # The current tree.
     cdef Node *nodes
+    cdef Py_ssize_t n_nodes
+    cdef Py_ssize_t n_leaves
     cdef ExampleList *examples              # of each node
-    cdef Bins *sums
-    cdef int32_t *open_leaves
-    cdef Py_ssize_t n_nodes, n_open, n_leaves, n_kept_bins
+    cdef Bins *sums                         # histogram of each node
+    cdef int32_t *open_leaves               # leaves that a test would improve
+    cdef Py_ssize_t n_open
+    cdef Py_ssize_t n_kept_bins             # number of bins in their histograms
     cdef Stage stage
     cdef int32_t whole                      # node whose examples the stage works on
     cdef int32_t small                      # node whose histogram is made; -1 for none
     cdef bint sums_rows                     # whether the children sum what each of them chooses
-    cdef bint has_curvature, with_bin_counts
     # Working memory of a split.
-    cdef Py_ssize_t room, block_room
     cdef uint8_t *outcomes                  # of the test at each example
+    cdef Py_ssize_t room                    # number of examples for which there is memory
     cdef Py_ssize_t *starts                 # of each block in both children
+    cdef Py_ssize_t block_room              # number of blocks for which there is memory
 
     def __cinit__(self, Features features, tests, settings, Py_ssize_t n_labels,
                   Py_ssize_t order, *,
@@ -108,7 +124,7 @@ cdef class ListGrower:
         self.max_parts = max_parts
         self.entries_per_row = features.entries_per_row()
         self.many_examples = MUCH_WORK // (WORK_PER_EXAMPLE + self.entries_per_row)
-        self.block_size = 256
+        self.block_size = BLOCK_SIZE
         self.max_kept_bins = MAX_KEPT_BINS
         self.n_idle = np.ones(1, dtype=np.int32)
         self.n_labels = n_labels
@@ -118,15 +134,18 @@ cdef class ListGrower:
         self.max_depth = settings.depth_limit
         self.fields = TreeFields(tests, settings, n_labels)
         self.features = features
-        self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
+        if surrogates:
+            self.surrogates = SurrogateSearch(self.features, tests, 0)
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
-        self.n_lags, self.with_counts = order, with_counts
+        self.n_lags = order
+        self.with_counts = with_counts
         self.with_fractions = tests.has_missing and not surrogates
-        self.every, self.tree_bins, self.node_bins = (
-            ChosenBins(tests, order * (n_labels + 1), self.with_bin_counts) for _ in range(3))
+        n_label_bins = order * (n_labels + 1)
+        self.every = ChosenBins(tests, n_label_bins, self.with_bin_counts)
+        self.tree_bins = ChosenBins(tests, n_label_bins, self.with_bin_counts)
+        self.node_bins = ChosenBins(tests, n_label_bins, self.with_bin_counts)
         self.histograms = SparseHistograms(self.new_part(features), self.tree_bins, max_parts)
-        self.splits = SplitSearch(tests, settings, order * (n_labels + 1),
-                                  self.with_bin_counts)
+        self.splits = SplitSearch(tests, settings, n_label_bins, self.with_bin_counts)
         n = 2 * self.max_leaves + 1
         self.nodes = <Node *> malloc(n * sizeof(Node))
         self.examples = <ExampleList *> calloc(n, sizeof(ExampleList))
@@ -174,11 +193,13 @@ cdef class ListGrower:
         examples each stands for; without ``with_counts`` they are not read. For ``chosen`` and
         ``label``, see `SplitSearch.choose`.
         """
-        cdef Py_ssize_t i, n = rows.shape[0]
+        cdef Py_ssize_t n = rows.shape[0]
         cdef ExampleList *root = &self.examples[0]
         self._free_nodes()
-        self.failed = self.splits.failed = False
-        self.histograms.failed = self.histograms.first.failed = False
+        self.failed = False
+        self.splits.failed = False
+        self.histograms.failed = False
+        self.histograms.first.failed = False
         self.splits.choose(chosen, label)
         self.features.choose_bins(self.tree_bins, chosen, n)
         self.searched_bins = self.tree_bins
@@ -189,6 +210,23 @@ cdef class ListGrower:
         self._allocate(root, n)
         self._make_room(n)
         self._check_memory()
+        self._fill_root(root, rows, labels, values, counts)
+        start_root(&self.nodes[0], seed)
+        self._sum(&self.nodes[0], root)
+        self.n_nodes = 1
+        self.n_leaves = 1
+        self.n_open = 0
+        self.n_kept_bins = 0
+        self.whole = 0
+        self.small = 0
+        self.stage = MOVE if self.max_leaves > 1 else CHOOSE
+        self.sums_rows = self._prefers_rows(n // 2, n, self.tree_bins.n_bins)
+
+    cdef void _fill_root(self, ExampleList *root, const int32_t[::1] rows,
+                         const uint8_t[:, ::1] labels, const double[:, ::1] values,
+                         const double[::1] counts):
+        """Copy all examples to the list of the root."""
+        cdef Py_ssize_t i, n = rows.shape[0]
         root.n = n
         if n:
             memcpy(root.rows, &rows[0], n * sizeof(int32_t))
@@ -201,13 +239,6 @@ cdef class ListGrower:
                 root.counts[2 * i + 1] = 0.0
             if self.with_fractions:
                 root.fractions[i] = WHOLE
-        start_root(&self.nodes[0], seed)
-        self._sum(&self.nodes[0], root)
-        self.n_nodes = self.n_leaves = 1
-        self.n_open = self.n_kept_bins = 0
-        self.whole = self.small = 0
-        self.stage = MOVE if self.max_leaves > 1 else CHOOSE
-        self.sums_rows = self._prefers_rows(n // 2, n, self.tree_bins.n_bins)
 
     cdef void _make_room(self, Py_ssize_t n) noexcept:
         """Make room for the splits of nodes with at most n examples."""
@@ -262,19 +293,23 @@ cdef class ListGrower:
         return tree
 
     def _check_memory(self):
+        """Raise MemoryError if memory has run out."""
         if self._is_failed():
             self._free_nodes()
             raise MemoryError("no memory for a tree")
 
     cdef void _allocate(self, ExampleList *examples, Py_ssize_t n) noexcept nogil:
+        """Make an empty list with room for some examples."""
         self.failed |= not allocate(examples, n, self.n_lags, self.with_counts,
                                     self.with_fractions)
 
     cdef inline bint _is_failed(self) noexcept nogil:
+        """Return whether memory has run out."""
         return (self.failed or self.histograms.failed or self.histograms.first.failed
                 or self.splits.failed)
 
     cdef void _free_nodes(self) noexcept nogil:
+        """Free the lists and the histograms of all nodes."""
         cdef Py_ssize_t i
         for i in range(2 * self.max_leaves + 1):
             free_list(&self.examples[i])
@@ -283,6 +318,7 @@ cdef class ListGrower:
     # Growth
 
     cdef bint _advance(self) noexcept nogil:
+        """Grow until several threads should share a stage; return whether that is so."""
         cdef int32_t leaf
         while not self._is_failed():
             if self.stage == CHOOSE:
@@ -292,7 +328,8 @@ cdef class ListGrower:
                 if leaf < 0:
                     return False
                 self.n_kept_bins -= self.sums[leaf].n
-                self.whole, self.stage = leaf, EVALUATE
+                self.whole = leaf
+                self.stage = EVALUATE
             if (self.max_parts > 1 and self.n_idle[0]
                     and self._n_examples() >= self.many_examples):
                 return True
@@ -306,40 +343,58 @@ cdef class ListGrower:
 
     cdef void _work(self, Py_ssize_t part, Py_ssize_t n_parts,
                     DenseHistogram histogram) noexcept nogil:
-        cdef Py_ssize_t n = self._n_examples(), n_blocks = (n - 1) // self.block_size + 1
+        """Do a part of the stage: some blocks of the node's examples."""
+        cdef Py_ssize_t n_blocks = self._n_blocks()
         cdef Py_ssize_t first = n_blocks * part // n_parts, last = n_blocks * (part + 1) // n_parts
-        cdef Py_ssize_t start, stop, side, i, lag, n_lags = self.n_lags
+        if self.stage == EVALUATE:
+            self._evaluate(first, last, histogram.features)
+        else:
+            self._move(first, last, histogram)
+
+    cdef void _evaluate(self, Py_ssize_t first, Py_ssize_t last,
+                        Features features) noexcept nogil:
+        """Evaluate the node's test at the examples of some blocks."""
         cdef const Node *parent = &self.nodes[self.whole]
         cdef const ExampleList *examples = &self.examples[self.whole]
+        cdef Py_ssize_t start = self._end(first), stop = self._end(last)
+        cdef Py_ssize_t i, lag, n_lags = self.n_lags
         cdef uint8_t symbol
-        cdef ExampleList passed, failed
-        if self.stage == EVALUATE:
-            start, stop = self._end(first), self._end(last)
-            if parent.test < self.n_window_bins:
-                histogram.features.outcomes(parent.test, examples.rows + start, stop - start,
-                                            self.outcomes + start)
-            else:
-                lag = (parent.test - self.n_window_bins) // self.n_symbols
-                symbol = <uint8_t> ((parent.test - self.n_window_bins) % self.n_symbols)
-                for i in range(start, stop):
-                    self.outcomes[i] = (PASSED if examples.labels[i * n_lags + lag] == symbol
-                                        else FAILED)
-            if not self._follows_surrogates():
-                self._count_blocks(first, last)
-            return
-        if self.whole != self.small:
-            passed, failed = self.examples[parent.true_child], self.examples[parent.false_child]
-            passed.n, failed.n = self.starts[2 * first], self.starts[2 * first + 1]
-            move(examples, self.outcomes, parent.share, self._end(first), self._end(last), &passed,
-                 &failed)
-            side = self.small != parent.true_child
-            start, stop = self.starts[2 * first + side], self.starts[2 * last + side]
+        if parent.test < self.n_window_bins:
+            features.outcomes(parent.test, examples.rows + start, stop - start,
+                              self.outcomes + start)
         else:
-            start, stop = self._end(first), self._end(last)
+            lag = (parent.test - self.n_window_bins) // self.n_symbols
+            symbol = <uint8_t> ((parent.test - self.n_window_bins) % self.n_symbols)
+            for i in range(start, stop):
+                self.outcomes[i] = (PASSED if examples.labels[i * n_lags + lag] == symbol
+                                    else FAILED)
+        if not self._follows_surrogates():
+            self._count_blocks(first, last)
+
+    cdef void _move(self, Py_ssize_t first, Py_ssize_t last,
+                    DenseHistogram histogram) noexcept nogil:
+        """Copy the examples of some blocks to the children; add them to the smaller one's sums."""
+        cdef const Node *parent = &self.nodes[self.whole]
+        cdef Py_ssize_t start, stop, side
+        cdef ExampleList passed, failed
+        if self.whole == self.small:  # the root stays whole
+            start = self._end(first)
+            stop = self._end(last)
+        else:
+            passed = self.examples[parent.true_child]
+            failed = self.examples[parent.false_child]
+            passed.n = self.starts[2 * first]
+            failed.n = self.starts[2 * first + 1]
+            move(&self.examples[self.whole], self.outcomes, parent.share, self._end(first),
+                 self._end(last), &passed, &failed)
+            side = self.small != parent.true_child
+            start = self.starts[2 * first + side]
+            stop = self.starts[2 * last + side]
         if self.small >= 0 and not self.sums_rows:
             histogram.add(self.tree_bins, &self.examples[self.small], start, stop)
 
     cdef void _finish(self, Py_ssize_t n_parts) noexcept nogil:
+        """Finish a stage: make the children, or their histograms, and find their tests."""
         cdef int32_t small = self.small, large = -1
         if self.stage == EVALUATE:
             self._make_children()
@@ -428,7 +483,8 @@ cdef class ListGrower:
             worst = -1
             for i in range(self.n_open):
                 leaf = self.open_leaves[i]
-                n, n_entries = self.sums[leaf].n, self.examples[leaf].n * self.entries_per_row
+                n = self.sums[leaf].n
+                n_entries = self.examples[leaf].n * self.entries_per_row
                 if ((worst < 0 or self.nodes[leaf].gain < self.nodes[worst].gain)
                         and n > 0 and n >= DENSE * max(n_entries, self.tree_bins.n_bins)):
                     worst = leaf
@@ -441,7 +497,7 @@ cdef class ListGrower:
         """Make the children of the node whose test has been evaluated, with room for examples."""
         cdef Node *parent = &self.nodes[self.whole]
         cdef int32_t true_id = <int32_t> self.n_nodes, false_id = true_id + 1
-        cdef Py_ssize_t b, n_passed = 0, n_failed = 0, n_blocks = self._n_blocks()
+        cdef Py_ssize_t b, n_block, n_passed = 0, n_failed = 0, n_blocks = self._n_blocks()
         cdef Py_ssize_t *start
         if self._follows_surrogates():
             self._follow_surrogates(parent, &self.examples[self.whole], self.outcomes)
@@ -455,13 +511,19 @@ cdef class ListGrower:
         # Make lists with room for all blocks, and find where in them each begins.
         for b in range(n_blocks):
             start = self.starts + 2 * b
-            start[0], n_passed = n_passed, n_passed + start[0]
-            start[1], n_failed = n_failed, n_failed + start[1]
-        self.starts[2 * n_blocks], self.starts[2 * n_blocks + 1] = n_passed, n_failed
+            n_block = start[0]
+            start[0] = n_passed
+            n_passed += n_block
+            n_block = start[1]
+            start[1] = n_failed
+            n_failed += n_block
+        self.starts[2 * n_blocks] = n_passed
+        self.starts[2 * n_blocks + 1] = n_failed
         self._allocate(&self.examples[true_id], n_passed)
         self._allocate(&self.examples[false_id], n_failed)
         if not self.failed:
-            self.examples[true_id].n, self.examples[false_id].n = n_passed, n_failed
+            self.examples[true_id].n = n_passed
+            self.examples[false_id].n = n_failed
         if self.n_leaves == self.max_leaves or self.nodes[true_id].depth == self.max_depth:
             self.small = -1
         elif self.examples[true_id].n <= self.examples[false_id].n:
@@ -478,7 +540,8 @@ cdef class ListGrower:
         cdef Node *parent = &self.nodes[parent_id]
         cdef int32_t small = parent.true_child, large = parent.false_child
         if self.examples[small].n > self.examples[large].n:
-            small, large = large, small
+            small = parent.false_child
+            large = parent.true_child
         if self.splits.missing_bin(parent) >= 0:  # examples without the value are on both sides
             self._sum(&self.nodes[small], &self.examples[small])
         else:
@@ -528,6 +591,7 @@ cdef class ListGrower:
     # Blocks of a node's examples
 
     cdef inline Py_ssize_t _n_blocks(self) noexcept nogil:
+        """Return the number of blocks of the stage's examples."""
         return (self._n_examples() - 1) // self.block_size + 1
 
     cdef inline Py_ssize_t _end(self, Py_ssize_t block) noexcept nogil:
@@ -535,9 +599,10 @@ cdef class ListGrower:
         return min(block * self.block_size, self._n_examples())
 
     cdef bint _follows_surrogates(self) noexcept nogil:
+        """Return whether surrogates replace the node's test where its value is missing."""
         cdef int64_t test = self.nodes[self.whole].test
-        return (self.search is not None and test < self.n_window_bins
-                and self.search.is_open(test))
+        return (self.surrogates is not None and test < self.n_window_bins
+                and self.surrogates.is_open(test))
 
     cdef void _count_blocks(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         """Count the examples of some blocks that pass and fail."""
@@ -565,7 +630,7 @@ cdef class ListGrower:
                 sides[outcomes[i]].n += counts[2 * i]
                 self.features.add_windows(self.every, examples.rows + i, 1, counts + 2 * i,
                                           &self.side_counts[outcomes[i], 0], 1)
-        self.search.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
+        self.surrogates.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
         for s in range(parent.surrogates.n):
             surrogate = &parent.surrogates.ranked[s]
             self.features.outcomes(surrogate.test, examples.rows, examples.n, others)

@@ -104,6 +104,7 @@ cdef void move(const ExampleList *source, const uint8_t *outcomes, double share,
 
 
 cdef void free_list(ExampleList *examples) noexcept nogil:
+    """Free the memory of a list, which is empty then."""
     free(examples.values)
     memset(examples, 0, sizeof(ExampleList))
 
@@ -150,6 +151,7 @@ cdef class DenseHistogram:
     cdef void _add_values(self, ChosenBins chosen, const ExampleList *examples, Py_ssize_t first,
                           Py_ssize_t last, const double *values, double *bins,
                           int stride) noexcept nogil:
+        """Add values to the bins of windows and of previous labels; see `Features.add_windows`."""
         cdef Py_ssize_t i, k, lag, n = last - first
         cdef const int32_t *rows = examples.rows + first
         cdef const uint8_t *labels = examples.labels + first * self.n_lags
@@ -195,7 +197,8 @@ cdef class SparseHistograms:
         self.counts = <double **> calloc(max_parts, sizeof(double *))
         if self.pairs == NULL or self.counts == NULL:
             raise MemoryError("no memory for histograms")
-        self.pairs[0], self.counts[0] = first.pairs, first.counts
+        self.pairs[0] = first.pairs
+        self.counts[0] = first.counts
 
     def __dealloc__(self):
         free(self.pairs)
@@ -207,7 +210,8 @@ cdef class SparseHistograms:
         cdef DenseHistogram part
         for p in range(len(others)):
             part = others[p]
-            self.pairs[p + 1], self.counts[p + 1] = part.pairs, part.counts
+            self.pairs[p + 1] = part.pairs
+            self.counts[p + 1] = part.counts
             self.failed |= part.failed
 
     cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil:
@@ -262,7 +266,9 @@ cdef class SparseHistograms:
                 or (self.with_counts and self.counts[0][b] != 0.0))
 
     cdef inline void _clear(self, Py_ssize_t b) noexcept nogil:
-        self.pairs[0][2 * b] = self.pairs[0][2 * b + 1] = 0.0
+        """Set a dense bin back to zeros."""
+        self.pairs[0][2 * b] = 0.0
+        self.pairs[0][2 * b + 1] = 0.0
         if self.with_counts:
             self.counts[0][b] = 0.0
 
@@ -272,7 +278,8 @@ cdef class SparseHistograms:
         for p in range(1, n_parts):
             self.pairs[0][2 * b] += self.pairs[p][2 * b]
             self.pairs[0][2 * b + 1] += self.pairs[p][2 * b + 1]
-            self.pairs[p][2 * b] = self.pairs[p][2 * b + 1] = 0.0
+            self.pairs[p][2 * b] = 0.0
+            self.pairs[p][2 * b + 1] = 0.0
             if self.with_counts:
                 self.counts[0][b] += self.counts[p][b]
                 self.counts[p][b] = 0.0
@@ -289,6 +296,7 @@ cdef class SparseHistograms:
         free_histogram(source)
 
     cdef void _allocate(self, Bins *histogram, Py_ssize_t n) noexcept nogil:
+        """Make an empty histogram with room for some bins."""
         cdef Py_ssize_t n_doubles = (2 + self.with_counts) * (n + 1)
         cdef double *memory = <double *> malloc(n_doubles * sizeof(double)
                                                 + (n + 1) * sizeof(int32_t))
@@ -305,6 +313,7 @@ cdef class SparseHistograms:
 
 cdef inline void append(Bins *histogram, Py_ssize_t b, double total, double weight,
                         double count) noexcept nogil:
+    """Append a bin to a histogram."""
     cdef Py_ssize_t n = histogram.n
     histogram.bins[n] = <int32_t> b
     histogram.pairs[2 * n] = total
@@ -315,5 +324,6 @@ cdef inline void append(Bins *histogram, Py_ssize_t b, double total, double weig
 
 
 cdef void free_histogram(Bins *histogram) noexcept nogil:
+    """Free the memory of a histogram, which is empty then."""
     free(histogram.pairs)
     memset(histogram, 0, sizeof(Bins))

@@ -12,12 +12,24 @@ from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._tests cimport BIT, CODE_EQUAL, LISTED, bytes_equal, test_bytes
 
+# Rows of the arrays of `find_distinct`. The first five are fields of `DistinctTests`, in its order.
 cdef enum:
-    # Of a test: offset, kind, slot, low, high and column.
-    N_PARTS = 6
-    # Words of a column in `mark_missing`.
+    OFFSET = 0
+    KIND = 1
+    SLOT = 2
+    LOW = 3
+    HIGH = 4
+    COLUMN = 5      # of a test
+    MISSING = 5     # of a distinct test: its missing-value test
+    N_FIELDS = 6
+
+# Words of a column in `mark_missing`: 1,024 positions, so that the columns of hundreds of tests
+# stay in the second-level cache.
+cdef enum:
     MARKING_WORDS = 16
-    # Bytes of a line of the cache.
+
+# Bytes of a line of the cache.
+cdef enum:
     LINE = 64
 
 
@@ -29,38 +41,53 @@ def find_distinct(const int32_t[:, ::1] tests, const int64_t[::1] order,
     the code or id of its missing values, or -1. Returns the arrays of `DistinctTests`, the index of
     each test, and the number of tests of nodes.
     """
-    cdef Py_ssize_t i, j, t, n = order.shape[0], n_found = 0, n_missing = 0, n_plain = 0
-    cdef Py_ssize_t before = -1  # the latest test that has a missing-value test
-    cdef int32_t plain = 0, other, k = -1
-    cdef int32_t[:, ::1] found = np.full((6, 2 * n), -1, dtype=np.int32)
+    cdef Py_ssize_t i, j, t, n = order.shape[0], n_new = 0, n_missing = 0, n_plain = 0
+    cdef Py_ssize_t latest = -1  # the latest test that has a missing-value test
+    cdef int32_t next_plain = 0, next_other, k = -1
+    cdef int32_t[:, ::1] distinct = np.full((N_FIELDS, 2 * n), -1, dtype=np.int32)
     cdef int32_t[::1] indices = np.zeros(n, dtype=np.int32)
     cdef uint8_t[::1] is_new = np.zeros(n, dtype=np.uint8)
     for i in range(n):
-        for j in range(N_PARTS):
+        for j in range(N_FIELDS):
             is_new[i] |= i == 0 or tests[j, order[i]] != tests[j, order[i - 1]]
-        n_found += is_new[i]
+        n_new += is_new[i]
         n_plain += is_new[i] and order[i] < n_nodes
-    other = <int32_t> n_plain
+    next_other = <int32_t> n_plain
     for i in range(n):
         t = order[i]
         if is_new[i]:
             if t < n_nodes:
-                k, plain = plain, plain + 1
+                k = next_plain
+                next_plain += 1
             else:
-                k, other = other, other + 1
-            for j in range(N_PARTS - 1):
-                found[j, k] = tests[j, t]
+                k = next_other
+                next_other += 1
+            for j in range(N_FIELDS - 1):
+                distinct[j, k] = tests[j, t]
             if missing[t] >= 0:
                 # Tests of the same column and offset are adjacent.
-                if before < 0 or tests[0, t] != tests[0, before] or tests[5, t] != tests[5, before]:
-                    j, before, n_missing = n_found + n_missing, t, n_missing + 1
-                    found[0, j] = tests[0, t]
-                    found[1, j] = LISTED if tests[1, t] >= BIT else CODE_EQUAL
-                    found[2, j] = 0 if tests[1, t] >= BIT else tests[2, t]
-                    found[3, j], found[4, j] = missing[t], missing[t] + 1
-                found[5, k] = <int32_t> (n_found + n_missing - 1)
+                if (latest < 0 or tests[OFFSET, t] != tests[OFFSET, latest]
+                        or tests[COLUMN, t] != tests[COLUMN, latest]):
+                    set_missing_test(distinct, n_new + n_missing, tests, t, missing[t])
+                    latest = t
+                    n_missing += 1
+                distinct[MISSING, k] = <int32_t> (n_new + n_missing - 1)
         indices[t] = k
-    return np.asarray(found)[:, :n_found + n_missing], np.asarray(indices), n_plain
+    return np.asarray(distinct)[:, :n_new + n_missing], np.asarray(indices), n_plain
+
+
+cdef void set_missing_test(int32_t[:, ::1] distinct, Py_ssize_t j, const int32_t[:, ::1] tests,
+                           Py_ssize_t t, int32_t missing) noexcept:
+    """Set the j-th distinct test: whether the value of test t is missing."""
+    distinct[OFFSET, j] = tests[OFFSET, t]
+    if tests[KIND, t] >= BIT:  # a missing value is an id in a list
+        distinct[KIND, j] = LISTED
+        distinct[SLOT, j] = 0
+    else:
+        distinct[KIND, j] = CODE_EQUAL
+        distinct[SLOT, j] = tests[SLOT, t]
+    distinct[LOW, j] = missing
+    distinct[HIGH, j] = missing + 1
 
 
 cdef class Positions:
@@ -81,8 +108,12 @@ cdef class Answers:
     """Evaluator of distinct tests at blocks of positions."""
 
     def __init__(self, tests, bint reads_lists=True):
-        self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
-        self.lows, self.highs, self.missing = tests.lows, tests.highs, tests.missing
+        self.kinds = tests.kinds
+        self.offsets = tests.offsets
+        self.slots = tests.slots
+        self.lows = tests.lows
+        self.highs = tests.highs
+        self.missing = tests.missing
         cdef Py_ssize_t k
         # Marks of the tests that read the same bytes as the tests before them.
         cdef uint8_t[::1] same_bytes = np.zeros(len(tests), dtype=np.uint8)
@@ -103,13 +134,17 @@ cdef class Answers:
 
         If the previous labels are given, the columns of their tests follow those of the window.
         """
-        cdef Py_ssize_t n = self.n_tests if positions.has_missing else self.n_plain
-        cdef Py_ssize_t i, j, k, row
-        cdef uint8_t kind
-        cdef int64_t entry
-        cdef int32_t test
         begin_bits(block, first, size)
-        # Codes and bits: adjacent tests often read the same bytes.
+        self._fill_bytes(block, positions)
+        self._fill_lists(block, positions)
+        if positions.given is not None:
+            self._fill_given(block, positions)
+        return positions.has_missing and self._exclude_missing(block)
+
+    cdef void _fill_bytes(self, Bits *block, Positions positions) noexcept nogil:
+        """Fill the columns of tests of codes and bits; adjacent ones often read the same bytes."""
+        cdef Py_ssize_t k, n = self.n_tests if positions.has_missing else self.n_plain
+        cdef uint8_t kind
         for k in range(n):
             kind = self.kinds[k]
             if kind == LISTED:
@@ -121,7 +156,12 @@ cdef class Answers:
                     gather(block, positions.rows, positions.codes, self.offsets[k], self.slots[k])
             test_bytes(kind, <uint8_t> self.lows[k], block.bytes, block.n_words,
                        block.columns + k * block.stride)
-        # Lists.
+
+    cdef void _fill_lists(self, Bits *block, Positions positions) noexcept nogil:
+        """Fill the columns of tests of listed ids."""
+        cdef Py_ssize_t i, j, k, row
+        cdef int64_t entry
+        cdef int32_t test
         for k in range(self.n_tests):
             if self.kinds[k] == LISTED:
                 memset(block.columns + k * block.stride, 0, block.n_words * sizeof(uint64_t))
@@ -141,11 +181,9 @@ cdef class Answers:
                 for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
                     if self.lows[k] <= positions.list_ids[entry] < self.highs[k]:
                         set_bit(block.columns + k * block.stride, i)
-        if positions.given is not None:
-            self._fill_given(block, positions)
-        return positions.has_missing and self._exclude_missing(block)
 
     cdef void _fill_given(self, Bits *block, Positions positions) noexcept nogil:
+        """Fill the columns of tests of previous labels."""
         cdef Py_ssize_t lag, symbol
         cdef uint64_t *column = block.columns + self.n_tests * block.stride
         for lag in range(positions.given.shape[0]):
@@ -181,7 +219,8 @@ cdef class Surrogates:
     """Surrogates of tests, which positions without the value of a test follow."""
 
     def __init__(self, packed, shares):
-        self.starts, self.tests = packed.surrogate_starts, packed.surrogates
+        self.starts = packed.surrogate_starts
+        self.tests = packed.surrogates
         self.is_reversed = packed.nodes["reversed"].astype(np.uint8)
         self.shares = shares
 
@@ -244,6 +283,7 @@ cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexc
 
 
 cdef void close_bits(Bits *block) noexcept nogil:
+    """Free the memory of a block."""
     free(block.memory)
     free(block.bytes)
 

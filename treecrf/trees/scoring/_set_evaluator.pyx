@@ -23,10 +23,10 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._contexts cimport add_shared, n_contexts_at
 from treecrf.chains._memory cimport Memory, release, take, take_doubles, take_zeros
+from treecrf.trees.growing._sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 from treecrf.trees.scoring._answers cimport (
     Answers, Positions, Surrogates, close_bits, open_bits,
 )
-from treecrf.trees.growing._sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 
 cdef extern from "trees/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
@@ -40,6 +40,7 @@ cdef extern from "trees/scoring/context_sets.h" nogil:
 
 
 cdef void free_block(Block *block) noexcept nogil:
+    """Free the memory of a block."""
     close_bits(&block.bits)
     release(&block.memory)
     free(block.fractions)
@@ -93,7 +94,8 @@ cdef class SetEvaluator:
                     tree = class_
                     while tree < self.classes.shape[0]:
                         self._split_all(&block, tree)
-                        block.listed, start = -1, self.starts[tree]
+                        block.listed = -1
+                        start = self.starts[tree]
                         for i in range(self.starts[tree + 1] - start):
                             if block.set_of[i] != NULL and self.true_child[start + i] < 0:
                                 self._add_leaf(&block, i, self.values[start + i], class_, depth,
@@ -106,8 +108,8 @@ cdef class SetEvaluator:
         if block.failed:
             raise MemoryError("no memory to evaluate the trees")
 
-    def list_parts(self, encoded, int32_t[::1] leaves, int32_t[::1] positions,
-                   double[::1] parts):
+    def list_leaves(self, encoded, int32_t[::1] leaves, int32_t[::1] positions,
+                    double[::1] weights):
         """List the leaves that each position reaches in any context, and the fraction of it.
 
         Leaves are numbered through all trees. Where the arrays are None, nothing is listed; returns
@@ -136,7 +138,7 @@ cdef class SetEvaluator:
                                     leaves[n] = self.leaf_numbers[start + i]
                                     positions[n] = <int32_t> (block.bits.first + 64 * w
                                                               + lowest_bit(word))
-                                    parts[n] = 1.0
+                                    weights[n] = 1.0
                                 n += 1
                                 word &= word - 1
                         fractions = block.fractions + block.fractions_of[i]
@@ -144,7 +146,7 @@ cdef class SetEvaluator:
                             if leaves is not None:
                                 leaves[n] = self.leaf_numbers[start + i]
                                 positions[n] = <int32_t> block.bits.first + fractions[k].row
-                                parts[n] = fractions[k].weight * (1.0 / WHOLE)
+                                weights[n] = fractions[k].weight * (1.0 / WHOLE)
                             n += 1
                 first += block.bits.size
             free_block(&block)
@@ -153,6 +155,7 @@ cdef class SetEvaluator:
         return n
 
     cdef void _open(self, Block *block) noexcept nogil:
+        """Allocate the memory of a block."""
         cdef Py_ssize_t n = self.max_nodes + 2
         cdef Memory *memory = &block.memory
         memset(block, 0, sizeof(Block))
@@ -170,13 +173,42 @@ cdef class SetEvaluator:
     cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil:
         """Find the positions and contexts of all nodes of a tree."""
         cdef Py_ssize_t i, start = self.starts[tree], n_sets = 1, n_members = 1
-        cdef Py_ssize_t n = self.n_extended, n_symbols = self.n_labels + 1
-        cdef int32_t passed, failed, label_test
+        cdef int32_t passed, failed
         cdef uint64_t *passing
         cdef uint64_t *failing
-        cdef int left
-        cdef uint8_t *new
+        cdef int sides
         block.tree = tree
+        self._begin_root(block)
+        for i in range(self.starts[tree + 1] - start):
+            passed = self.true_child[start + i]
+            failed = self.false_child[start + i]
+            if passed < 0:
+                continue
+            if block.set_of[i] == NULL:
+                block.set_of[passed] = NULL
+                block.set_of[failed] = NULL
+            elif self.test[start + i] < self.n_columns:
+                # Two new sets: after a label test, two nodes share a set. Sides are 1 if some
+                # positions pass, plus 2 if some fail.
+                passing = block.sets + n_sets * BLOCK_WORDS
+                failing = passing + BLOCK_WORDS
+                sides = divide_bits(
+                    block.set_of[i], block.bits.columns + self.test[start + i] * BLOCK_WORDS,
+                    block.bits.n_words, passing, failing)
+                if block.has_missing:
+                    sides = self._split_missing(block, i, start + i, passed, failed, passing,
+                                                failing)
+                block.set_of[passed] = passing if sides & 1 else NULL
+                block.set_of[failed] = failing if sides & 2 else NULL
+                block.contexts_of[passed] = block.contexts_of[i]
+                block.contexts_of[failed] = block.contexts_of[i]
+                n_sets += 2
+            else:
+                self._split_contexts(block, i, start + i, n_members)
+                n_members += 2
+
+    cdef void _begin_root(self, Block *block) noexcept nogil:
+        """Set the positions and contexts of the root of a tree: all of them."""
         if block.inside != NULL:
             memcpy(block.sets, block.inside, block.bits.n_words * sizeof(uint64_t))
         else:
@@ -184,44 +216,30 @@ cdef class SetEvaluator:
             if block.bits.size & 63:
                 block.sets[block.bits.n_words - 1] = (<uint64_t> 1 << (block.bits.size & 63)) - 1
         block.set_of[0] = block.sets
-        block.n_fractions = block.fractions_of[0] = block.n_fractions_of[0] = 0
+        block.n_fractions = 0
+        block.fractions_of[0] = 0
+        block.n_fractions_of[0] = 0
         block.contexts_of[0] = 0
-        memset(block.members, 1, n)
-        for i in range(self.starts[tree + 1] - start):
-            passed = self.true_child[start + i]
-            failed = self.false_child[start + i]
-            if passed < 0:
-                continue
-            if block.set_of[i] == NULL:
-                block.set_of[passed] = block.set_of[failed] = block.set_of[i]
-            elif self.test[start + i] < self.n_columns:
-                # Two new sets: after a label test, two nodes share a set.
-                passing = block.sets + n_sets * BLOCK_WORDS
-                failing = passing + BLOCK_WORDS
-                left = divide_bits(
-                    block.set_of[i], block.bits.columns + self.test[start + i] * BLOCK_WORDS,
-                    block.bits.n_words, passing, failing)
-                if block.has_missing:
-                    left = self._split_missing(block, i, start + i, passed, failed, passing,
-                                               failing)
-                block.set_of[passed] = passing if left & 1 else NULL
-                block.set_of[failed] = failing if left & 2 else NULL
-                block.contexts_of[passed] = block.contexts_of[failed] = block.contexts_of[i]
-                n_sets += 2
-            else:
-                # Both children have all positions.
-                label_test = self.test[start + i] - <int32_t> self.answers.n_tests
-                new = block.members + n_members * n
-                split_members(block.members + block.contexts_of[i] * n,
-                              &self.symbols[0, label_test // n_symbols], self.symbols.shape[1],
-                              label_test % n_symbols, n, new, new + n)
-                block.set_of[passed] = block.set_of[failed] = block.set_of[i]
-                block.fractions_of[passed] = block.fractions_of[failed] = block.fractions_of[i]
-                block.n_fractions_of[passed] = block.n_fractions_of[failed] = (
-                    block.n_fractions_of[i])
-                block.contexts_of[passed] = <int32_t> n_members
-                block.contexts_of[failed] = <int32_t> n_members + 1
-                n_members += 2
+        memset(block.members, 1, self.n_extended)
+
+    cdef void _split_contexts(self, Block *block, Py_ssize_t node, Py_ssize_t index,
+                              Py_ssize_t n_members) noexcept nogil:
+        """Split the contexts of a node by its test; both children have all positions."""
+        cdef int32_t label_test = self.test[index] - <int32_t> self.answers.n_tests
+        cdef Py_ssize_t n = self.n_extended, n_symbols = self.n_labels + 1
+        cdef uint8_t *members = block.members + n_members * n
+        cdef int32_t passed = self.true_child[index], failed = self.false_child[index]
+        split_members(block.members + block.contexts_of[node] * n,
+                      &self.symbols[0, label_test // n_symbols], self.symbols.shape[1],
+                      label_test % n_symbols, n, members, members + n)
+        block.set_of[passed] = block.set_of[node]
+        block.set_of[failed] = block.set_of[node]
+        block.fractions_of[passed] = block.fractions_of[node]
+        block.fractions_of[failed] = block.fractions_of[node]
+        block.n_fractions_of[passed] = block.n_fractions_of[node]
+        block.n_fractions_of[failed] = block.n_fractions_of[node]
+        block.contexts_of[passed] = <int32_t> n_members
+        block.contexts_of[failed] = <int32_t> n_members + 1
 
     cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t index, int32_t passed,
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
@@ -230,42 +248,21 @@ cdef class SetEvaluator:
         Without surrogates, the weight of these positions and of fractions is divided.
         """
         cdef uint64_t missing[BLOCK_WORDS]
-        cdef uint32_t share = <uint32_t> rint(self.shares[index] * WHOLE)
-        cdef const uint64_t *column = block.bits.columns + self.test[index] * BLOCK_WORDS
         cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, self.test[index])
-        cdef Py_ssize_t i, w, n, needed = block.n_fractions + 2 * block.bits.size
-        cdef Fraction *moved
-        cdef Fraction part
-        cdef uint64_t word, any_passed = 0, any_failed = 0
-        cdef int32_t row
+        cdef Py_ssize_t w, n
+        cdef uint64_t any_passed = 0, any_failed = 0
         for w in range(block.bits.n_words):
             missing[w] = failing[w] & lacking[w] if lacking != NULL else 0
             failing[w] ^= missing[w]
-        n, block.n_passing, block.n_failing = block.n_fractions_of[node], 0, 0
-        block.n_fractions_of[passed] = block.n_fractions_of[failed] = 0
+        block.n_passing = 0
+        block.n_failing = 0
         if self.follows_surrogates:
+            block.n_fractions_of[passed] = 0
+            block.n_fractions_of[failed] = 0
             self.surrogates.follow(self.answers, &block.bits, index, missing, passing, failing)
         else:
-            if needed > block.room:
-                moved = <Fraction *> realloc(block.fractions, 2 * needed * sizeof(Fraction))
-                if moved == NULL:
-                    block.failed = True
-                    return 0
-                block.fractions, block.room = moved, 2 * needed
-            for i in range(block.fractions_of[node], block.fractions_of[node] + n):
-                part = block.fractions[i]
-                if lacking != NULL and has_bit(lacking, part.row):
-                    divide_one(block, part.row, part.weight, fraction_of(part.weight, share))
-                else:
-                    divide_one(block, part.row, part.weight,
-                               part.weight * has_bit(column, part.row))
-            for w in range(block.bits.n_words):
-                word = missing[w]
-                while word:
-                    row = <int32_t> (64 * w + lowest_bit(word))
-                    divide_one(block, row, WHOLE, share)
-                    self._begin_fraction(block, node, row)
-                    word &= word - 1
+            if not self._divide_fractions(block, node, index, missing, lacking):
+                return 0
             n = block.n_fractions + block.n_passing
             memcpy(block.fractions + n, block.failing, block.n_failing * sizeof(Fraction))
             block.fractions_of[passed] = block.n_fractions
@@ -278,6 +275,38 @@ cdef class SetEvaluator:
             any_failed |= failing[w]
         return ((any_passed != 0 or block.n_fractions_of[passed] > 0)
                 + 2 * (any_failed != 0 or block.n_fractions_of[failed] > 0))
+
+    cdef bint _divide_fractions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
+                                const uint64_t *missing, const uint64_t *lacking) noexcept nogil:
+        """Send on the fractions of a node, and divide positions that lack the value of its test.
+
+        Fractions that pass follow those of all nodes; the others are in `block.failing`. Returns
+        False if there is no memory.
+        """
+        cdef uint32_t share = <uint32_t> rint(self.shares[index] * WHOLE)
+        cdef const uint64_t *column = block.bits.columns + self.test[index] * BLOCK_WORDS
+        cdef Py_ssize_t i, w, first = block.fractions_of[node]
+        cdef Fraction fraction
+        cdef uint64_t word
+        cdef int32_t row
+        if not make_room(block, block.n_fractions + 2 * block.bits.size):
+            return False
+        for i in range(first, first + block.n_fractions_of[node]):
+            fraction = block.fractions[i]
+            if lacking != NULL and has_bit(lacking, fraction.row):
+                divide_one(block, fraction.row, fraction.weight,
+                           fraction_of(fraction.weight, share))
+            else:
+                divide_one(block, fraction.row, fraction.weight,
+                           fraction.weight * has_bit(column, fraction.row))
+        for w in range(block.bits.n_words):
+            word = missing[w]
+            while word:
+                row = <int32_t> (64 * w + lowest_bit(word))
+                divide_one(block, row, WHOLE, share)
+                self._begin_fraction(block, node, row)
+                word &= word - 1
+        return True
 
     cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil:
         """Note that a position is divided at a node; subclasses may need to."""
@@ -294,7 +323,8 @@ cdef class SetEvaluator:
         if block.listed != row:
             # Find the contexts that receive the value; where most do, others lose it again.
             block.listed = row
-            block.is_everywhere = block.is_shared = row == 0
+            block.is_everywhere = row == 0
+            block.is_shared = row == 0
             if row:
                 block.n_where = list_rarer(
                     block.members + row * self.n_extended, n_contexts_at(starts, <uint8_t> order),
@@ -331,13 +361,28 @@ cdef class SetEvaluator:
                 row[k] += value * (members[k] - block.is_shared)
 
 
+cdef bint make_room(Block *block, Py_ssize_t n) noexcept nogil:
+    """Make room for a number of fractions; returns False if there is no memory."""
+    cdef Fraction *fractions
+    if n <= block.room:
+        return True
+    fractions = <Fraction *> realloc(block.fractions, 2 * n * sizeof(Fraction))
+    if fractions == NULL:
+        block.failed = True
+        return False
+    block.fractions = fractions
+    block.room = 2 * n
+    return True
+
+
 cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:
+    """Return whether a set has an element."""
     return words[i >> 6] >> (i & 63) & 1
 
 
 cdef inline void divide_one(Block *block, int32_t row, uint32_t weight,
                             uint32_t passing) noexcept nogil:
-    """Let part of a weight pass and the rest fail; a weight of 0 is dropped."""
+    """Let a fraction of a weight pass and the rest fail; a weight of 0 is dropped."""
     block.fractions[block.n_fractions + block.n_passing] = Fraction(row, passing)
     block.failing[block.n_failing] = Fraction(row, weight - passing)
     block.n_passing += passing > 0

@@ -28,15 +28,16 @@ class DistinctTests:
     adjacent.
     """
 
-    offsets: np.ndarray  # int32, like the next four
-    kinds: np.ndarray  # see `treecrf.encoding.column_layout.ColumnLayout.lookups`
-    slots: np.ndarray
-    lows: np.ndarray
-    highs: np.ndarray
+    # int32 arrays (n_tests,); see `treecrf.encoding.column_layout.ColumnLayout.lookups`.
+    offsets: np.ndarray  # offset of the row that is tested
+    kinds: np.ndarray  # how the value is stored, and how it is compared
+    slots: np.ndarray  # index of the stored column
+    lows: np.ndarray  # the code or bit to compare with, or the first of the ids to look for
+    highs: np.ndarray  # end of these ids
     missing: np.ndarray  # missing-value test of each test, -1 where no value can be missing
-    n_plain: int
-    window: tuple[int, int]
-    n_ids: int  # in lists
+    n_plain: int  # number of tests of nodes
+    window: tuple[int, int]  # number of rows before and after a position
+    n_ids: int  # number of ids that rows may list
 
     def __len__(self) -> int:
         """Return the number of distinct tests."""
@@ -93,7 +94,7 @@ class PackedTrees:
     """Trees in arrays, ordered by iteration and, within an iteration, by class."""
 
     nodes: dict[str, np.ndarray]  # the arrays of `treecrf.trees.forest.Forest.pack`
-    n_labels: int
+    n_labels: int  # number of labels
     classes: np.ndarray  # int32: the class of each tree
     tests: DistinctTests  # of the window
     # int32: index among the tests of the window, then tests of previous labels; -1 in a leaf.

@@ -42,6 +42,9 @@ cdef extern from "trees/updates/leaf_updates.h" nogil:
 
 # Units of 2**-20 in 1.
 cdef double UNITS = 1048576.0
+# Adding to one entry of a row takes about as long as adding to this many neighboring ones, which
+# vectors do together. The sums are the same.
+cdef Py_ssize_t ENTRY_COST = 4
 
 
 cdef class ColumnAnswers:
@@ -52,18 +55,20 @@ cdef class ColumnAnswers:
     """
 
     cdef Answers answers
-    cdef const uint8_t[:, ::1] codes, bits
-    cdef const int64_t[::1] posting_starts
-    cdef const int32_t[::1] postings
-    cdef const int64_t[::1] id_starts
-    cdef bint has_missing      # whether any value is missing
-    cdef Py_ssize_t n_filled
+    cdef const uint8_t[:, ::1] codes, bits          # of each column and row
+    cdef const int64_t[::1] posting_starts  # first of the rows that list each id
+    cdef const int32_t[::1] postings        # these rows
+    cdef const int64_t[::1] id_starts       # first of the listed ids of each test
+    cdef bint has_missing                   # whether any value is missing
+    cdef Py_ssize_t n_filled                # number of tests that have columns of bits
 
     def __init__(self, tests, Answers answers, columns, bint has_missing):
         n_ids = np.where(tests.kinds == LISTED, tests.highs - tests.lows, 0)
         self.answers = answers
-        self.codes, self.bits = columns.codes, columns.bits
-        self.posting_starts, self.postings = columns.posting_starts, columns.postings
+        self.codes = columns.codes
+        self.bits = columns.bits
+        self.posting_starts = columns.posting_starts
+        self.postings = columns.postings
         self.id_starts = np.append(0, np.cumsum(n_ids, dtype=np.int64))
         self.has_missing = has_missing
         self.n_filled = answers.n_tests if has_missing else answers.n_plain
@@ -75,17 +80,17 @@ cdef class ColumnAnswers:
         """
         cdef Py_ssize_t k, i
         cdef int64_t low, high
-        cdef int64_t *found = <int64_t *> malloc((self.id_starts[self.answers.n_tests] + 1)
-                                                 * sizeof(int64_t))
-        for k in range(self.answers.n_tests if found != NULL else 0):
+        cdef int64_t *postings = <int64_t *> malloc(
+            (self.id_starts[self.answers.n_tests] + 1) * sizeof(int64_t))
+        for k in range(self.answers.n_tests if postings != NULL else 0):
             for i in range(self.id_starts[k + 1] - self.id_starts[k]):
                 low = self.posting_starts[self.answers.lows[k] + i]
                 high = self.posting_starts[self.answers.lows[k] + i + 1]
                 if low < high:
                     low = lower_bound(&self.postings[0], low, high,
                                       first + self.answers.offsets[k])
-                found[self.id_starts[k] + i] = low
-        return found
+                postings[self.id_starts[k] + i] = low
+        return postings
 
     cdef bint fill(self, Bits *block, Py_ssize_t first, Py_ssize_t size,
                    int64_t *next_postings) noexcept nogil:
@@ -95,8 +100,10 @@ cdef class ColumnAnswers:
         cdef uint64_t *column
         begin_bits(block, first, size)
         for k in range(self.n_filled):
-            kind, low = self.answers.kinds[k], <uint8_t> self.answers.lows[k]
-            slot, start = self.answers.slots[k], block.first + self.answers.offsets[k]
+            kind = self.answers.kinds[k]
+            low = <uint8_t> self.answers.lows[k]
+            slot = self.answers.slots[k]
+            start = block.first + self.answers.offsets[k]
             column = block.columns + k * block.stride
             if kind == LISTED:
                 self._fill_listed(block, k, next_postings)
@@ -107,13 +114,15 @@ cdef class ColumnAnswers:
         return self.has_missing and self.answers._exclude_missing(block)
 
     cdef void _fill_listed(self, Bits *block, Py_ssize_t k, int64_t *next_postings) noexcept nogil:
+        """Fill the column of a test of listed ids, from where the block before ended."""
         cdef uint64_t *column = block.columns + k * block.stride
         cdef Py_ssize_t i, start = block.first + self.answers.offsets[k]
         cdef Py_ssize_t row, id_ = self.answers.lows[k]
         cdef int64_t entry, end
         memset(column, 0, block.n_words * sizeof(uint64_t))
         for i in range(self.id_starts[k], self.id_starts[k + 1]):
-            entry, end = next_postings[i], self.posting_starts[id_ + 1]
+            entry = next_postings[i]
+            end = self.posting_starts[id_ + 1]
             while entry < end:
                 row = self.postings[entry] - start
                 if row >= block.size:
@@ -128,18 +137,18 @@ cdef class ColumnAnswers:
 cdef struct Run:
     # A block of rows, and working memory. `block` comes first: a pointer to it is one to the run.
     Block block
-    int32_t *state             # of the current label, at the first position of the data
-    int32_t *rest
+    int32_t *state             # terms of the current label in all contexts, from position 0 on
+    int32_t *rest              # its terms in single contexts, from position 0 on; NULL for none
     int32_t *position          # of each row
-    uint8_t *depth
-    uint64_t inside[BLOCK_WORDS]
+    uint8_t *depth             # number of labels before each row that define its context
+    uint64_t inside[BLOCK_WORDS]   # rows of positions
     uint64_t deep[BLOCK_WORDS]     # rows of positions at full depth
-    bint all_deep
+    bint all_deep              # whether these are all
     int32_t *sums              # of each row: values that all contexts receive
-    int32_t *listed
-    int32_t *added             # to each extended context
+    int32_t *listed            # working memory: positions of the members of a leaf
+    int32_t *added             # values that a leaf adds to each extended context
     int32_t *where             # the contexts to which anything is added
-    int64_t *next_postings
+    int64_t *next_postings     # of each test and id, see `ColumnAnswers.open`
 
 
 @cython.final
@@ -165,7 +174,8 @@ cdef class FactoredEvaluator(SetEvaluator):
         self.defaults = np.zeros((n_trees, self.n_extended), dtype=np.int32)
         self.main_contexts = np.full(n_trees, -1, dtype=np.int32)
         for tree in range(n_trees):
-            start, has_tests = self.starts[tree], False
+            start = self.starts[tree]
+            has_tests = False
             for e in range(self.n_extended):
                 node = 0
                 while self.true_child[start + node] >= 0:
@@ -219,7 +229,8 @@ cdef class FactoredEvaluator(SetEvaluator):
         with nogil:
             self._open_run(&run, rows[first])
             while first < last and not run.block.failed:
-                p, i = first, 0
+                p = first
+                i = 0
                 memset(run.inside, 0, BLOCK_WORDS * sizeof(uint64_t))
                 memset(run.deep, 0, BLOCK_WORDS * sizeof(uint64_t))
                 run.all_deep = True
@@ -248,6 +259,7 @@ cdef class FactoredEvaluator(SetEvaluator):
             raise MemoryError("no memory to evaluate the trees")
 
     cdef void _open_run(self, Run *run, Py_ssize_t row) noexcept nogil:
+        """Allocate the memory of a run that begins with a row."""
         cdef Memory *memory = &run.block.memory
         memset(run, 0, sizeof(Run))
         self._open(&run.block)
@@ -262,6 +274,7 @@ cdef class FactoredEvaluator(SetEvaluator):
         run.block.failed = run.block.failed or memory.failed or run.next_postings == NULL
 
     cdef void _route_tree(self, Run *run, Py_ssize_t tree) noexcept nogil:
+        """Add the values of a tree at a block of rows."""
         cdef Block *block = &run.block
         cdef Py_ssize_t i, e, start = self.starts[tree], context = self.main_contexts[tree]
         cdef const int32_t *defaults = &self.defaults[tree, 0]
@@ -288,6 +301,7 @@ cdef class FactoredEvaluator(SetEvaluator):
                 self._add_fractions(run, i, self.values[start + i])
 
     cdef const uint8_t *_contexts_of(self, const Block *block, Py_ssize_t node) noexcept nogil:
+        """Return the members of the set of contexts of a node."""
         return block.members + block.contexts_of[node] * self.n_extended
 
     cdef void _add_to_rest(self, Run *run, const uint64_t *set_) noexcept nogil:
@@ -302,7 +316,7 @@ cdef class FactoredEvaluator(SetEvaluator):
         if n_where:
             n = list_positions(set_, run.deep, n_words, run.position, run.rest, width,
                                run.where[0], run.listed)
-            if 4 * n_where < width:
+            if ENTRY_COST * n_where < width:
                 add_to_entries(run.rest, width, run.listed, n, run.added, run.where, n_where)
             else:
                 add_to_rows(run.rest, width, run.listed, n, run.added)
