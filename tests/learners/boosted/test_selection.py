@@ -21,15 +21,10 @@ from treecrf import (
 )
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.base.history import Stopping
-from treecrf.learners.boosted import selection, training
-from treecrf.learners.boosted.selection import (
-    N_FOLDS,
-    PART,
-    WHOLE,
-    Candidate,
-    folds,
-    in_blocks,
-)
+from treecrf.learners.boosted import folds, selection, training
+from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds
+from treecrf.learners.boosted.selection import Candidate
+from treecrf.learners.boosted.starts import FRACTION, WHOLE
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
 
@@ -81,7 +76,7 @@ def contents(data):
 def test_folds_hold_out_different_sequences():
     X, y = sensors(n=25)
     data = prepared(auto(), X, y)
-    parts = folds(data)
+    parts = make_folds(data)
     assert len(parts) == 2
     held_out = [one for part in parts for one in contents(part.held_out)]
     assert len(set(held_out)) == 2 * 25 // N_FOLDS
@@ -96,28 +91,28 @@ def test_folds_hold_out_different_sequences():
     [(500, 100), (7_500, 1_500), (15_000, 3_000), (50_000, 3_000), (100_000, 5_000)],
 )
 def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
-    monkeypatch.setattr(selection, "HELD_OUT_POSITIONS", 300)
-    monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
+    monkeypatch.setattr(folds, "HELD_OUT_POSITIONS", 300)
+    monkeypatch.setattr(folds, "ENOUGH_POSITIONS", 60)
     X, y = sensors(n=n_positions // 100, length=10)  # a tenth of all numbers
-    parts = folds(prepared(auto(), X, y))
+    parts = make_folds(prepared(auto(), X, y))
     assert len(parts) == (1 if n_held_out >= 600 else N_FOLDS)
     for part in parts:
         assert len(part.held_out.codes) == pytest.approx(n_held_out / 10, abs=10)
 
 
 def test_little_data_are_held_out_once():
-    parts = folds(prepared(auto(), *sensors(n=30)))
+    parts = make_folds(prepared(auto(), *sensors(n=30)))
     assert [len(contents(part.held_out)) for part in parts] == [10]
-    parts = folds(prepared(auto(), *sensors(n=29)))
+    parts = make_folds(prepared(auto(), *sensors(n=29)))
     assert [len(contents(part.held_out)) for part in parts] == [6, 6]
 
 
 @pytest.mark.parametrize("n, n_folds", [(3, 3), (5, 5), (8, 5), (13, 4), (25, 2), (49, 2), (50, 1)])
 def test_few_sequences_are_held_out_until_they_are_enough(n, n_folds, monkeypatch):
-    monkeypatch.setattr(selection, "ENOUGH_POSITIONS", 60)
+    monkeypatch.setattr(folds, "ENOUGH_POSITIONS", 60)
     data = prepared(auto(), *sensors(n, length=60))
-    monkeypatch.setattr(selection, "in_blocks", lambda training, *_: training)
-    parts = folds(data)
+    monkeypatch.setattr(folds, "in_blocks", lambda training, *_: training)
+    parts = make_folds(data)
     assert len(parts) == n_folds
     held_out = [one for part in parts for one in contents(part.held_out)]
     assert len(set(held_out)) == len(held_out) >= min(n, 10)
@@ -125,7 +120,7 @@ def test_few_sequences_are_held_out_until_they_are_enough(n, n_folds, monkeypatc
 
 @pytest.mark.parametrize("n, length", [(1, 60), (5, 12), (6, 15)])
 def test_the_least_data_are_all_held_out(n, length):
-    parts = folds(prepared(auto(), *sensors(n, length)))
+    parts = make_folds(prepared(auto(), *sensors(n, length)))
     assert len(parts) == N_FOLDS
     assert sum(len(part.held_out.codes) for part in parts) == n * length
 
@@ -134,7 +129,7 @@ def test_the_least_data_are_all_held_out(n, length):
 def test_little_data_have_no_folds_and_get_all_iterations(n, length):
     X, y = sensors(n, length)
     crf = auto(max_iter=7).fit(X, y)
-    assert folds(prepared(auto(), X, y)) == []
+    assert make_folds(prepared(auto(), X, y)) == []
     assert crf.n_iter_ == 7
     assert crf.init_ is None
     assert not len(crf.validation_score_)
@@ -144,7 +139,7 @@ def test_little_data_have_no_folds_and_get_all_iterations(n, length):
 def test_scores_are_the_means_of_separate_fits(init):
     X, y = ([part[: 9 + i % 7] for i, part in enumerate(parts)] for parts in sensors(26))
     crf = auto(init=init, n_iter_no_change=60).fit(X, y)
-    parts = folds(prepared(crf, X, y))
+    parts = make_folds(prepared(crf, X, y))
     of_content = {one: i for i, one in enumerate(contents(prepared(crf, X, y).training))}
     scores, sizes = [], []
     for part in parts:
@@ -183,9 +178,9 @@ def test_much_data_choose_on_a_sample(monkeypatch):
 
     def counted(data, *others):
         sizes.append(data.training.sequences.n_positions)
-        return folds(data, *others)
+        return make_folds(data, *others)
 
-    monkeypatch.setattr(selection, "folds", counted)
+    monkeypatch.setattr(selection, "make_folds", counted)
     crf = auto().fit(X, y)
     assert sizes == [390]
     assert crf.init_ is not None
@@ -250,12 +245,12 @@ def test_symbols_that_are_all_missing_in_a_fold():
 def test_scores_may_rise_further_unless_training_is_over():
     stopping = Stopping(n_iter_no_change=10)
     rising = Candidate(None, [], [0.1 * i for i in range(13)])
-    assert rising.best == pytest.approx(1.2)
-    assert rising.possible(stopping) == pytest.approx(1.2 + 0.6)
+    assert rising.best_score == pytest.approx(1.2)
+    assert rising.possible_score(stopping) == pytest.approx(1.2 + 0.6)
     falling = Candidate(None, [], [0.5, 0.7, 0.6, 0.5])
-    assert falling.possible(stopping) == falling.best == 0.7
+    assert falling.possible_score(stopping) == falling.best_score == 0.7
     over = Candidate(None, [], [0.0, 0.9, *np.linspace(0.5, 0.8, 10)])
-    assert over.possible(stopping) == 0.9
+    assert over.possible_score(stopping) == 0.9
 
 
 def starting_from(*starts):
@@ -268,7 +263,7 @@ def starting_from(*starts):
 def test_the_best_start_is_that_of_separate_runs(make):
     X, y = make()
     one_by_one = []
-    for init in WHOLE, PART:
+    for init in WHOLE, FRACTION:
         with starting_from(init):
             one_by_one.append(auto(max_iter=28).fit(X, y))
     whole, part = one_by_one

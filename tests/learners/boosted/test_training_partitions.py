@@ -29,7 +29,7 @@ from treecrf import (
 )
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
-from treecrf.learners.boosted import selection
+from treecrf.learners.boosted import selection, starts
 
 SMALL = {
     "max_iter": 3,
@@ -210,7 +210,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     X, y = data_of("numbers", seed=7, n=40)
     crf = TreeCRF(**SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True})
     whole = clone(crf).fit(X, y)
-    monkeypatch.setattr(selection, "MAX_START_POSITIONS", 70)
+    monkeypatch.setattr(starts, "MAX_START_POSITIONS", 70)
     monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
     sampled = assert_same_in_parts(crf, X, y, cut(len(X), 2), cut(len(X), 5))
     assert (sampled.init_.state_weights_ != whole.init_.state_weights_).any()

@@ -19,8 +19,8 @@ from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.engines import crf_chain, crf_kind
 from treecrf.learners.boosted.kinds import ChainKind
-from treecrf.learners.boosted.selection import PART, WHOLE, is_linear
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.starts import FRACTION, WHOLE, is_linear
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.start import restored_start, saved_start
 from treecrf.utils import model_file
@@ -371,9 +371,9 @@ class TreeCRF(BoostedSequenceClassifier):
         starts = [self.init if is_linear(self.init) else None]
         is_log = self.objective == "log" and self.order > 0 and self.beam_width is None
         if self.init == "linear":
-            starts = [PART]
+            starts = [FRACTION]
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
-            starts = [WHOLE, PART]  # without data to judge them by, neither of them
+            starts = [WHOLE, FRACTION]  # without data to judge them by, neither of them
         return replace(super()._spec(), starts=starts)
 
     @property

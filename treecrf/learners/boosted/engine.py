@@ -143,7 +143,7 @@ class Engine(ABC):
             keys = PerPartition(training.keys())
         # Partitions are encoded side by side, if they are on a cluster.
         own_threads = threads if training.in_memory else None
-        return training.derive(encode_training, setup, start, own_threads, weight_of_label, keys)
+        return training.derive(encode_part, setup, start, own_threads, weight_of_label, keys)
 
     def _validations(
         self, setup: BoostingSetup, data: TrainingInput, start: LinearCRF | None, threads: Threads
@@ -151,7 +151,7 @@ class Engine(ABC):
         """Return the validation data in memory, and further sets that are scored."""
 
         def validation(labeled: LabeledSequences) -> Validation:
-            encoded = encode_validation(labeled, setup, start, threads)
+            encoded = encode_part(labeled, setup, start, threads)
             return self._validation_data(setup, encoded, threads)
 
         held_out = None
@@ -227,45 +227,33 @@ def make_setup(spec: BoostingSpec, data: TrainingInput, encoder: Encoder) -> Boo
     return BoostingSetup(spec, data.classes, encoder, tree_settings)
 
 
-def encode_training(
+def encode_part(
     data: LabeledSequences,
     setup: BoostingSetup,
     start: LinearCRF | None,
     threads: Threads | None,  # None for one
-    weight_of_label: np.ndarray,  # float64 (n_labels,)
-    keys: np.ndarray | None,  # of the sequences, for random choices
+    weight_of_label: np.ndarray | None = None,  # float64 (n_labels,); None for validation data
+    keys: np.ndarray | None = None,  # of the sequences, for random choices in training
 ) -> EncodedPart:
-    """Encode sequences for training."""
-    kind = setup.spec.kind
-    threads = threads or Threads(1)
-    weights = multiplied_weights(weight_of_label, data)
-    if kind.order == 0 and data.candidates is not None:
-        # Without neighbors, positions at which all labels are possible have no residuals.
-        weights = weights * ~data.candidates.all(axis=1)
-    return EncodedPart(
-        setup.encoder.encode(data.sequences, threads),
-        kind.labels(data, setup.classes),
-        weights,
-        *starting_scores(start, data.sequences, threads),
-        keys=keys,
-    )
-
-
-def encode_validation(
-    data: LabeledSequences,
-    setup: BoostingSetup,
-    start: LinearCRF | None,
-    threads: Threads | None,  # None for one
-) -> EncodedPart:
-    """Encode sequences that are scored after each iteration."""
+    """Encode sequences for training, or to be scored after each iteration."""
     spec = setup.spec
     threads = threads or Threads(1)
+    weights = None
+    source = None
+    if weight_of_label is not None:
+        weights = multiplied_weights(weight_of_label, data)
+        if spec.kind.order == 0 and data.candidates is not None:
+            # Without neighbors, positions at which all labels are possible have no residuals.
+            weights = weights * ~data.candidates.all(axis=1)
+    elif spec.scoring not in OBJECTIVE_SCORINGS:
+        source = data
     return EncodedPart(
         setup.encoder.encode(data.sequences, threads),
         spec.kind.labels(data, setup.classes),
-        None,
+        weights,
         *starting_scores(start, data.sequences, threads),
-        source=None if spec.scoring in OBJECTIVE_SCORINGS else data,
+        source=source,
+        keys=keys,
     )
 
 

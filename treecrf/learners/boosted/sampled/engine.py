@@ -7,7 +7,7 @@ from typing import Any
 
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.boosted.engine import Engine, encode_validation
+from treecrf.learners.boosted.engine import Engine, encode_part
 from treecrf.learners.boosted.sampled.booster import (
     LocalShards,
     SampledBooster,
@@ -93,7 +93,7 @@ class SampledEngine(Engine):
         """Return a booster on partitions, and the validation data, which it has, too."""
         if data.held_out is None:
             return self.booster(forest, encoded, setup, data, threads), None
-        held_out = data.held_out.derive(encode_validation, setup, start, None)
+        held_out = data.held_out.derive(encode_part, setup, start, None)
         booster = self.booster(forest, encoded.chain(held_out), setup, data, threads)
         return booster, validation_on_shards(booster)
 
