@@ -64,12 +64,13 @@ def compiled(
         # Names may be of a class of the user, with methods of its own.
         index = {str.__str__(name): j for j, name in enumerate(schema.names)}
     names = list(schema.names or ())
+    codes_by_value, has_strings = _category_tables(schema)
     return ShortModel(
         n_labels,
         order,
         schema.kinds,
-        [_codes_by_value(schema, j) for j in range(schema.n_features)],
-        [_has_strings(schema, j) for j in range(schema.n_features)],
+        codes_by_value,
+        has_strings,
         index,
         schema.form == "symbols",
         schema.absent_is_missing,
@@ -107,16 +108,17 @@ def _supports_linear(linear: LinearModel, schema: InputSchema) -> bool:
     )
 
 
-def _codes_by_value(schema: InputSchema, column: int) -> dict[Any, int] | None:
-    """Return the code of each value of a column; None if it is no category."""
-    if column not in schema.categories:
-        return None
-    return {value: code for code, value in enumerate(schema.categories[column].tolist(), 1)}
+def _category_tables(schema: InputSchema) -> tuple[list[dict[Any, int] | None], list[bool]]:
+    """Return the code of each value of each column, and whether its values are strings.
 
-
-def _has_strings(schema: InputSchema, column: int) -> bool:
-    """Return whether the values of a column are categories that are strings."""
-    return column in schema.categories and schema.categories[column].dtype.kind == "U"
+    Columns that are no categories have no codes. There may be very many of them.
+    """
+    codes_by_value: list[dict[Any, int] | None] = [None] * schema.n_features
+    has_strings = [False] * schema.n_features
+    for j, values in schema.categories.items():
+        codes_by_value[j] = {value: code for code, value in enumerate(values.tolist(), 1)}
+        has_strings[j] = values.dtype.kind == "U"
+    return codes_by_value, has_strings
 
 
 def _first_places(schema: InputSchema, n_before: int) -> np.ndarray:
