@@ -173,11 +173,13 @@ class Cluster(AbstractContextManager["Cluster"]):
         """
         if not parts:
             return []
-        n, columns = len(parts), list(zip(*parts, strict=True))
+        n = len(parts)
+        columns = list(zip(*parts, strict=True))
         own = [arg.items for arg in arguments if isinstance(arg, PerPartition)]
         given = [pickle.dumps([items[i] for items in own]) for i in range(n)]
         shared = [PerPartition(()) if isinstance(a, PerPartition) else a for a in arguments]
-        name, common = _name_of(function, shared), pickle.dumps(shared)
+        name = _name_of(function, shared)
+        common = pickle.dumps(shared)
         if len(common) * n > MANY_BYTES:
             common = self._submit(f"arguments-{name}", pickle.loads, common)
         key = self._key(name)
@@ -250,7 +252,8 @@ class Cluster(AbstractContextManager["Cluster"]):
         At most ``limit`` workers may be lost. By default, only Dask's own limit for each task holds
         (``distributed.scheduler.allowed-failures``).
         """
-        n_restarts, n_losses = 0, self.n_losses
+        n_restarts = 0
+        n_losses = self.n_losses
         while True:
             try:
                 # Arguments of all parts together may be large.

@@ -68,24 +68,24 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
     task = delayed(pickle.loads)(pickled, dask_key_name=f"{PREFIX}model-{token}")
     form = form_of(X)
     if form == "parts":
-        return [_of_part(part, task, method, options) for part in X]
+        return [_predict_partition(part, task, method, options) for part in X]
     if form == "bag":
-        return X.map_partitions(of_items, task, method, options)
+        return X.map_partitions(predict_sequences, task, method, options)
     if form != "frame":
         from dask import dataframe
 
         X = dataframe.from_map(read_frame, files_of(X))
     # Columns are checked before anything is computed.
-    expected, own = getattr(model, "feature_names_in_", None), column_names(X._meta)
-    if expected is not None and all(isinstance(name, str) for name in own):
-        expected = tuple(expected)
-        own = tuple(name for name in own if name in expected)
-        order_of(own, expected, "X", "the training data")
+    expected = getattr(model, "feature_names_in_", None)
+    names = column_names(X._meta)
+    if expected is not None and all(isinstance(name, str) for name in names):
+        features = tuple(name for name in names if name in expected)
+        order_of(features, tuple(expected), "X", "the training data")
     _check_groups(model, X, options)
     if options.get("n_best", 1) != 1:
         raise ValueError(f"n_best={options['n_best']!r}; expected 1 for a dask data frame")
     meta = _as_frame(model, method, None, _empty(model, method), None)
-    return X.map_partitions(of_frame, task, method, options, meta=meta, enforce_metadata=False)
+    return X.map_partitions(predict_frame, task, method, options, meta=meta, enforce_metadata=False)
 
 
 def _check_groups(model: Any, X: Any, options: dict) -> None:
@@ -115,20 +115,22 @@ def read_frame(file: Any) -> Any:
 
 
 @delayed
-def _of_part(part: Any, model: Any, method: str, options: dict) -> Any:
+def _predict_partition(part: Any, model: Any, method: str, options: dict) -> Any:
     return getattr(model, method)(part, **options)
 
 
-def of_items(items: Any, model: Any, method: str, options: dict) -> list:
+def predict_sequences(items: Any, model: Any, method: str, options: dict) -> list:
     """Return a prediction for each sequence of a partition of a bag."""
     items = list(items)
     if not items:
         return []
     result = getattr(model, method)(items, **options)
-    return list(zip(*result, strict=True)) if method == "decode" else list(result)
+    if method == "decode":
+        return list(zip(*result, strict=True))
+    return list(result)
 
 
-def of_frame(frame: Any, model: Any, method: str, options: dict) -> Any:
+def predict_frame(frame: Any, model: Any, method: str, options: dict) -> Any:
     """Return predictions for a partition of a data frame, with its index."""
     if not len(frame):
         return _as_frame(model, method, frame.index, _empty(model, method), None)
@@ -313,7 +315,9 @@ class DaskMixin:
             warn_of_columns_in_use(X._meta, columns)
         if groups_val is None and isinstance(groups, str) and _has_groups(X_val, y_val, X, groups):
             groups_val = groups
-        label = y.name if "y" in columns else y
+        label = y
+        if "y" in columns:
+            label = y.name
         names = [value if isinstance(value, str) else None for value in (label, groups)]
         with Cluster(self._client()) as cluster:
             partitions = UnreadPartitions(raw_partitions(cluster, X, y, groups, sample_weight))

@@ -111,7 +111,8 @@ class DaskPartitions(Partitions):
             return self._futures
         futures = self.submit()
         if self.keep:
-            self._futures, self._generation = futures, self.cluster.generation
+            self._futures = futures
+            self._generation = self.cluster.generation
         return futures
 
     def release(self) -> None:
@@ -171,7 +172,7 @@ class DaskShards:
         self.growing_future: Future | None = None
         self._generation = -1
         self._checked_at = time.monotonic()
-        self._threads_of_hosts: Counter[str] = Counter()
+        self._host_threads: Counter[str] = Counter()
 
     def iterate(
         self, step: IterationRequest, again: Callable[[int], IterationRequest]
@@ -180,7 +181,8 @@ class DaskShards:
 
         ``again`` returns the step with the trees from an iteration on.
         """
-        cluster, generation = self.cluster, -1
+        cluster = self.cluster
+        generation = -1
         answers: dict[int, Future] = {}  # of the shards that have carried out the step
         steps: dict[int, IterationRequest] = {}  # with more trees, for shards that lack them
 
@@ -198,12 +200,14 @@ class DaskShards:
             usual = [i for i in left if i not in steps]
             requests = (usual, step), (late, PerPartition([steps[i] for i in late]))
             for numbers, request in requests:
-                parts, workers = [(shards[i],) for i in numbers], [self.homes[i] for i in numbers]
+                parts = [(shards[i],) for i in numbers]
+                workers = [self.homes[i] for i in numbers]
                 drawn = cluster.submit_calls(draw, parts, (request,), workers)
                 answers.update(zip(numbers, drawn, strict=True))
             given = [self.growing_future, *(answers[i] for i in range(len(shards)))]
-            without_trees, of_hosts = again(step.n_iter), dict(self._threads_of_hosts)
-            return cluster.submit_call(grow, given, without_trees, self._n_jobs, of_hosts)
+            without_trees = again(step.n_iter)
+            host_threads = dict(self._host_threads)
+            return cluster.submit_call(grow, given, without_trees, self._n_jobs, host_threads)
 
         for _ in range(2 + MAX_LOSSES):
             result = cluster.run(submit, limit=MAX_LOSSES)
@@ -236,7 +240,7 @@ class DaskShards:
         has = cluster.client.who_has(parts)
         holders = [has.get(part.key, ()) for part in parts]
         n_threads = cluster.wait_for_workers()
-        self._threads_of_hosts = _by_host(n_threads)
+        self._host_threads = _by_host(n_threads)
         chosen = _shared_out(sizes, holders, n_threads)
         self.homes = list(chosen)
         setup = cluster.submit_value(self.setup, "setup")
@@ -266,7 +270,7 @@ class DaskShards:
         self._checked_at = now
         client = self.cluster.client
         n_threads = client.nthreads()
-        self._threads_of_hosts = _by_host(n_threads)
+        self._host_threads = _by_host(n_threads)
         free = set(n_threads)
         holders = client.who_has(self._shards)
         crowded = []
@@ -306,7 +310,12 @@ def draw(shard: Any, step: IterationRequest) -> Any:
 
 
 @keeping_freed_memory()
-def grow(given: list, step: IterationRequest, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
+def grow(
+    given: list,
+    step: IterationRequest,
+    n_jobs: int | None,
+    host_threads: dict[str, int],  # number of threads of all workers on each host
+) -> Any:
     """Grow trees on the examples of all shards, or return the shards that lack trees, if any.
 
     The list has a `SampledGrowth` and the answer of each shard, a `ShardAnswer` or `Stale`. The
@@ -317,8 +326,8 @@ def grow(given: list, step: IterationRequest, n_jobs: int | None, of_hosts: dict
     own = n_threads = _n_threads(n_jobs)
     if n_jobs is None:
         # The other workers on this host wait for the trees.
-        of_host = of_hosts.get(get_address_host(get_worker().address), own)
-        n_threads = max(own, min(of_host, Threads(-1).n_threads))
+        n_on_host = host_threads.get(get_address_host(get_worker().address), own)
+        n_threads = max(own, min(n_on_host, Threads(-1).n_threads))
     return stale or growing.grow(drawn, step, n_threads)
 
 
@@ -329,10 +338,10 @@ def _n_threads(n_jobs: int | None) -> int:
 
 def _by_host(n_threads: dict[str, int]) -> Counter[str]:
     """Add the numbers of threads of the workers, by address, on each host."""
-    of_hosts: Counter[str] = Counter()
+    host_threads: Counter[str] = Counter()
     for address, n in n_threads.items():
-        of_hosts[get_address_host(address)] += n
-    return of_hosts
+        host_threads[get_address_host(address)] += n
+    return host_threads
 
 
 def size_of(part: Any) -> int:
@@ -378,24 +387,26 @@ def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: Traini
     if data.held_out is not None:
         described.append(data.held_out.described)
     n_positions = sum(each.n_positions for each in described)
-    n_labels, schema = len(data.classes), described[0].schema
+    n_labels = len(data.classes)
+    schema = described[0].schema
     # Features that every position stores: by position and by column, and while they are encoded,
     # also as numbers.
     n_features = schema.n_features if described[0].form == "dense" else 0
     # A table of the scores, or the residuals, of all labels in all contexts.
     table = (4 if spec.kind.is_factored else 8) * spec.kind.n_scores(n_labels)
-    of_position = FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
+    position_bytes = FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
     width = sum(window_within(spec.window, data.training.described.longest)) + 1
     exchanged = (spec.max_examples or 0) * (EXAMPLE_BYTES + width * n_features)
     workers = cluster.workers()
     n_threads = sum(worker["nthreads"] for worker in workers.values())
     for address, worker in workers.items():
-        limit, share = worker.get("memory_limit"), worker["nthreads"] / n_threads
-        needed = n_positions * of_position * share + exchanged
+        limit = worker.get("memory_limit")
+        share = worker["nthreads"] / n_threads
+        needed = n_positions * position_bytes * share + exchanged
         if limit and needed > USABLE * limit:
             raise MemoryError(
                 f"training on {n_positions} positions needs about {size_text(needed)} on worker "
-                f"{address}, which may use {size_text(limit)}: {of_position} bytes for each "
+                f"{address}, which may use {size_text(limit)}: {position_bytes} bytes for each "
                 f"position, on {len(workers)} workers, and up to {size_text(exchanged)} of "
                 "examples in an iteration; expected more workers, more memory for each, or a lower "
                 "max_examples"

@@ -154,30 +154,11 @@ def raw_partitions(
     if is_bag:
         _check_arguments_of_bag(groups, sample_weight, name)
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
-    if is_path(X):
-        files = files_of(X)
-        sources = {"X": [delayed(read_parquet, pure=False)(file) for file in files]}
-        places = [_name_of_file(file) for file in files]
-    elif form_of(X) not in DISTRIBUTED:
-        raise TypeError(f"X{name} is {described_type(X)}; {EXPECTED}")
-    else:
-        sources = {"X": list(X) if form_of(X) == "parts" else X.to_delayed()}
-        places = [f"partition {i}" for i in range(len(sources["X"]))]
-    n_parts = len(places)
+    values, places = _delayed_tables(X, name)
+    sources = {"X": values}
     others = tuple(argument for argument in given if argument not in columns)
     for argument in others:
-        value, form = given[argument], form_of(given[argument])
-        if form not in DISTRIBUTED:
-            is_list_of_names = argument == "groups" and is_path(value)
-            several = "; join several columns into one" if is_list_of_names else ""
-            raise TypeError(
-                f"{argument}{name} is of type {type(value).__name__}; expected the name of one "
-                f"column, or a collection of Dask with the partitions of X{several}"
-            )
-        sources[argument] = list(value) if form == "parts" else value.to_delayed()
-        n_others = len(sources[argument])
-        if n_others != n_parts:
-            raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")
+        sources[argument] = _delayed_argument(argument, given[argument], len(places), name)
     _require_columns(X, columns, name)
     arguments = columns, others, is_bag, PerPartition(places)
 
@@ -185,7 +166,46 @@ def raw_partitions(
         parts = [_submitted(cluster, values, name) for values in sources.values()]
         return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), arguments)
 
-    return DaskPartitions(cluster, n_parts, submit, keep=False)
+    return DaskPartitions(cluster, len(places), submit, keep=False)
+
+
+def _delayed_tables(X: Any, name: str) -> tuple[list, list[str]]:
+    """Return the partitions of X, delayed or as futures, and their names in error messages."""
+    if is_path(X):
+        files = files_of(X)
+        tables = [delayed(read_parquet, pure=False)(file) for file in files]
+        return tables, [_name_of_file(file) for file in files]
+    form = form_of(X)
+    if form not in DISTRIBUTED:
+        raise TypeError(f"X{name} is {described_type(X)}; {EXPECTED}")
+    tables = _delayed_partitions(X, form)
+    return tables, [f"partition {i}" for i in range(len(tables))]
+
+
+def _delayed_argument(argument: str, value: Any, n_parts: int, name: str) -> list:
+    """Return the partitions of another argument than X; an error unless they match those of X."""
+    form = form_of(value)
+    if form not in DISTRIBUTED:
+        several = ""
+        if argument == "groups" and is_path(value):  # a list of names
+            several = "; join several columns into one"
+        raise TypeError(
+            f"{argument}{name} is of type {type(value).__name__}; expected the name of one "
+            f"column, or a collection of Dask with the partitions of X{several}"
+        )
+    partitions = _delayed_partitions(value, form)
+    if len(partitions) != n_parts:
+        raise ValueError(
+            f"X{name} has {n_parts} partitions, {argument}{name} has {len(partitions)}"
+        )
+    return partitions
+
+
+def _delayed_partitions(collection: Any, form: str) -> list:
+    """Return the partitions of a collection, delayed or as futures."""
+    if form == "parts":
+        return list(collection)
+    return list(collection.to_delayed())
 
 
 def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
@@ -267,7 +287,8 @@ def read_raw(X: Any, *values: Any) -> RawData:
         if isinstance(weight, str):
             require_column(X, weight, "sample_weight")
             frame = nw.from_native(X, eager_only=True)
-            X, weight = frame.drop(weight).to_native(), frame[weight].to_numpy()
+            X = frame.drop(weight).to_native()
+            weight = frame[weight].to_numpy()
     return RawData(X, given["y"], Segmentation(None, given["groups"]), weight, place=place)
 
 

@@ -36,8 +36,10 @@ class LocalPartitions(Partitions):
         are used.
         """
         partitions = cls([])
-        partitions._loads, partitions.n_parts = list(loads), len(loads)
-        partitions._is_in_memory, partitions.scratch = False, scratch
+        partitions._loads = list(loads)
+        partitions.n_parts = len(loads)
+        partitions._is_in_memory = False
+        partitions.scratch = scratch
         return partitions
 
     def map(self, function: Callable[..., Any], *args: Any) -> list:
@@ -71,7 +73,10 @@ class LocalPartitions(Partitions):
 
     def make_shards(self, make: Callable[..., Any], setup: Any) -> Any:
         """Return shards in this process, whose arrays are in scratch files if there are any."""
-        shards = make(self, setup, None if self.scratch is None else self.scratch.allocate)
+        allocate = None
+        if self.scratch is not None:
+            allocate = self.scratch.allocate
+        shards = make(self, setup, allocate)
         # They hold the partitions, and have joined some of them.
         self.release()
         return shards
@@ -93,12 +98,15 @@ class LocalPartitions(Partitions):
 
     def kept(self) -> LocalPartitions:
         """Return the same partitions, not to be computed each time they are used."""
-        is_kept = self._is_in_memory or self.scratch is not None
-        return self if is_kept else LocalPartitions(self.map(identity))
+        if self._is_in_memory or self.scratch is not None:
+            return self
+        return LocalPartitions(self.map(identity))
 
     def only(self, chosen: Sequence[bool]) -> LocalPartitions:
         """Return the partitions that are marked."""
-        return self if all(chosen) else self._with(list(compress(self._loads, chosen)))
+        if all(chosen):
+            return self
+        return self._with(list(compress(self._loads, chosen)))
 
     def chain(self, other: LocalPartitions) -> LocalPartitions:
         """Return these partitions, followed by other local ones."""
@@ -106,7 +114,8 @@ class LocalPartitions(Partitions):
 
     def _with(self, loads: list[Load]) -> LocalPartitions:
         partitions = copy.copy(self)
-        partitions._loads, partitions.n_parts = loads, len(loads)
+        partitions._loads = loads
+        partitions.n_parts = len(loads)
         return partitions
 
     def release(self) -> None:

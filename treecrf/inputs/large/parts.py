@@ -104,7 +104,8 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
 
     Also returns the part with labels that are not the name of a column.
     """
-    raw, schema = raw.resolved(), described.schema
+    raw = raw.resolved()
+    schema = described.schema
     sequences = _read(raw, None, schema, False)
     if sequences.form != "symbols" or described.form != "dense":
         return sequences, raw
@@ -139,11 +140,15 @@ def _items_of(raw: RawData) -> list:
     """Return the items of X; one for a long table."""
     if raw.segmentation.is_long:
         return [raw.X]
-    return raw.X if isinstance(raw.X, (list, tuple)) else []
+    if isinstance(raw.X, (list, tuple)):
+        return raw.X
+    return []
 
 
 def _has_no_positions(raw: RawData) -> bool:
-    return is_empty(raw.X) if raw.segmentation.is_long else is_empty_list(raw.X)
+    if raw.segmentation.is_long:
+        return is_empty(raw.X)
+    return is_empty_list(raw.X)
 
 
 def _find_values(sequences: Sequences) -> np.ndarray:
@@ -245,37 +250,76 @@ def _merged_tables(parts: list[PartDescription]) -> InputSchema:
     if len(parts) == 1 and parts[0].schema.n_features:
         return parts[0].schema
     names, indices = _matched_columns(parts)
-    n = len(indices[0]) if names is None else len(names)
-    with_categories, with_numbers, are_numbers, are_booleans = np.zeros((4, n), dtype=bool)
-    categories: dict[int, list] = {}
-    for part, at in zip(parts, indices, strict=True):
+    n_columns = len(indices[0])
+    if names is not None:
+        n_columns = len(names)
+    kinds = _merged_kinds(parts, names, indices, n_columns)
+    categories = _merged_categories(parts, names, indices, kinds)
+    absent_is_missing = names is not None and parts[0].form == "dense"
+    return InputSchema("table", n_columns, names, kinds, categories, absent_is_missing)
+
+
+def _merged_kinds(
+    parts: list[PartDescription],
+    names: tuple[str, ...] | None,
+    indices: list[np.ndarray],  # from `_matched_columns`
+    n_columns: int,
+) -> np.ndarray:
+    """Return the kind of each column; TypeError if it is a category in some parts only."""
+    with_categories = np.zeros(n_columns, dtype=bool)
+    with_numbers = np.zeros(n_columns, dtype=bool)
+    are_numbers = np.zeros(n_columns, dtype=bool)
+    are_booleans = np.zeros(n_columns, dtype=bool)
+    for part, columns in zip(parts, indices, strict=True):
         kinds = part.schema.kinds
-        with_numbers[at[(kinds != CATEGORY) & part.has_values]] = True
-        are_numbers[at[kinds == NUMBER]] = True
-        are_booleans[at[kinds == BOOLEAN]] = True
+        with_numbers[columns[(kinds != CATEGORY) & part.has_values]] = True
+        are_numbers[columns[kinds == NUMBER]] = True
+        are_booleans[columns[kinds == BOOLEAN]] = True
         for k, values in part.schema.categories.items():
-            categories.setdefault(int(at[k]), []).append((part.place, values))
-            with_categories[at[k]] |= len(values) > 0
+            with_categories[columns[k]] |= len(values) > 0
     mixed = np.flatnonzero(with_categories & with_numbers)
     if len(mixed):
-        j, owners = mixed[0], {}
-        for part, at in zip(parts, indices, strict=True):
-            if part.has_values[at == j].any():
-                owners.setdefault(part.schema.kinds[at == j][0] == CATEGORY, part.place)
-        raise TypeError(
-            f"{column_name(names, j)} holds categories in {owners[True]}, but numbers in "
-            f"{owners[False]}; expected a single type"
-        )
-    kinds = np.select(
+        _refuse_mixed_kinds(parts, names, indices, mixed[0])
+    return np.select(
         [with_categories, are_numbers, are_booleans], [CATEGORY, NUMBER, BOOLEAN], CATEGORY
     ).astype(np.uint8)
-    united = {
+
+
+def _refuse_mixed_kinds(
+    parts: list[PartDescription],
+    names: tuple[str, ...] | None,
+    indices: list[np.ndarray],
+    column: int,
+) -> None:
+    """Raise TypeError for a column with categories in one part, and with numbers in another."""
+    places: dict[bool, str] = {}  # the first part with categories, and the first without
+    for part, columns in zip(parts, indices, strict=True):
+        is_column = columns == column
+        if part.has_values[is_column].any():
+            is_category = bool(part.schema.kinds[is_column][0] == CATEGORY)
+            places.setdefault(is_category, part.place)
+    raise TypeError(
+        f"{column_name(names, column)} holds categories in {places[True]}, but numbers in "
+        f"{places[False]}; expected a single type"
+    )
+
+
+def _merged_categories(
+    parts: list[PartDescription],
+    names: tuple[str, ...] | None,
+    indices: list[np.ndarray],
+    kinds: np.ndarray,
+) -> dict[int, np.ndarray]:
+    """Return the values in all parts of each column that is a category."""
+    values_in_parts: dict[int, list] = {}
+    for part, columns in zip(parts, indices, strict=True):
+        for k, values in part.schema.categories.items():
+            values_in_parts.setdefault(int(columns[k]), []).append((part.place, values))
+    return {
         j: _united(column_name(names, j), values)
-        for j, values in sorted(categories.items())
+        for j, values in sorted(values_in_parts.items())
         if kinds[j] == CATEGORY
     }
-    absent_is_missing = names is not None and parts[0].form == "dense"
-    return InputSchema("table", n, names, kinds, united, absent_is_missing)
 
 
 def _matched_columns(
@@ -307,9 +351,10 @@ def _matched_columns(
             raise ValueError("the sequences have 0 features: all dicts are empty")
         index = {name: j for j, name in enumerate(names)}
         return names, [np.array([index[name] for name in s.names], np.intp) for s in schemas]
-    names, owner = schemas[0].names, parts[0].place
+    names = schemas[0].names
+    first = parts[0].place
     return names, [
-        np.argsort(order_of(part.schema.names, names, part.place, owner)) for part in parts
+        np.argsort(order_of(part.schema.names, names, part.place, first)) for part in parts
     ]
 
 
@@ -365,9 +410,10 @@ def group_of_hash(raw: RawData, hashed: int) -> str | None:
 
 def _names_of_groups(raw: RawData, offsets: np.ndarray) -> list | None:
     """Return the name of each sequence, if there are names."""
-    groups, column = raw.segmentation.groups, raw.segmentation.column
+    groups = raw.segmentation.groups
     if groups is None:
         return None
+    column = raw.segmentation.column
     if column is not None:
         groups = column_of(raw.X, column)
     return read_column(groups).array()[offsets[:-1]].tolist()

@@ -24,7 +24,8 @@ from treecrf.utils.allocation import pickled
 # Arrays in a file start at multiples of this number of bytes.
 ALIGNMENT = 64
 # Sizes of files: a new file is as large as all earlier ones together, within these bounds.
-MIN_FILE_BYTES, MAX_FILE_BYTES = 1 << 22, 1 << 30
+MIN_FILE_BYTES = 1 << 22
+MAX_FILE_BYTES = 1 << 30
 # Errors of the system that mean that there is no space left.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Errors of file systems that cannot reserve space in one call.
@@ -57,11 +58,13 @@ class Scratch:
 
     def store(self, items: Iterable[Any]) -> list[Stored]:
         """Write objects to new files one by one, with all large arrays that they hold."""
-        files, stored = Scratch(self.folder), []
+        files = Scratch(self.folder)
+        stored = []
         for item in items:
             header, buffers = pickled(item)
             ends = np.cumsum([0, *(_aligned(buffer.nbytes) for buffer in buffers)]).tolist()
-            space, views = files._take(ends[-1]), []
+            space = files._take(ends[-1])
+            views = []
             for buffer, start in zip(buffers, ends, strict=False):
                 view = space[start : start + buffer.nbytes]
                 view[:] = buffer
@@ -73,7 +76,8 @@ class Scratch:
         size = _aligned(n_bytes)
         if size > len(self._rest):
             self._rest = self._file(size)
-        taken, self._rest = self._rest[:n_bytes], self._rest[size:]
+        taken = self._rest[:n_bytes]
+        self._rest = self._rest[size:]
         return taken
 
     def _file(self, needed: int) -> memoryview:

@@ -62,9 +62,9 @@ def make_folds(data: TrainingInput, rules: Transitions | None = None) -> list[Tr
 def held_out_sizes(n_positions: int) -> tuple[int, int]:
     """Return how many positions a fold holds out: if it is the only one, and if there are more."""
     most = max(HELD_OUT_POSITIONS, int(n_positions * HELD_OUT_FRACTION))
-    of_several = min(n_positions // N_FOLDS, most)
+    size_of_several = min(n_positions // N_FOLDS, most)
     enough = min(ENOUGH_POSITIONS, n_positions // MIN_ENOUGH_FOLDS)
-    return max(of_several, enough), of_several
+    return max(size_of_several, enough), size_of_several
 
 
 def in_blocks(
