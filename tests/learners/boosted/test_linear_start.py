@@ -18,7 +18,7 @@ import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted import selection as start_module
-from treecrf.learners.boosted.selection import PART
+from treecrf.learners.boosted.starts import FRACTION
 from treecrf.learners.linear import crf as linear_module
 from treecrf.learners.linear.start import linear_scores
 from treecrf.utils.exact import LEAF_UNIT
@@ -105,7 +105,7 @@ def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkey
 def check_penalty(start, penalty, X, y):
     """Compare the weights of a start with those of a model with this penalty."""
     expected = LinearCRF(window=1, l2_regularization=penalty).fit(X, y).state_weights_
-    difference = np.abs(start.state_weights_ / PART - expected).max()
+    difference = np.abs(start.state_weights_ / FRACTION - expected).max()
     assert difference < 0.1 * np.abs(expected).max()
 
 
