@@ -17,7 +17,7 @@ from support.settings import PLAIN
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.learners.base.fitted import fitted_model
-from treecrf.learners.boosted import selection as start_module
+from treecrf.learners.boosted import starts as start_module
 from treecrf.learners.boosted.starts import FRACTION
 from treecrf.learners.linear import crf as linear_module
 from treecrf.learners.linear.start import linear_scores
