@@ -326,7 +326,7 @@ def test_allowed_labels_of_long_tables_are_no_data_frame(library):
     """The items of a data frame are its columns, which are no positions."""
     frames = pytest.importorskip(library)
     allowed = frames.DataFrame({"x": [True] * N, "y": [True] * N})
-    message = r"^allowed is a data frame, .* pass allowed.to_numpy\(\)$"
+    message = r"^allowed is a data frame, .* pass a NumPy array$"
     with pytest.raises(ValueError, match=message):
         small().fit(TABLE, Y, lengths=LENGTHS, allowed=allowed)
     model = small().fit(TABLE, Y, lengths=LENGTHS, allowed=allowed.to_numpy())

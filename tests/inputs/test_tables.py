@@ -17,7 +17,7 @@ from support.sweeps import pairs
 from treecrf.cli.tables import RowFile
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large import csv_file, scanned_tables, table_sources, tables
-from treecrf.inputs.large.tables import TableOptions, open_tables
+from treecrf.inputs.large.tables import TableOptions, feature_columns, open_tables
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.paths import are_tables
 
@@ -555,3 +555,15 @@ def test_files_of_rows_return_the_written_columns(sizes):
         del rows  # The columns remain.
         assert [column.dtype for column in columns] == [np.float64, np.int32]
         np.testing.assert_array_equal(np.column_stack(columns), table)
+
+
+@pytest.mark.parametrize(
+    ("names", "drop", "features"),
+    [
+        (["Unnamed: 0", "x", "y"], [], ["x"]),
+        (["id", "Unnamed: 1", "x", "y"], ["id"], ["Unnamed: 1", "x"]),
+        (["Unnamed: 0", "Unnamed: 1", "x", "y"], ["Unnamed: 0"], ["x"]),
+    ],
+)
+def test_an_index_is_in_the_leading_columns_of_the_file(names, drop, features):
+    assert feature_columns(names, {"y"}, drop) == features

@@ -12,9 +12,7 @@ from libc.math cimport INFINITY
 cdef class ContextScores:
     """Source of the scores of single contexts; subclasses implement `_fill`.
 
-    A beam needs the scores of a few contexts of a position at a time, where an array over all
-    contexts would not fit in memory. A row holds the scores of all labels in one context of one
-    position.
+    A row holds the scores of all labels in one context of one position.
     """
 
     def __cinit__(self, *_, **__):

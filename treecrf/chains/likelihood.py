@@ -55,7 +55,10 @@ class ChainLabels:
 
     @classmethod
     def joined(cls, partitions: Sequence[ChainLabels]) -> ChainLabels:
-        """Append the labels of all partitions, all of which have an optional array, or none."""
+        """Append the labels of all partitions.
+
+        An optional array, except for masks, is in all of them or in none.
+        """
         lengths = [np.diff(labels.offsets) for labels in partitions]
         constraints = replace(partitions[0].constraints, allowed=joined_masks(partitions))
         return replace(

@@ -1,4 +1,8 @@
-"""Objectives of conditional random fields by their names. Only the first one is in the core."""
+"""Objectives of conditional random fields by their names.
+
+The first one is the log-likelihood. The others, and the pseudo-likelihood, are in
+`treecrf.chains.losses`, which is only imported where they are used.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from treecrf.cli.options import (
     opened_output,
     reading_of,
 )
-from treecrf.cli.parquet_output import write_parquet
+from treecrf.cli.parquet_output import Results, write_parquet
 from treecrf.cli.tables import MAX_COLUMNS, FileData
 from treecrf.inputs.dataset import named
 from treecrf.inputs.large.table_sources import STANDARD, Source
@@ -52,8 +52,6 @@ examples:
 """
 # Approximate size of the scores that are computed at a time.
 BATCH_BYTES = 1 << 27
-# Of each sequence: the labels, and the probabilities of all labels or None.
-Results = Iterator[tuple[np.ndarray, np.ndarray | None]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

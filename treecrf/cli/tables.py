@@ -162,7 +162,7 @@ class RowReader:
     """The features, the labels and the groups of the rows of one table.
 
     Kinds and values are those of `inputs/large`, as in `fit`. What differs is that the kinds may be
-    those of a model, and that rows are stored in a file with the codes of categories, from which
+    those of a model, and that the rows are stored in a file, with codes for categories, from which
     sequences are taken in any order.
     """
 

@@ -53,7 +53,8 @@ MISSING = -1
 # A column that is true at a smaller fraction of the positions is cheaper in lists than in bits.
 MIN_BIT_FRACTION = 1 / 8
 MAX_CODES = 254
-# Of bundles, each with a code column. The fullest columns come first; more would not fill a bundle.
+# Maximum numbers of bundles, which have a code column each, and of columns that are tried. The
+# fullest columns come first; more would not fill a bundle.
 MAX_BUNDLES = 32
 MAX_TRIED = 2 * MAX_BUNDLES * MAX_CODES
 # A bundle whose code is mostly 0 is slower than the lists.

@@ -107,7 +107,7 @@ def _copy_numbers(frame: Any, chosen: np.ndarray, table: np.ndarray) -> np.ndarr
         if values.dtype.kind == "O":  # booleans, some of which are missing
             kinds[columns] = OTHER
             continue
-        with np.errstate(over="ignore"):  # of wider floats
+        with np.errstate(over="ignore"):  # wider floats may be too large
             table[:, slice(None) if is_all else columns] = values
     return kinds
 

@@ -176,7 +176,7 @@ class Segmentation:
             if is_frame(argument):
                 raise ValueError(
                     f"{name} is a data frame, whose items are its columns; for a long table, "
-                    f"expected an item for each position: pass {name}.to_numpy()"
+                    f"expected an item for each position: pass a NumPy array"
                 )
             return self.split(items, offsets, name)
         if len(items) != len(offsets) - 1:

@@ -218,9 +218,9 @@ def _chosen_values(
 
 
 def _with_distinct_scores(values: list, steps: Steps, is_number: bool) -> tuple[list, np.ndarray]:
-    """Return the first of the values between each two steps, and for each value the index of its.
+    """Return the first value of each interval between steps, and the index of each value's own.
 
-    If the scores are not constant between steps, these are all values.
+    If the scores are not constant between steps, each value is its own first one.
     """
     if not (is_number and steps.is_constant_between):
         return values, np.arange(len(values))
@@ -491,9 +491,10 @@ def _chained_with_replaced(
 def _windows_of_their_own(
     encoded: EncodedSequences, both: EncodedSequences, rows: np.ndarray, left: int
 ) -> EncodedSequences:
-    """Return positions with copies of the rows of their windows, (n_windows, n_offsets), of both.
+    """Return positions that share no rows: each has copies of all rows of its window.
 
-    There are ``left`` rows of each window before the row of its position.
+    ``rows`` are the indices of these rows in ``both``, (n_windows, n_offsets). The row of the
+    position comes after ``left`` others.
     """
     n_windows, n_offsets = rows.shape
     copied = rows.ravel()

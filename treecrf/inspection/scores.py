@@ -111,7 +111,7 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     check_weights(model)
     check_positive("n_weights", n_weights)
     # Weights of attributes, of attributes after labels, and of labels after labels. The last axis
-    # are the labels.
+    # is that of the labels.
     transitions = np.vstack([model.transition_weights_, model.start_weights_])
     blocks = [model.state_weights_, model.transition_feature_weights_, transitions]
     codes = np.arange(len(model.classes_))

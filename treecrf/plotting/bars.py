@@ -40,7 +40,7 @@ from treecrf.plotting.common import (
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 from treecrf.utils.validation import check_positive
 
-# Width of a figure of importances, in inches.
+# Width of a figure of importances, and sizes of a bar and of a cell of a map, in inches.
 WIDTH = 6.4
 BAR_INCHES = 0.26
 CELL_INCHES = 0.32

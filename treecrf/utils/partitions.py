@@ -88,14 +88,6 @@ class InMemory(Partitions):
         self.release()
         return shards
 
-    def kept(self) -> InMemory:
-        """Return the same data."""
-        return self
-
-    def only(self, chosen: Sequence[bool]) -> InMemory:
-        """Return the same data, which are not empty."""
-        return self
-
     def release(self) -> None:
         """Forget the data."""
         self.data = None

@@ -64,7 +64,7 @@ class Threads(AbstractContextManager["Threads"]):
         n = self._n_jobs
         if n == 0:
             raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
-        if not (n > 0):
+        if n < 0:
             n = max(1, cpu_count() + 1 + n)
         return min(n, max(MAX_THREADS, os.cpu_count() or 1))
 
@@ -145,7 +145,8 @@ class Threads(AbstractContextManager["Threads"]):
 class Background:
     """Items of a generator that are computed in another thread, as fast as it can.
 
-    After an error in the context, the generator is closed at its next item.
+    When the context ends, the generator is closed at its next item. After an error, the context
+    does not wait for that.
     """
 
     def __init__(self, items: Generator[Any, None, None]):

@@ -30,7 +30,7 @@ SCALARS = (bool, int, float, str, type(None))
 
 
 def documented(parts: dict[str, str]) -> Callable[[Function], Function]:
-    """Put what the docstrings of several functions say in place of ``$name``."""
+    """Put texts that several docstrings share in place of ``$name``."""
 
     def decorated(function: Function) -> Function:
         if function.__doc__ is not None:  # as it is in python -OO

@@ -107,7 +107,7 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only, double boun
 cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
     """Compute the influence of knowing a state on the probabilities from its position on.
 
-    ``_curvature.influence_of_future`` derives it, for all contexts in place of states.
+    ``_curvature.enter_tile`` derives it, for all contexts in place of states.
     """
     cdef Py_ssize_t t, j, s, v, n_after = 0
     cdef State *states
@@ -143,7 +143,7 @@ cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
 
 
 cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
-    """Compute the influence on positions before a state; see ``_curvature.influence_of_past``."""
+    """Compute the influence on positions before a state; see ``_curvature.visit_forward``."""
     cdef Py_ssize_t t, j, s, v
     cdef State *states
     cdef State *after

@@ -4,8 +4,8 @@
  * contexts are at `rows + v * stride`. Label v leads from context c to the context
  * (c mod n_ends) * n_labels + v.
  */
-#ifndef TREECRF_SLOPES_H
-#define TREECRF_SLOPES_H
+#ifndef TREECRF_GRADIENTS_H
+#define TREECRF_GRADIENTS_H
 
 #include "chains/recursions.h"
 

@@ -5,7 +5,8 @@ and a curvature h. It is kept with probability ``q = min(1, s / mu)``, where s i
 example, and then has the residual g / q and the curvature h / q, so that sums over the kept
 examples are unbiased (minimal variance sampling, Ibragimov and Gusev 2019). Residuals of a good
 model are mostly tiny, and few examples are kept. In second order, s is |g|. In first order the
-curvature is the weight of the position for every example, and ``s = sqrt(g**2 + (c * h)**2)``.
+curvature is the weight of the position for every example, and ``s = sqrt(g**2 + (f * h)**2)``,
+where f is the floor.
 
 Whether an example is kept depends on a random number that is a hash of the key of its sequence, of
 the iteration, and of t, v and c. It is therefore the same in whatever order sequences are visited.
@@ -88,7 +89,7 @@ cdef double SIZE_UNITS = 2.0 ** 30
 cdef struct Test:
     # The random test of the examples of a tile; arrays hold a number per position and context.
     double scale            # 2**31 / mu
-    double floor            # the number c above, 0 in second order
+    double floor            # the number f above, 0 in second order
     bint weighted           # whether `weights` and `backgrounds` are in use
     uint32_t *streams       # starts of the random numbers of all labels
     double *weights         # weights of the positions

@@ -38,7 +38,7 @@ def common_types(
     return types
 
 
-def _combined(one: Any, other: Any, are_names: bool = False) -> Any:
+def _combined(one: Any, other: Any, are_names: bool) -> Any:
     """Return a type for the values of two types, or None; of whole numbers, if they are names."""
     pa = import_pyarrow()
     types = pa.types

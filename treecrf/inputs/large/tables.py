@@ -117,9 +117,10 @@ def feature_columns(
     names: Sequence[str], others: Container[str], drop: Container[str]
 ) -> list[str]:
     """Return the columns of a file that are features: no index of pandas, no other use."""
-    names = [name for name in names if name not in drop]
     indices = index_columns(names)
-    return [name for name in names if name not in others and name not in indices]
+    return [
+        name for name in names if name not in others and name not in drop and name not in indices
+    ]
 
 
 def _columns_of(

@@ -82,7 +82,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
     _columns = NO_NAMES
     # The number of training positions without a label, set by `fit`.
     _n_unlabeled = 0
-    # The objective that training maximized; see `treecrf.chains.likelihood`.
+    # Name of the objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
     # The latest predictor, and the parameters that it was made of.
     _kept_predictor: tuple[Any, ...] | None = None

@@ -1,7 +1,7 @@
 """Arguments of `fit`: data in memory, or in files and scratch files, which are read in partitions.
 
-Nothing else in the learners knows files and partitions: their readers are in
-`treecrf.inputs.large` and `treecrf.learners.large`, which are imported when such data are passed.
+Files and partitions are read in `treecrf.inputs.large` and `treecrf.learners.large`, which are
+imported only when such data are passed.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         "max_examples": Needs("sampling", unless=(None,)),
     }
 
-    # Where the constructor does not take them.
+    # Values of parameters that not all constructors take.
     monotonic_cst: Any = None
     interaction_cst: Any = None
     scoring: Any = "loss"

@@ -131,7 +131,7 @@ class Booster:
         return growers
 
     def _weighs_examples(self) -> bool:
-        """Return whether weights sum to something else than the number of examples."""
+        """Return whether weights may sum to something other than the number of examples."""
         has_curvature = np.isfinite(self.tree_settings.max_leaf_value)
         is_subsample = self.tree_settings.subsample < 1
         has_counts = self.objective.counts is not None

@@ -373,7 +373,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.init == "linear":
             starts = [FRACTION]
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
-            starts = [WHOLE, FRACTION]  # without data to judge them by, neither of them
+            starts = [WHOLE, FRACTION]  # without data to compare them on, neither is used
         return replace(super()._spec(), starts=starts)
 
     @property

@@ -30,14 +30,14 @@ class EncodedPart:
     # `linear_scores`; None stands for scores of 0.
     start_state: np.ndarray | None = None
     start_transitions: np.ndarray | None = None
-    source: LabeledSequences | None = None  # before it was encoded, if ``scoring`` predicts
+    source: LabeledSequences | None = None  # before encoding; only if ``scoring`` predicts
     # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
     # random choices among training data only.
     keys: np.ndarray | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[EncodedPart]) -> EncodedPart:
-        """Append the sequences of all parts in a copy, without those before they were encoded."""
+        """Join the sequences of all parts in a copy, without their ``source``."""
         if len(parts) == 1:
             return parts[0]
         return cls(

@@ -1,8 +1,8 @@
 """The variants of boosting, by the parameters that ask for them.
 
 All other modules know exact chains that are trained on all examples. Beams, constant transitions,
-other objectives and samples are folders and modules that nothing imports but this one, when they
-are asked for.
+other objectives and samples are in folders and modules that this module alone imports, when they
+are asked for; only `treecrf.dask` also imports the samples.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from treecrf.utils.threads import Threads
 
 @dataclass(frozen=True, kw_only=True)
 class ChainKind(ABC):
-    """What training does with labeled sequences: with all contexts of a position in a table."""
+    """What training does with labeled sequences; by default, scores are a table of all contexts."""
 
     order: int  # number of previous labels that a label depends on
     transitions: Any  # which labels may follow each other, as passed to the estimator

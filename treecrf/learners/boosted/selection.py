@@ -39,7 +39,7 @@ SEED = 0
 class Choice:
     """What to train: the start, the number of iterations, and the scores that favored them."""
 
-    init: Any  # value of the parameter ``init``
+    init: Any  # the start, an item of ``BoostingSpec.starts``
     n_iter: int
     # Mean scores of the folds before the first and after each iteration. Empty if the number of
     # iterations was not chosen, or chosen on a sample.
@@ -202,7 +202,7 @@ class FoldRun:
 class Candidate:
     """A start, and training from it on all folds."""
 
-    init: Any  # value of the parameter ``init``
+    init: Any  # the start, an item of ``BoostingSpec.starts``
     runs: list[FoldRun]
     scores: list[float]  # means of the folds, before the first and after each iteration
 
@@ -252,7 +252,7 @@ class Race:
         return [Candidate(init, runs[i * n : (i + 1) * n], []) for i, init in enumerate(inits)]
 
     def _starts(self, fold: TrainingInput) -> list[LinearCRF | None]:
-        """Return the models to start from, fitted to a fold; several are shares of one model."""
+        """Return the models to start from, fitted to a fold; several are one model with factors."""
         inits = self.spec.starts
         linear = None
         if len(inits) > 1:

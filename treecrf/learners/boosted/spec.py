@@ -61,7 +61,7 @@ class BoostingSpec:
     value_name: str  # name of the objective in the progress display
     kind: ChainKind
     window: tuple[int, int]
-    starts: list  # to choose from: a share of an own linear model, a LinearCRF, or None
+    starts: list  # to choose from: factors of a linear model to be fitted, a LinearCRF, or None
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `resolved_scoring`
     decoder: ValidationDecoder | None  # None if ``scoring`` needs no predictions

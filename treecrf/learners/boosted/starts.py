@@ -46,8 +46,8 @@ def make_start(
 ) -> LinearCRF | None:
     """Return the model whose scores the trees start from, fitted to the training data if need be.
 
-    ``init`` is a share of an own linear model, which may be ``linear``, or a LinearCRF of the user,
-    which is used as it is if it is fitted.
+    ``init`` is None, a factor of the scores of a linear model, or a LinearCRF of the user, which is
+    used as it is if it is fitted. With a factor, the model is ``linear``, or it is fitted here.
     """
     if init is None:
         return None
@@ -60,7 +60,7 @@ def make_start(
 
 
 def fit_linear(spec: BoostingSpec, data: TrainingInput, init: float | LinearCRF) -> LinearCRF:
-    """Fit the linear model of a start, whatever its share, to training data or a sample of them."""
+    """Fit the linear model of a start, without its factor, to training data or a sample of them."""
     sample = data.training.at_random(MAX_START_POSITIONS, data.seed)
     return sample.gathered(_fit_start, spec, data.without_data(), init)
 

@@ -85,7 +85,7 @@ def _train_by_choice(
             guess = moving.choice
             used = data
             if guess.is_guess:
-                # Another start is another share of the same model.
+                # Another start is the same model with another factor.
                 linear = fit_linear(spec, data, guess.init)
                 # The run may release the data, which are needed again after a wrong guess.
                 used = copy(data)

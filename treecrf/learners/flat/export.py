@@ -127,7 +127,7 @@ def prune(flat_forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
     rank[-1] = n_weights
     leaf_ranks = rank[flat.entry_of_leaf]
 
-    # Bisection: removing n_removed weights is within the tolerance, n_tried + 1 may not be.
+    # Bisection: removing n_removed weights is within the tolerance, more than n_tried is not.
     n_removed = 0
     n_tried = n_weights
     while n_removed < n_tried:

@@ -117,6 +117,7 @@ class AlternatingTraining:
 
     def _begin(self, encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Validation | None]:
         """Prepare a phase of boosting: the booster and the validation data."""
+        # A copy, because a run may release the data that it has encoded; other phases need them.
         run = run_from(self.spec, copy(self.data), encoder, forest, None, self.threads)
         return run.booster, run.validation
 

@@ -1,6 +1,6 @@
 """Scores as sums of attributes times weights, and the transposed product, their gradient.
 
-Attributes come in rows, see `treecrf.learners.linear.scores.AttributeMatrix`. A block of
+Attributes come in rows, see `treecrf.learners.linear.matrix.AttributeMatrix`. A block of
 weights or scores has ``width`` numbers: one per label and, with transition features, one per pair
 of labels after these, (u, v) at ``n_labels + u * n_labels + v``.
 

@@ -370,7 +370,7 @@ def _restored_schema(values: dict, arrays: dict[str, np.ndarray]) -> InputSchema
 
 def _joined_rows(pieces: Iterator[sparse.csr_array], max_entries: int) -> sparse.csr_array:
     """Join rows with at most this number of entries; indices are not held twice."""
-    # Memory that is not written to does not exist.
+    # The system only provides memory that is written to.
     indices = np.empty(max_entries, dtype=np.int32)
     n_entries = 0
     data = []

@@ -25,7 +25,7 @@ class StateLattice(Lattice):
     order = 1
 
     def __init__(self, function: LinearFunction, weights: Weights):
-        # Fields of lattices are not assigned otherwise.
+        # Lattices are frozen dataclasses: fields cannot be assigned.
         vars(self).update(
             function=function,
             weights=weights,

@@ -17,8 +17,8 @@ from treecrf.learners.linear.attributes import Attributes
 # number of threads, and so neither do sums over the ranges.
 RANGE_POSITIONS = 4096
 
-# Start of each row's entries (or each column's), and the indices and values of the entries; None if
-# all values are 1.
+# Start of each row's entries (or each column's), and the indices and values of the entries; the
+# values are None if all are 1.
 SparseArrays = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 

@@ -68,7 +68,7 @@ class StochasticSolver:
         self._steps = self._steps_from(self._blocks, self._transitions)
         self._keys = self._steps.keys()
         self._size = self._first_size()
-        # The averages of both.
+        # Averages of these weights over the epochs so far.
         self._mean_blocks = self._blocks.copy()
         self._mean_transitions = self._transitions.copy()
         self.n_iter = 0

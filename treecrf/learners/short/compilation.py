@@ -44,7 +44,7 @@ def compiled(
     """
     if n_labels**order > MAX_CONTEXTS or schema.vectors:
         return None
-    tests = compiled_tests(schema, no_tests())
+    tests = None
     evaluator = None
     if trees is not None:
         if not _supports_trees(*trees):
@@ -54,6 +54,8 @@ def compiled(
             tests, evaluator = compiled_trees(schema, forest, encoder)
             if evaluator is None:
                 return None
+    if tests is None:
+        tests = compiled_tests(schema, no_tests())
     weights = None
     if linear is not None:
         if order == 0 or not _supports_linear(linear, schema):

@@ -29,7 +29,7 @@ cdef extern from "learners/structured/best_path.h" nogil:
 cdef class AttributeRows:
     """Attributes of the rows of all sequences, which may be cut into pieces.
 
-    ``table`` is a `treecrf.learners.linear.scores.AttributeMatrix`.
+    ``table`` is a `treecrf.learners.linear.matrix.AttributeMatrix`.
     """
 
     cdef const int64_t[::1] starts
@@ -104,7 +104,7 @@ cdef struct Scratch:
 cdef class LabeledChains:
     """True labels of sequences, and the constraints on all other label sequences.
 
-    ``data`` is a `treecrf.learners.linear.training.TrainingData`.
+    ``data`` is a `treecrf.learners.linear.scores.TrainingData`.
     """
 
     cdef const int64_t[::1] offsets

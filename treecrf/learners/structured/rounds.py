@@ -292,7 +292,7 @@ class CellEntries:
     pieces: np.ndarray
     # Cell of each entry.
     cells: np.ndarray
-    # First position of each entry, among all positions, and their number; n_entries + 1.
+    # Where each entry starts in ``positions``, and where the last one ends; n_entries + 1.
     starts: np.ndarray
     # Positions of the entries, ascending within an entry.
     positions: np.ndarray

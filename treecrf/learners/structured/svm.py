@@ -51,7 +51,7 @@ from treecrf.utils.validation import Interval, Needs, StrOptions, documented_as
 class KernelChain(LinearChain):
     """Sums of a kernel over training positions, and linear scores of labels after labels."""
 
-    # The training positions with coefficients.
+    # The training positions with coefficients other than 0, and these.
     support: Support
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:

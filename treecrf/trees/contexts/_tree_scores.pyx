@@ -1,7 +1,7 @@
 """Scores of single contexts, summed by walking the trees of a forest.
 
-Leaf values are multiples of 2**-20 (see ``_tree``). Their sums are exact, so a row is the same
-whether it is summed at once or tree by tree as the forest grows.
+Leaf values are multiples of 2**-20 (see ``round_value``). Their sums are exact, so a row is the
+same whether it is summed at once or tree by tree as the forest grows.
 """
 
 import numpy as np

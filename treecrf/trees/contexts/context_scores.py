@@ -12,7 +12,7 @@ from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.window_tests import missing_values
 
 # A node as the kernel reads it: `Node` in ``_tree_scores`` describes the fields. Kinds of window
-# tests are those of `encoding.column_layout`.
+# tests are those of `treecrf.encoding.column_layout`.
 NODE = np.dtype(
     [
         ("kind", "i2"),

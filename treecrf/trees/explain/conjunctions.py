@@ -261,7 +261,7 @@ class LeafColumns(NamedTuple):
 
 
 def _runs_of_trees(forest: Forest) -> Iterator[tuple[Forest, int]]:
-    """Cut a forest into runs of trees with a limited number of leaves; yield the first tree too."""
+    """Yield runs of trees with a limited number of leaves, and the index of their first tree."""
     sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
     cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_LEAVES, prepend=0)).tolist()
     for first, last in pairwise([0, *cuts, len(sizes)]):

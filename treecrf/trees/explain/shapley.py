@@ -4,8 +4,8 @@ The contributions are Shapley values [1]_, as in path-dependent TreeSHAP [2]_. P
 at offsets in the window, sequence ends at offsets, and previous labels at lags. In a coalition, a
 test of a present player has its actual outcome, and a test of an absent player sends a position to
 both children, with weights that are the children's relative covers: their shares of the training
-examples, in first-order and in Newton boosting alike. They are computed by quadrature
-along the paths, in time proportional to the number of nodes and players on a path.
+examples, in first-order and in Newton boosting alike. The values are computed by quadrature along
+the paths, in time proportional to the number of nodes and players on a path.
 
 References
 ----------

@@ -1,1 +1,1 @@
-"""Growing trees: tests, rows and surrogate splits."""
+"""Growing trees: settings, tests, histograms, splits and surrogates."""

@@ -137,7 +137,7 @@ cdef class ChosenBins:
                 self.end_of_shared = self.starts[group + 1]
             self.n_bins = self._add_bins(group, self.n_bins)
         n_bins = self.n_bins
-        # Units of lists, and those of every choice.
+        # Groups of lists, and those of every choice.
         for i in range(i, n):
             group = self.feature_groups[features[i]]
             while self.always[a] < group:

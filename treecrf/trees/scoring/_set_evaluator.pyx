@@ -6,8 +6,8 @@ AND, and every leaf adds its value to the members of its set. Tests of a previou
 contexts instead, so that all contexts of a position are scored together. Where the previous labels
 are given, their tests have columns like all others, and a position has one score for each class.
 
-Leaf values are multiples of 2**-20 (see ``_tree``). The sums are exact in any order, and equal
-the scores of training to the last bit.
+Leaf values are multiples of 2**-20 (see ``round_value``). The sums are exact in any order, and
+equal the scores of training to the last bit.
 
 Positions of a block whose values are missing follow the surrogates of a test, or go to both
 children with a fraction of their weight (see ``_sets``). Fractions are in lists next to the bit

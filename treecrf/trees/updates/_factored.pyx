@@ -214,14 +214,14 @@ cdef class FactoredEvaluator(SetEvaluator):
                     transitions[depth, self.classes[tree], c] += (
                         self.defaults[tree, self.depth_starts[depth] + c])
 
-    def add(self, parts, const int32_t[::1] rows, const uint8_t[::1] depth, Py_ssize_t first,
+    def add(self, scores, const int32_t[::1] rows, const uint8_t[::1] depth, Py_ssize_t first,
             Py_ssize_t last):
         """Add the rest of the trees' values at the positions from ``first`` to ``last - 1``.
 
-        Rows ascend. The parts have a ``rest`` if any tree tests previous labels.
+        Rows ascend. The scores have a ``rest`` if any tree tests previous labels.
         """
-        cdef int32_t[:, ::1] state = parts.state
-        cdef int32_t[:, :, ::1] rest = parts.rest
+        cdef int32_t[:, ::1] state = scores.state
+        cdef int32_t[:, :, ::1] rest = scores.rest
         cdef Py_ssize_t tree, next_, p, i
         cdef Py_ssize_t max_size = MISSING_BLOCK if self.column_answers.has_missing else BLOCK
         cdef int32_t class_

@@ -1,7 +1,8 @@
 """Training with a beam: only the best contexts at each position have scores.
 
 With many labels or a high order, a position has too many contexts to keep a score for each. A beam
-keeps the best few contexts (see ``_beam``), and the trees are evaluated for these alone.
+keeps the best few contexts (see `treecrf.chains.beam._beam`), and the trees are evaluated for
+these alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TreeSettings of the trees of an iteration, in one place, on the examples of all shards."""
+"""Growth of the trees of an iteration, in one place, on the examples of all shards."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray |
 
 
 class SampledGrowth:
-    """TreeSettings of the trees of an iteration on the examples of all shards.
+    """Growth of the trees of an iteration on the examples of all shards.
 
     It can be pickled, and does the same in any process.
     """
