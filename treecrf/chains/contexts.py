@@ -154,7 +154,8 @@ def _means(tables: list[np.ndarray], previous: np.ndarray, lags: tuple[int, ...]
     Where one of these lags lies before the sequence, contexts have as many labels as are possible.
     The result has shape (n_positions, n_labels).
     """
-    n_labels, order = len(tables[0]), len(tables) - 1
+    n_labels = len(tables[0])
+    order = len(tables) - 1
     depths = np.full(previous.shape[1], order)
     for lag in reversed(lags):
         depths[previous[lag] == n_labels] = lag

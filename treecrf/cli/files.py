@@ -159,13 +159,19 @@ def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None)
             tags.extend(label_of(row, column) for row in rows)
             lengths.append(len(rows))
     offsets = _offsets(source, lengths)
-    labels, missing = tags.split(offsets)
-    if all(label is None for items in labels for label in items):
-        labels = None
+    labels, missing = _labels_of(tags, offsets)
     others = [other for other in CONLLU_NAMES if other != name]
     rows = _rows_of(source, reading, words_of, CONLLU_NAMES)
     sequences = table_of([words.finish()], offsets, (WORD,))
     return FileData(sequences, labels, missing_label=missing, text_names=others, text_rows=rows)
+
+
+def _labels_of(tags: CodedStrings, offsets: np.ndarray) -> tuple[list | None, str | None]:
+    """Return the labels of each sequence, None if there are none, and the first missing place."""
+    labels, missing = tags.split(offsets)
+    if all(label is None for items in labels for label in items):
+        return None, missing
+    return labels, missing
 
 
 def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
@@ -179,7 +185,7 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     attributes = CodedStrings(known)
     values = array("d")
     ends = array("q", [0])
-    labels = CodedStrings()
+    tags = CodedStrings()
     lengths = []
     with source.open() as file:
         for x, y in iter_crfsuite(file, encoding=reading.encoding):
@@ -189,7 +195,7 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
                 attributes.extend(present)
                 values.extend(present.values())
                 ends.append(len(values))
-            labels.extend(y)
+            tags.extend(y)
             lengths.append(len(y))
     offsets = _offsets(source, lengths)
     column = attributes.finish()
@@ -200,9 +206,7 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
     refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
     kinds = np.full(len(names), BOOLEAN, dtype=np.uint8)
     kinds[table.indices[table.data != 1]] = NUMBER
-    labels, missing = labels.split(offsets)
-    if all(label is None for items in labels for label in items):
-        labels = None
+    labels, missing = _labels_of(tags, offsets)
     return FileData(
         sparse_table_of(table, offsets, names, kinds),
         labels,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 from weakref import ref
 
 import numpy as np
@@ -36,6 +37,23 @@ def widest(*windows: tuple[int, int]) -> tuple[int, int]:
     """Return the smallest window that contains all of them."""
     lefts, rights = zip(*windows, strict=True)
     return max(lefts), max(rights)
+
+
+class Windowed:
+    """Base of what reads a window of positions around each position."""
+
+    max_window: tuple[int, int]  # positions to the left and to the right
+    window: tuple[int, int]  # `max_window`, cut to the length of the training sequences
+
+    def widened(self, longest: int) -> Self:
+        """Return a copy whose window also suits training sequences of this length."""
+        return self.with_window(widest(self.window, window_within(self.max_window, longest)))
+
+    def with_window(self, window: tuple[int, int]) -> Self:
+        """Return a copy with another window, within ``max_window``."""
+        other = copy.copy(self)
+        other.window = window
+        return other
 
 
 def check_windows(window: tuple[int, ...], max_window: tuple[int, ...]) -> None:

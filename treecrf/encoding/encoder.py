@@ -23,8 +23,8 @@ from treecrf.encoding.columns import Columns, learn_columns, margins_in
 from treecrf.encoding.encoded import (
     EncodedSequences,
     RowLayout,
+    Windowed,
     check_windows,
-    widest,
     window_within,
 )
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
@@ -40,8 +40,10 @@ METHODS = ("weighting", "weighting-only", "surrogate", *FILLED)
 MANY_POSITIONS = 1 << 16
 MAX_ROW = (1 << 31) - 1
 
-INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
-
+# Where columns come from.
+INPUT = "input"
+INDICATOR_COLUMN = "indicator"
+DERIVED = "derived"
 
 # Arrays that all pieces are written to: codes, bits, and which columns have missing values.
 Target = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -49,10 +51,9 @@ Target = tuple[np.ndarray, np.ndarray, np.ndarray]
 PieceLists = tuple[int, np.ndarray, np.ndarray]
 
 
-class Encoder:
+class Encoder(Windowed):
     """Encoder of sequences, which learns their columns from the training data."""
 
-    window: tuple[int, int]  # `max_window`, cut to the length of the training sequences
     columns: Columns  # categories and thresholds of each column
     layout: ColumnLayout  # where each column is stored in a row
     form: str  # "symbols" or "table"
@@ -108,21 +109,11 @@ class Encoder:
             absent_is_missing=schema.absent_is_missing,
         )
 
-    def widened(self, longest: int) -> Encoder:
-        """Return an encoder whose window also suits training sequences of this length."""
-        return self.with_window(widest(self.window, window_within(self.max_window, longest)))
-
     def measured(self, partitions: Partitions) -> Encoder:
         """Return an encoder whose margins of thresholds also hold for further training data."""
         margins = partitions.map(_margins_in, self)
         other = copy.copy(self)
         other.columns = self.columns.with_margins([self.columns.margins, *margins])
-        return other
-
-    def with_window(self, window: tuple[int, int]) -> Encoder:
-        """Return an encoder of the same columns with another window, within ``max_window``."""
-        other = copy.copy(self)
-        other.window = window
         return other
 
     def restore(

@@ -213,7 +213,7 @@ def _largest_of(sequences: Sequences) -> np.ndarray:
 
 
 def _number_pieces(sequences: Sequences) -> Iterator[Any]:
-    """Yield the pieces of sequences, unless they consist of symbols, which are no numbers."""
+    """Yield the pieces of sequences, but none of symbols, which are not numbers."""
     if sequences.form != "symbols":
         for _, _, piece in sequences.pieces():
             yield piece

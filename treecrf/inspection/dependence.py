@@ -273,7 +273,8 @@ def _spread(sequences: Sequences, j: int, n_values: int | None, steps: Steps) ->
     distinct = np.unique(column)
     if not len(distinct):
         return []
-    low, high = distinct[0], distinct[-1]
+    low = distinct[0]
+    high = distinct[-1]
     if len(distinct) > (n_values or N_FREQUENT):
         quantiles = np.quantile(column, QUANTILES)
         if quantiles[0] < quantiles[1]:

@@ -186,7 +186,7 @@ class FittedTrees:
         """The offsets in the window, from left to right."""
         left, right = self.encoder.window
         if self.backward:
-            left, right = right, left
+            return np.arange(-right, left + 1)
         return np.arange(-left, right + 1)
 
     def name_of_test(self, column: int, offset: int, value: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
 from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.encoder import Encoder
@@ -25,6 +25,7 @@ from treecrf.inspection.fitted import (
 )
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
+from treecrf.learners.base.reading import draw_seed
 from treecrf.metrics import get_scorer
 from treecrf.trees.forest import LABEL
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
@@ -269,7 +270,7 @@ def permutation_importance(
         chosen = np.array([feature_index(item, names, "features: ") for item in items], np.intp)
     data = CheckedData.of(model, X, predictor.labels_of(X, y), lengths, groups)
     sequences = data.sequences
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = draw_seed(random_state)
     score = float(scorer(model, sequences, data.labels))
     if not np.isfinite(score):
         raise ValueError(f"the score of the original data is {score}; expected a finite number")

@@ -168,9 +168,11 @@ def _spans_in(
     marginals = lattice.marginals()[np.arange(len(codes)), codes]
     spans = []
     for k, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        first, last = start, end
+        first = start
+        last = end
         if is_backward:
-            first, last = len(codes) - end, len(codes) - start
+            first = len(codes) - end
+            last = len(codes) - start
         spans.append(
             Span(
                 sequence,

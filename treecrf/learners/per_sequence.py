@@ -104,7 +104,8 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         """
         items = _listed(X)
         offsets = Segmentation().item_offsets([_length(item) for item in items])
-        table, labels = _concatenated(items), None if y is None else _labels(y, offsets)
+        table = _concatenated(items)
+        labels = None if y is None else _labels(y, offsets)
         given = self._routed("fit", params)
         if given.get("sample_weight") is not None:
             weights = as_weights(given["sample_weight"], offsets, Segmentation())
@@ -248,8 +249,10 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         return hasattr(self, "transformer_")
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.transformer)
-        tags.target_tags, tags.transformer_tags = inner.target_tags, inner.transformer_tags
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.transformer)
+        tags.target_tags = inner.target_tags
+        tags.transformer_tags = inner.transformer_tags
         tags.input_tags = inner.input_tags
         # An array of three dimensions is a list of arrays.
         tags.input_tags.three_d_array = inner.input_tags.two_d_array

@@ -1,6 +1,6 @@
 """All estimators by name, and `load`, which finds the class of a saved model.
 
-Classes are imported when they are asked for, so that a model needs its own modules only.
+Classes are imported when they are looked up, so that a model needs its own modules only.
 """
 
 from __future__ import annotations

@@ -181,9 +181,11 @@ def _are_flat(y_true: Any, y_pred: Any) -> bool:
         raise ValueError("y_true and y_pred are empty; expected at least one label")
     if "sequence" not in all_forms:
         return True
-    flat, listed = "y_pred", "y_true"
+    flat = "y_pred"
+    listed = "y_true"
     if "sequence" in forms["y_pred"]:
-        flat, listed = "y_true", "y_pred"
+        flat = "y_true"
+        listed = "y_pred"
     if "label" in forms[flat]:
         raise TypeError(
             f"{flat} holds one label per position, {listed} is a list of label sequences; expected "

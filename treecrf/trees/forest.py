@@ -12,13 +12,12 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.evaluators import ForestEvaluator
 from treecrf.trees.scoring.batch import Batch
-from treecrf.trees.scoring.packed_trees import LABEL, PackedTrees
+from treecrf.trees.scoring.packed_trees import LABEL, TEST, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT
 from treecrf.utils.model_file import require
 from treecrf.utils.threads import Threads
 
 # Fields of a node: its test, and what follows from it.
-TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
 # Those of floating point numbers.
 FLOATS = ("leaf", "gain", "weight", "share")

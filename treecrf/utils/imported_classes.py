@@ -1,4 +1,4 @@
-"""Classes by name, whose modules are imported when a class is asked for."""
+"""Classes by name, whose modules are imported when a class is looked up."""
 
 from __future__ import annotations
 

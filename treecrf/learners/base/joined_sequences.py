@@ -55,7 +55,8 @@ def joined_in_memory(
 
 
 def _joined_sequences(parts: list[Sequences], described: Description) -> Sequences:
-    schema, is_sparse = described.schema, described.form == "sparse"
+    schema = described.schema
+    is_sparse = described.form == "sparse"
     tables = [part.rows(0, part.n_sequences) for part in parts]
     if described.form == "dense":
         tables = [_dense(table, schema) for table in tables]

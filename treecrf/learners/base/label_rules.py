@@ -52,8 +52,9 @@ class LabelRules:
         """
         classes = self.classes
         if raw.init_score is not None:
-            scores, cuts = raw.init_score, raw.segmentation
-            sequences = with_init_score(sequences, scores, cuts, classes, self.init_score_error)
+            sequences = with_init_score(
+                sequences, raw.init_score, raw.segmentation, classes, self.init_score_error
+            )
         codes, candidates = labels.encoded(classes)
         if self.cost_matrix is not None:
             cost_table(self.cost_matrix, classes)

@@ -235,7 +235,8 @@ class SequenceLearner(SequenceClassifier):
         refuse_metrics_of_rows(X)
         cuts = segmentation_of(X, lengths, groups)
         raw = RawData(X, y, cuts, sample_weight, init_score, allowed)
-        columns, eval_sets = raw.columns, ()
+        columns = raw.columns
+        eval_sets = ()
         validation = validation_data(
             X_val, y_val, sample_weight_val, init_score_val, lengths_val, groups_val, columns.group
         )
@@ -336,7 +337,7 @@ class SequenceLearner(SequenceClassifier):
 
 
 def reading_rules(learner: SequenceLearner) -> ReadingRules:
-    """Return what an estimator asks of the data that it is trained on."""
+    """Return the rules by which the training data of an estimator are read."""
     earlier = learner._earlier_fit() if learner.warm_start else {}
     holds_out = learner.early_stopping not in (False, "auto")
     return ReadingRules(

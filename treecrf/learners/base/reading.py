@@ -61,7 +61,7 @@ class ReadData(ABC):
 
 @dataclass(frozen=True)
 class ReadingRules:
-    """What an estimator asks of the data that it is trained on."""
+    """Settings of an estimator that determine how its training data are read."""
 
     name: str  # of the estimator, for messages
     verbose: int
@@ -165,9 +165,8 @@ class ReadSequences(ReadData):
 
     def labeled(self, rules: LabelRules) -> LabeledSequences:
         """Check the labels, and return the sequences that training uses; ValueError without any."""
-        raw, sequences = self.raw, self.sequences
+        raw = self.raw
+        offsets = self.sequences.offsets
         with named(raw.place):
-            masks = as_allowed(
-                raw.allowed, None, rules.classes, sequences.offsets, raw.segmentation
-            )
-            return rules.label(raw, sequences, self.labels, masks)
+            masks = as_allowed(raw.allowed, None, rules.classes, offsets, raw.segmentation)
+            return rules.label(raw, self.sequences, self.labels, masks)

@@ -144,7 +144,8 @@ def _check_model(i: int, model: Any, first: Any) -> None:
 
 def _have_equal_columns(one: Encoder, other: Encoder) -> bool:
     """Return whether encoders have the same state, however their windows are cut."""
-    (values, arrays), (other_values, other_arrays) = one.state(), other.state()
+    values, arrays = one.state()
+    other_values, other_arrays = other.state()
     del values["window"], other_values["window"]
     return (
         values == other_values

@@ -85,6 +85,20 @@ class ForestChain(FittedChain):
         return short_model(self.schema, len(self.classes), self.order, trees, linear, ignored)
 
 
+@dataclass(kw_only=True)
+class UntabledChain(ForestChain):
+    """Scores that are sums of trees, but not in a table of all contexts."""
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores of a position in a lattice: 0, because lattices are never cut."""
+        return 0
+
+    def lattice(self, sequences: Sequences, constraints: Constraints, threads: Threads) -> Any:
+        """Make a lattice of the scores of checked sequences under constraints."""
+        return next(self.staged_lattices(sequences, constraints, threads, [self.forest.n_iter]))
+
+
 def require_table(chain: FittedChain, sequences: Sequences) -> None:
     """Raise MemoryError if the scores of sequences in all contexts would not fit in memory."""
     n_labels = len(chain.classes)

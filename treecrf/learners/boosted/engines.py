@@ -1,8 +1,8 @@
-"""The variants of boosting, by the parameters that ask for them.
+"""The variants of boosting, chosen by parameters.
 
 All other modules know exact chains that are trained on all examples. Beams, constant transitions,
-other objectives and samples are in folders and modules that this module alone imports, when they
-are asked for; only `treecrf.dask` also imports the samples.
+other objectives and samples are in folders and modules that only this module imports, when a model
+needs them; `treecrf.dask` also imports the samples.
 """
 
 from __future__ import annotations

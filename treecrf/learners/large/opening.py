@@ -1,4 +1,4 @@
-"""Arguments of `fit` that name files, or that ask for temporary files."""
+"""Opening of the arguments of `fit` if they are files, or temporary files are used."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.columns import columns_with_missing, one_hot
-from treecrf.encoding.encoded import check_windows, widest, window_within
+from treecrf.encoding.encoded import Windowed, check_windows, window_within
 from treecrf.encoding.imputation import (
     FILLED,
     IMPUTE,
@@ -85,7 +85,7 @@ class Attributes(Protocol):
         """Restore an object from its `state`; raises ValueError if parts do not fit together."""
 
 
-class WindowAttributes:
+class WindowAttributes(Windowed):
     """The values in a window of the input; see `LinearCRF` for its parameters.
 
     A categorical feature is one-hot encoded, with an attribute for each value. Booleans and numbers
@@ -95,8 +95,6 @@ class WindowAttributes:
 
     kind: ClassVar[str] = "window"
 
-    # Number of positions to the left and to the right whose values are attributes.
-    window: tuple[int, int]
     # Form and columns of the training sequences; None before `fit`.
     schema: InputSchema | None = None
     # Replaces missing values, and may add columns that mark them.
@@ -180,16 +178,6 @@ class WindowAttributes:
         ranges[0, numbers] = np.fmin(lows, zeros)[number_attributes]
         ranges[1, numbers] = np.fmax(highs, zeros)[number_attributes]
         return counts, ranges
-
-    def widened(self, longest: int) -> WindowAttributes:
-        """Return attributes whose window also suits training sequences of this length."""
-        return self.with_window(widest(self.window, window_within(self.max_window, longest)))
-
-    def with_window(self, window: tuple[int, int]) -> WindowAttributes:
-        """Return the same attributes with another window, within ``max_window``."""
-        other = copy.copy(self)
-        other.window = window
-        return other
 
     def with_ranges(self) -> WindowAttributes:
         """Return the same attributes with numbers cut to their ranges in training."""

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import widest
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.base.reading import draw_seed
 from treecrf.learners.base.saving import estimator_state, restored_estimator
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.linear.attributes import WindowAttributes
@@ -45,7 +45,7 @@ def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> Lin
         fitted._validate_params()
     seed = data.seed
     if linear.random_state is not None:
-        seed = int(check_random_state(linear.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(linear.random_state)
     training = _with_all_labels(linear, data)
     held_out = None
     if linear.solver == "lbfgs":  # It sums over the sequences in their order.

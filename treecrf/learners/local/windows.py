@@ -14,7 +14,7 @@ from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.dataset import named
 from treecrf.learners.base.learner import names_in
 from treecrf.learners.base.opening import FitArguments
-from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.base import wrapped_estimator
 from treecrf.learners.boosted.spec import Trained
 from treecrf.learners.boosted.training import train
@@ -392,9 +392,16 @@ def with_predictions(
         previous[np.repeat(is_left_out, lengths)] = codes
 
     # Other sequences have the previous labels that the model of the last fold predicts.
-    held_out, *evaluated = (
-        other and replace(other, previous=predictor.codes(other.sequences, other.allowed))
-        for other in (data.held_out, *data.evaluated)
+    def with_predicted(other: LabeledSequences) -> LabeledSequences:
+        return replace(other, previous=predictor.codes(other.sequences, other.allowed))
+
+    held_out = None
+    if data.held_out is not None:
+        held_out = with_predicted(data.held_out)
+    evaluated = tuple(
+        # Training scores a set once that is also held out.
+        held_out if other is data.held_out else with_predicted(other)
+        for other in data.evaluated
     )
     training = replace(training, previous=previous)
-    return replace(data, training=training, held_out=held_out, evaluated=tuple(evaluated))
+    return replace(data, training=training, held_out=held_out, evaluated=evaluated)

@@ -15,6 +15,8 @@ from treecrf.utils.exact import LEAF_UNIT
 
 # Column of the tests of previous labels.
 LABEL = -2
+# Fields of a node that are its test.
+TEST = ("column", "offset", "value")
 # Maximum number of contexts of a position whose sets are the bits of a word.
 MAX_CONTEXTS = 64
 
@@ -107,9 +109,8 @@ class PackedTrees:
         on_label = nodes["column"] == LABEL
         is_inner = nodes["true_child"] >= 0
         on_window = is_inner & ~on_label
-        fields = ("column", "offset", "value")
-        node_tests = np.stack([nodes[name] for name in fields])[:, on_window]
-        surrogate_tests = np.stack([nodes[f"surrogate_{name}"] for name in fields])
+        node_tests = np.stack([nodes[name] for name in TEST])[:, on_window]
+        surrogate_tests = np.stack([nodes[f"surrogate_{name}"] for name in TEST])
         tests, window_tests, surrogates = find_distinct_tests(node_tests, surrogate_tests, encoder)
         label_tests = (nodes["offset"] - 1) * (n_labels + 1) + nodes["value"]
         test_of_node = np.full(len(on_label), -1, dtype=np.int32)

@@ -16,7 +16,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.beams.beam import Beam
-from treecrf.learners.boosted.chains import ForestChain
+from treecrf.learners.boosted.chains import UntabledChain
 from treecrf.trees.contexts._tree_scores import TreeScores
 from treecrf.trees.contexts.context_scores import tree_scores
 from treecrf.trees.forest import Forest
@@ -115,21 +115,10 @@ class BeamLattice:
 
 
 @dataclass(kw_only=True)
-class BeamChain(ForestChain):
+class BeamChain(UntabledChain):
     """Scores of only the best contexts at each position."""
 
     beam: Beam
-
-    @property
-    def n_scores(self) -> int:
-        """Number of scores of a position in a lattice: 0, because lattices are never cut."""
-        return 0
-
-    def lattice(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> BeamLattice:
-        """Make a lattice of the scores of checked sequences under constraints."""
-        return next(self.staged_lattices(sequences, constraints, threads, [self.forest.n_iter]))
 
     def staged_lattices(
         self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]

@@ -20,7 +20,7 @@ from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
 from treecrf.chains.sampled.lattice import FactoredLattice
 from treecrf.chains.sampled.sampling import ExampleList
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.chains import ForestChain
+from treecrf.learners.boosted.chains import UntabledChain
 from treecrf.learners.boosted.kinds import ExactKind
 from treecrf.learners.boosted.training_scores import starting_scores
 from treecrf.trees.forest import Forest
@@ -53,13 +53,8 @@ class ConstantKind(ExactKind):
 
 
 @dataclass(kw_only=True)
-class FactoredChain(ForestChain):
+class FactoredChain(UntabledChain):
     """Scores of labels at positions, and constant scores of labels after labels."""
-
-    @property
-    def n_scores(self) -> int:
-        """Number of scores of a position in a lattice: 0, because lattices are never cut."""
-        return 0
 
     def factors(
         self, sequences: Sequences, threads: Threads
@@ -71,12 +66,6 @@ class FactoredChain(ForestChain):
         first = factored.transitions[0, :, :1]
         later = factored.transitions[1]
         return SCORE_UNIT * factored.state.T, SCORE_UNIT * np.hstack([later, first]).T
-
-    def lattice(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> FactoredLattice:
-        """Make a lattice of the scores of checked sequences under constraints."""
-        return next(self.staged_lattices(sequences, constraints, threads, [self.forest.n_iter]))
 
     def staged_lattices(
         self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]

@@ -1,4 +1,4 @@
-"""What a booster and shards tell each other in an iteration; all objects can be pickled."""
+"""Messages between a booster and its shards in an iteration; all of them can be pickled."""
 
 from __future__ import annotations
 
