@@ -105,6 +105,20 @@ class Trained:
         return walk(self.forest, self.encoder, dense(sequences))
 
 
+def with_vector_leaves(forest, n_labels, order, seed, scale=2.0, has_transitions=False):
+    """Return a forest of multi-output trees: those of another one, whose leaves get vectors."""
+    rng = np.random.default_rng(seed)
+    new = Forest(n_labels, order, has_transitions, is_multi_output=True)
+    for tree in forest.trees:
+        values = rng.uniform(-scale, scale, (len(tree["leaf"]), n_labels))
+        values[tree["true_child"] >= 0] = 0.0
+        new.trees.append(tree | {"leaf": round_value(values)})
+        if has_transitions:
+            shape = order + 1, n_labels, n_labels**order
+            new.transitions.append(rng.integers(-(1 << 20), 1 << 20, shape, dtype=np.int32))
+    return new
+
+
 PLAIN_GROWTH = {
     "max_leaf_nodes": 15,
     "l2_regularization": 1.0,

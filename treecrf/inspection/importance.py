@@ -81,6 +81,9 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
         If the model is not fitted.
     TypeError
         If the model has no trees.
+    ValueError
+        If ``per_label`` is True, and a tree has the values of all labels, so that its splits have
+        one gain for all of them.
 
     See Also
     --------
@@ -100,6 +103,12 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     True
     """
     grown = FittedTrees.of(model)
+    if per_label and grown.forest.is_multi_output:
+        raise ValueError(
+            "per_label=True for a model of multi-output trees, whose splits have one gain for all "
+            "labels; expected per_label=False, or a model with "
+            "multi_strategy='one_output_per_tree'"
+        )
     warn_of_linear_start(model, "gains describe the trees")
     tables = _gains(grown, len(grown.classes) if per_label else 1)
     if not per_label:

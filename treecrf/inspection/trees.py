@@ -230,7 +230,8 @@ def titled_tree(
     if label is None:
         label = grown.classes[0].item()
     iteration = _from_start(iteration, grown.forest.n_iter)
-    tree = grown.forest.trees[iteration * len(grown.classes) + code_of(grown.classes, label)]
+    trees = grown.forest.one_output_per_tree().trees
+    tree = trees[iteration * len(grown.classes) + code_of(grown.classes, label)]
     nodes = []
     n_leaves, fractions = _leaves_and_fractions(tree)
     for i in range(len(n_leaves)):

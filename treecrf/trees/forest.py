@@ -28,10 +28,13 @@ SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
 class Forest:
     """The trees of all classes, iteration by iteration.
 
+    There is one tree for each class, or, in a forest of multi-output trees, one tree for all.
+
     A node stores its test as (column, offset, value). ``column`` is an index of an encoded column;
     ``BOUNDARY`` tests whether the sequence has ended at ``offset``, and ``LABEL`` whether the label
     ``offset`` positions back is number ``value`` (``n_labels`` for no label). Children are counted
-    from the start of their tree; leaves have none (-1) and store their value, ``leaf``.
+    from the start of their tree; leaves have none (-1) and store their value, ``leaf``. A leaf of a
+    multi-output tree has a value for each class; such a tree tests no previous label.
 
     ``share`` is the fraction of the training examples that pass a test, of those that have its
     value. A position that lacks the value goes to both children, with this fraction of its weight
@@ -46,10 +49,20 @@ class Forest:
 
     # The trees that were packed last: encoder, first and last iteration, packed trees.
     _latest: tuple[Encoder, int, int, PackedTrees] | None = None
+    # Number of iterations of the last result of `one_output_per_tree`, and this result.
+    _divided: tuple[int, Forest] | None = None
 
-    def __init__(self, n_labels: int, order: int, has_transitions: bool = False):
+    def __init__(
+        self,
+        n_labels: int,
+        order: int,
+        has_transitions: bool = False,
+        is_multi_output: bool = False,
+    ):
         self.n_labels = n_labels
         self.order = order
+        # Whether leaves have a value for each class.
+        self.is_multi_output = is_multi_output
         self.trees: list[dict[str, np.ndarray]] = []
         # For each iteration, as in `treecrf.chains.sampled.factored_scores.FactoredScores`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
@@ -59,6 +72,7 @@ class Forest:
 
     def __getstate__(self) -> dict:
         dropped = {"transitions": None, "_evaluators": {}, "_latest": None, "_lock": None}
+        dropped["_divided"] = None
         return {**vars(self), "trees": self.pack(), **dropped}
 
     def __setstate__(self, state: dict) -> None:
@@ -66,11 +80,17 @@ class Forest:
         unpacked = Forest.unpack(self.n_labels, self.order, state["trees"])
         self.trees = unpacked.trees
         self.transitions = unpacked.transitions
+        self.is_multi_output = unpacked.is_multi_output
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees of an iteration: one for each class, or one for all."""
+        return 1 if self.is_multi_output else self.n_labels
 
     @property
     def n_iter(self) -> int:
-        """Number of boosting iterations; each has one tree for each class."""
-        return len(self.trees) // self.n_labels
+        """Number of boosting iterations."""
+        return len(self.trees) // self.n_trees
 
     def copy(self, n_iter: int | None = None) -> Forest:
         """Return a forest of the first iterations, or of all."""
@@ -80,7 +100,7 @@ class Forest:
 
     def iterations(self, first: int, last: int) -> Forest:
         """Return a forest of the iterations from ``first`` to ``last - 1``."""
-        forest = self.single_trees(first * self.n_labels, last * self.n_labels)
+        forest = self.single_trees(first * self.n_trees, last * self.n_trees)
         if self.transitions is not None:
             forest.transitions = self.transitions[first:last]
         return forest
@@ -93,8 +113,31 @@ class Forest:
 
     def single_trees(self, first: int, last: int) -> Forest:
         """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""
-        forest = Forest(self.n_labels, self.order)
+        forest = Forest(self.n_labels, self.order, is_multi_output=self.is_multi_output)
         forest.trees = self.trees[first:last]
+        return forest
+
+    def one_output_per_tree(self) -> Forest:
+        """Return a forest with the same scores that has a tree for each class.
+
+        Of a multi-output tree, the values of each class become the leaves of a tree of its own,
+        with the same tests. A forest without such trees is returned itself.
+        """
+        if not self.is_multi_output:
+            return self
+        with self._lock:
+            if self._divided is None or self._divided[0] != self.n_iter:
+                self._divided = self.n_iter, self._divide()
+            return self._divided[1]
+
+    def _divide(self) -> Forest:
+        """Make the trees of `one_output_per_tree`; those of an iteration share their tests."""
+        forest = Forest(self.n_labels, self.order)
+        for tree in self.trees:
+            values = np.ascontiguousarray(tree["leaf"].T)
+            forest.trees += (tree | {"leaf": of_label} for of_label in values)
+        if self.transitions is not None:
+            forest.transitions = list(self.transitions)
         return forest
 
     def pack(self, names: tuple[str, ...] = FIELDS + SURROGATE_FIELDS) -> dict[str, np.ndarray]:
@@ -104,9 +147,11 @@ class Forest:
         for name in names:
             trees = with_surrogates if name in SURROGATE_FIELDS else self.trees
             packed[name] = np.zeros(0)
+            if name == "leaf" and self.is_multi_output:
+                packed[name] = np.zeros((0, self.n_labels))
             if trees:
                 packed[name] = np.concatenate([tree[name] for tree in trees])
-        sizes = (len(tree["leaf"]) for tree in self.trees)
+        sizes = (len(tree["true_child"]) for tree in self.trees)
         packed["starts"] = np.cumsum([0, *sizes], dtype=np.int32)
         if self.transitions is not None:
             shape = (len(self.transitions), *self._transition_shape())
@@ -116,7 +161,7 @@ class Forest:
     @classmethod
     def unpack(cls, n_labels: int, order: int, packed: dict[str, np.ndarray]) -> Forest:
         """Undo `pack`."""
-        forest = cls(n_labels, order)
+        forest = cls(n_labels, order, is_multi_output=packed["leaf"].ndim == 2)
         if "transitions" in packed:
             forest.transitions = list(packed["transitions"])
         starts = packed["starts"]
@@ -184,7 +229,7 @@ class Forest:
         given: np.ndarray | None = None,
     ) -> np.ndarray:
         """Compute the scores of each iteration from ``first`` on, in arrays like `zeros`."""
-        if self.transitions is not None:
+        if self.transitions is not None or self.is_multi_output:
             single = ((i, i + 1) for i in range(first, self.n_iter))
             return np.array(
                 [
@@ -237,6 +282,8 @@ class Forest:
 
     def evaluator(self, encoder: Encoder, first: int, last: int, is_given: bool) -> ForestEvaluator:
         """Return the evaluator of some iterations; the one of the whole forest is cached."""
+        if self.is_multi_output:
+            return self.one_output_per_tree().evaluator(encoder, first, last, is_given)
         if (first, last) != (0, self.n_iter):
             packed = self.packed(encoder, first, last)
             return ForestEvaluator(packed, encoder, self.order, is_given)
@@ -254,7 +301,7 @@ class Forest:
         latest = self._latest  # another thread may replace it
         if latest is not None and latest[0] is encoder and latest[1:3] == (first, last):
             return latest[3]
-        trees = self.single_trees(first * self.n_labels, last * self.n_labels).pack()
+        trees = self.single_trees(first * self.n_trees, last * self.n_trees).pack()
         packed = PackedTrees.of(trees, encoder, self.n_labels)
         self._latest = (encoder, first, last, packed)
         return packed
@@ -281,6 +328,8 @@ def check_forest(
     _check_types(packed)
     _check_children(packed)
     _check_tests(packed, n_labels, order, encoder)
+    if packed["leaf"].ndim == 2:
+        require(not (packed["column"] == LABEL).any(), "tests")
     if "transitions" in packed:
         transitions = packed["transitions"]
         shape = (n_iter, order + 1, n_labels, n_labels**order)
@@ -292,11 +341,14 @@ def check_forest(
 def _check_shapes(packed: dict[str, np.ndarray], n_iter: int, n_labels: int) -> None:
     """Check that all nodes and surrogates have all fields, and that trees have nodes."""
     starts = packed["starts"]
-    n_nodes = len(packed["leaf"])
+    n_nodes = len(packed["true_child"])
     n_surrogates = len(packed["reversed"])
-    require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
+    one_value = [name for name in FIELDS if name != "leaf"]
+    require(all(packed[name].shape == (n_nodes,) for name in one_value), "trees")
+    require(packed["leaf"].shape in ((n_nodes,), (n_nodes, n_labels)), "leaves")
+    n_trees = n_labels if packed["leaf"].ndim == 1 else 1
     require(all(packed[name].shape == (n_surrogates,) for name in SURROGATE_FIELDS), "surrogates")
-    require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype == np.int32, "trees")
+    require(starts.shape == (n_iter * n_trees + 1,) and starts.dtype == np.int32, "trees")
     require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
 
 
@@ -312,7 +364,7 @@ def _check_types(packed: dict[str, np.ndarray]) -> None:
 def _check_children(packed: dict[str, np.ndarray]) -> None:
     """Check that children follow their parent, and that all nodes but roots have one parent."""
     roots = packed["starts"][:-1]
-    n_nodes = len(packed["leaf"])
+    n_nodes = len(packed["true_child"])
     sizes = np.diff(packed["starts"])
     root = np.repeat(roots, sizes)
     size = np.repeat(sizes, sizes)

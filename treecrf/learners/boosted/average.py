@@ -92,14 +92,17 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
 
 def _mean_forest(forests: list[Forest]) -> Forest:
     """Return the trees of all forests, by iteration, with their values divided by the number."""
+    is_multi_output = all(forest.is_multi_output for forest in forests)
+    if not is_multi_output:
+        forests = [forest.one_output_per_tree() for forest in forests]
     first = forests[0]
     n = len(forests)
-    n_labels = first.n_labels
+    n_trees = first.n_trees
     has_transitions = first.transitions is not None
-    mean = Forest(n_labels, first.order, has_transitions)
+    mean = Forest(first.n_labels, first.order, has_transitions, is_multi_output)
     for iteration in range(max(forest.n_iter for forest in forests)):
         for forest in forests:
-            trees = slice(iteration * n_labels, (iteration + 1) * n_labels)  # none after the last
+            trees = slice(iteration * n_trees, (iteration + 1) * n_trees)  # none after the last
             for tree in forest.trees[trees]:
                 mean.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
             if has_transitions and iteration < forest.n_iter:

@@ -40,9 +40,9 @@ class FlatForest:
             raise ValueError(
                 "the model has constant transitions; expected all its scores to be those of trees"
             )
-        self.forest = forest
+        self.forest = forest.one_output_per_tree()
         self.encoder = encoder
-        self.flat = conjunctions_of(forest, encoder)
+        self.flat = conjunctions_of(self.forest, encoder)
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
         """Find the conjunctions that hold at each position; float64 (n_positions, n_conjunctions).

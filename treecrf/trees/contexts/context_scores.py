@@ -55,7 +55,7 @@ class Nodes:
     def follow(self, forest: Forest) -> None:
         """Add the trees that the forest has gained since the last call."""
         new = Forest(forest.n_labels, forest.order)
-        new.trees = forest.trees[len(self.roots) :]
+        new.trees = forest.one_output_per_tree().trees[len(self.roots) :]
         packed = new.pack()
         starts = packed["starts"]
         roots = len(self.nodes.array) + starts[:-1]

@@ -216,6 +216,7 @@ def conjunctions_of(forest: Forest, encoder: Encoder) -> WeightedConjunctions:
 
     Sums of 0, and conjunctions without other sums, are left out.
     """
+    forest = forest.one_output_per_tree()
     numbers: dict[bytes, int] = {}  # of the distinct conjunctions
     masks = [np.ones((1, forest.order, forest.n_labels + 1), dtype=bool)]
     leaves = [LeafColumns(*np.zeros((2, 0), np.int64), np.zeros(0))]

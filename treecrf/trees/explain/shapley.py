@@ -215,7 +215,7 @@ class ForestExplainer:
     """Explainer of the scores of a forest, given the previous labels."""
 
     def __init__(self, forest: Forest, encoder: Encoder, codes: list[int]):
-        self.forest = forest
+        self.forest = forest.one_output_per_tree()
         self.encoder = encoder
         n_labels = forest.n_labels
         trees = [

@@ -93,11 +93,14 @@ def _share_ids(tests: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class PackedTrees:
-    """Trees in arrays, ordered by iteration and, within an iteration, by class."""
+    """Trees in arrays, ordered by iteration and, within an iteration, by class.
+
+    A multi-output tree is a tree of all classes.
+    """
 
     nodes: dict[str, np.ndarray]  # the arrays of `treecrf.trees.forest.Forest.pack`
     n_labels: int  # number of labels
-    classes: np.ndarray  # int32: the class of each tree
+    classes: np.ndarray  # int32: the class of each tree; -1 for all
     tests: DistinctTests  # of the window
     # int32: index among the tests of the window, then tests of previous labels; -1 in a leaf.
     test_of_node: np.ndarray
@@ -118,6 +121,8 @@ class PackedTrees:
         test_of_node[on_label] = len(tests) + label_tests[on_label]
         n_trees = len(nodes["starts"]) - 1
         classes = np.arange(n_trees, dtype=np.int32) % n_labels
+        if nodes["leaf"].ndim == 2:
+            classes[:] = -1
         return cls(nodes, n_labels, classes, tests, test_of_node, surrogates)
 
     @property
@@ -131,12 +136,12 @@ class PackedTrees:
 
         The values are multiples of the unit, and no sum of them exceeds 32 bits.
         """
-        is_leaf = self.nodes["true_child"] < 0
-        units = np.where(is_leaf, self.nodes["leaf"], 0.0) / LEAF_UNIT
-        if len(units) == 0 or (units != np.rint(units)).any():
+        leaves = self.nodes["leaf"].reshape(len(self.test_of_node), -1)
+        units = np.where(self.nodes["true_child"] < 0, leaves.T, 0.0) / LEAF_UNIT
+        if units.size == 0 or (units != np.rint(units)).any():
             return False
-        largest = np.maximum.reduceat(np.abs(units), self.starts[:-1])
-        return bool(largest.sum() < 2.0**31)
+        largest = np.maximum.reduceat(np.abs(units), self.starts[:-1], axis=1)
+        return bool(largest.sum(axis=1).max() < 2.0**31)
 
     @property
     def starts(self) -> np.ndarray:

@@ -33,6 +33,7 @@ class ScoreUpdater:
 
     def add(self, forest: Forest, scores: FactoredScores, threads: Threads, first: int = 0) -> None:
         """Add the values of the trees of a forest, from iteration ``first`` on, to the scores."""
+        forest = forest.one_output_per_tree()
         for i in range(first, forest.n_iter):
             self._add_trees(forest.packed(self._encoder, i, i + 1), scores, threads)
         if forest.transitions is not None:
