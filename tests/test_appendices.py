@@ -22,6 +22,7 @@ APPENDICES = {
     "large data": (["inputs/large", "learners/large"], None),
     "other objectives": (["chains/losses", "learners/boosted/losses.py"], None),
     "beams": (["chains/beam", "learners/boosted/beams"], None),
+    "factored scores": (["chains/factored", "learners/boosted/constant"], "sampled"),
     "samples": (
         ["chains/sampled", "learners/boosted/sampled", "trees/lists", "trees/updates"],
         "sampled",

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 LAYERS = [
     "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
     "chains+_inference",
-    "chains.beam chains.local chains.losses chains.sampled", "chains.objectives",
+    "chains.factored", "chains.beam chains.local chains.losses chains.sampled",
+    "chains.objectives",
     "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
     "trees.contexts", "trees.explain",
     "learners.linear.model+learners.linear.attributes+learners.linear.standardization"
@@ -41,7 +42,15 @@ DOORS = {
     "learners.boosted.losses": ("learners.boosted.engines",),
     "chains.beam": ("learners.boosted.beams",),
     "learners.boosted.beams": ("learners.boosted.engines",),
-    "chains.sampled": ("learners.boosted.sampled", "trees.updates", "trees.lists", "inspection"),
+    "chains.factored": (
+        "chains.sampled",
+        "learners.boosted.constant",
+        "learners.boosted.sampled",
+        "trees.updates",
+        "inspection",
+    ),
+    "learners.boosted.constant": ("learners.boosted.engines", "learners.boosted.sampled"),
+    "chains.sampled": ("learners.boosted.sampled", "trees.lists"),
     "trees.lists": ("learners.boosted.sampled",),
     "trees.updates": ("learners.boosted.sampled",),
     "learners.boosted.sampled": ("learners.boosted.engines", "dask"),

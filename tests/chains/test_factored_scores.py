@@ -12,8 +12,8 @@ from support.family import assert_equal_arrays
 
 from treecrf import _inference
 from treecrf.chains.contexts import chains_of, true_contexts
+from treecrf.chains.factored.factored_scores import SCORE_UNIT, FactoredScores
 from treecrf.chains.losses import _gradients, _pseudo_likelihood
-from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
 
 
 def outputs(scores, labels, n_labels, order, offsets):

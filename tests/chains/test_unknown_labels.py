@@ -26,7 +26,7 @@ from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
-from treecrf.chains.sampled.likelihood import FactoredLikelihood
+from treecrf.chains.sampled.likelihood import SampledLikelihood
 from treecrf.chains.sampled.sampling import SUM_UNIT, LikelihoodSampler, RawSample
 from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
@@ -206,7 +206,7 @@ def test_scores_in_parts(rng, shape, lengths, scale, constraints):
     parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
     candidates = draw_candidates(rng, labels, parts.n_labels)
     data = ChainLabels(parts.offsets, labels, *shape, FREE, candidates)
-    factored, table = FactoredLikelihood(data, ONE), make_objective("log", data, ONE)
+    factored, table = SampledLikelihood(data, ONE), make_objective("log", data, ONE)
     np.testing.assert_allclose(
         factored.value(parts), table.value(parts.table()), rtol=1e-12, atol=1e-12
     )

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.sampled.factored_scores import FactoredScores
+from treecrf.chains.factored.factored_scores import FactoredScores
 
 SCALES = {"none": 0, "moderate": 2**20, "large": 500 * 2**20, "tied": 1}
 

@@ -14,7 +14,7 @@ from support.cases import (
 from support.forests import Trained
 from support.sweeps import sweep
 
-from treecrf.chains.sampled.factored_scores import FactoredScores
+from treecrf.chains.factored.factored_scores import FactoredScores
 from treecrf.trees.forest import LABEL
 from treecrf.trees.updates.score_updater import ScoreUpdater
 from treecrf.utils.threads import Threads

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from treecrf.chains.factored.factored_scores import SCORE_UNIT, FactoredScores
 from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.objectives import CUSTOM, make_objective
-from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
 from treecrf.encoding.names import name_of_label_test
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences

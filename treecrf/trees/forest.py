@@ -64,7 +64,7 @@ class Forest:
         # Whether leaves have a value for each class.
         self.is_multi_output = is_multi_output
         self.trees: list[dict[str, np.ndarray]] = []
-        # For each iteration, as in `treecrf.chains.sampled.factored_scores.FactoredScores`.
+        # For each iteration, as in `treecrf.chains.factored.factored_scores.FactoredScores`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         # Evaluators of all iterations, by their number and whether previous labels are given.
         self._evaluators: dict[tuple[int, bool], ForestEvaluator] = {}

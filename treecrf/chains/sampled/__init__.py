@@ -1,1 +1,1 @@
-"""Samples of the examples that trees are fitted to, and the factored scores they are drawn at."""
+"""Samples of the examples that trees are fitted to."""

@@ -52,7 +52,7 @@ cdef extern from "chains/sampled/sampling.h" nogil:
                          int32_t *found)
     int64_t units_of_row(const double *row, Py_ssize_t n)
 
-cdef extern from "chains/sampled/factored.h" nogil:
+cdef extern from "chains/factored/factored.h" nogil:
     ctypedef struct factored_terms:
         const int32_t *transitions
     factored_terms terms_of(const score_source *source)

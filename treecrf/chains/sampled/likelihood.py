@@ -1,43 +1,18 @@
-"""The log-likelihood at factored scores."""
+"""The log-likelihood at factored scores, as it is computed while samples are drawn."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from treecrf import _inference
-from treecrf.chains.likelihood import LogLikelihood
+from treecrf.chains.factored.likelihood import FactoredLikelihood
 from treecrf.chains.sampled import _sampling
-from treecrf.chains.sampled.factored_scores import FactoredScores
 
 
-class FactoredLikelihood(LogLikelihood):
-    """Sum of log P over the sequences, of factored scores."""
+class SampledLikelihood(FactoredLikelihood):
+    """Sum of log P over the sequences, to the last bit as samples are drawn."""
 
-    def value(self, scores: FactoredScores) -> float:
-        """Compute the value at the scores, to the last bit as samples are drawn."""
-        # Chains with unknown labels are not sampled in single precision.
-        log_likelihood = _sampling.log_likelihood
+    def _kernel(self) -> Callable[..., None]:
+        """Return the kernel of samples; it computes chains with unknown labels otherwise."""
         if self._unknown is not None:
-            log_likelihood = _inference.log_likelihood
-
-        def compute(first: int, last: int) -> None:
-            log_likelihood(scores, self.chains, self.codes, first, last, self.likelihoods)
-
-        self.run_in_threads(compute)
-        if self._unknown is not None:
-            self._subtract_unknown(scores)
-        return self._value()
-
-    def _subtract_unknown(self, scores: FactoredScores) -> None:
-        """Turn log-likelihoods of the codes into log-likelihoods of the known labels."""
-        restricted = scores.restricted(self.candidates)
-        conditional = np.empty(len(self.likelihoods))
-        numbers = self._unknown.numbers
-        neighbors = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-        self.threads.map(
-            lambda run: _inference.log_likelihood(
-                restricted, self.chains, self.codes, run[0], run[-1] + 1, conditional
-            ),
-            [run for run in neighbors if len(run)],
-        )
-        self.likelihoods[numbers] -= conditional[numbers]
+            return super()._kernel()
+        return _sampling.log_likelihood

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from treecrf.chains.contexts import chains_of
+from treecrf.chains.factored.factored_scores import FactoredScores
 from treecrf.chains.likelihood import ExampleTable
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.chains.sampled import _samples, _sampling
-from treecrf.chains.sampled.factored_scores import FactoredScores
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads

@@ -12,7 +12,7 @@
 #ifndef TREECRF_SINGLE_PRECISION_H
 #define TREECRF_SINGLE_PRECISION_H
 
-#include "chains/sampled/factored.h"
+#include "chains/factored/factored.h"
 #include "chains/sampled/sampling.h"
 
 #define SINGLE_LANES 8

@@ -118,7 +118,7 @@ class Booster:
                 self.table,
                 tree_settings,
                 n_labels,
-                self.forest.order,
+                self._tested_labels,
                 weighted=self._weighs_examples(),
                 surrogates=self.surrogates,
                 n_layers=n_layers,
@@ -129,6 +129,11 @@ class Booster:
         if self.objective.given is not None:
             self._set_given_examples(growers)
         return growers
+
+    @property
+    def _tested_labels(self) -> int:
+        """Number of previous labels that trees may test: the order of their growers."""
+        return self.forest.order
 
     def _weighs_examples(self) -> bool:
         """Return whether weights may sum to something other than the number of examples."""
@@ -166,6 +171,11 @@ class Booster:
         """Add one iteration of trees; return the value of the objective before it."""
         iteration = self.forest.n_iter
         examples, value = self._weighted_examples(iteration)
+        self.forest.trees += self._grow_iteration(examples, iteration)
+        return value
+
+    def _grow_iteration(self, examples: ExampleTable, iteration: int) -> list[dict]:
+        """Grow the trees of an iteration, and add their values to the scores."""
         idle = list(self._growers)  # as many as trees that grow concurrently
 
         def grow(label: int) -> dict:
@@ -176,8 +186,7 @@ class Booster:
             finally:
                 idle.append(grower)
 
-        self.forest.trees += self.threads.map(grow, range(self.forest.n_labels))
-        return value
+        return self.threads.map(grow, range(self.forest.n_labels))
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""

@@ -55,7 +55,7 @@ def crf_kind(
             **settings, loss=objective, reports_likelihood=reports_likelihood, n_pseudo=n_pseudo
         )
     if constant_transitions:
-        from treecrf.learners.boosted.sampled.constant_transitions import ConstantKind
+        from treecrf.learners.boosted.constant.kind import ConstantKind
 
         return ConstantKind(**settings)
     return ExactKind(**settings)
@@ -71,7 +71,7 @@ def crf_chain(
 
         return BeamChain(forest=forest, **settings, beam=Beam(beam_width, forward_only))
     if forest.transitions is not None:
-        from treecrf.learners.boosted.sampled.constant_transitions import FactoredChain
+        from treecrf.learners.boosted.constant.chain import FactoredChain
 
         return FactoredChain(forest=forest, **settings)
     return ForestChain(forest=forest, **settings)

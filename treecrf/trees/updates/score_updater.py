@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import extended_contexts
-from treecrf.chains.sampled.factored_scores import FactoredScores
+from treecrf.chains.factored.factored_scores import FactoredScores
 from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.forest import Forest

@@ -1,32 +1,20 @@
-"""Constant transitions: scores of labels after labels that are the same at all positions.
+"""Constant transitions that are fitted to samples.
 
-The trees test the input only, and each iteration adds a Newton step to one matrix of transition
-scores, from the samples that its trees grow on.
+Each iteration adds a Newton step to one matrix of transition scores, from the samples that its
+trees grow on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-
 import numpy as np
 
-from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_order, require_memory, true_contexts
+from treecrf.chains.contexts import true_contexts
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.partial_labels import unknown_contexts
-from treecrf.chains.sampled.factored_scores import SCORE_UNIT, FactoredScores
-from treecrf.chains.sampled.lattice import FactoredLattice
 from treecrf.chains.sampled.sampling import ExampleList
-from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.chains import UntabledChain
-from treecrf.learners.boosted.kinds import ExactKind
-from treecrf.learners.boosted.training_scores import starting_scores
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.exact import LEAF_UNIT
-from treecrf.utils.threads import Threads
 
 # Maximum learning rate of constant transitions. Each of them changes the scores of most sequences
 # many times, and long steps overshoot.
@@ -35,55 +23,6 @@ MAX_TRANSITION_RATE = 0.2
 MAX_TRANSITION = 64.0
 # Position weights are rounded to multiples of this unit, so that their sums are exact.
 WEIGHT_UNIT = 2.0**-10
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConstantKind(ExactKind):
-    """Exact inference, with constant transitions."""
-
-    constant_transitions = True
-
-    def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:
-        """Raise an error if the scores would not fit in memory."""
-        check_order(n_labels, self.order, self.alternative)
-        require_memory(n_labels, 0, n_positions)
-
-    def why_no_samples(self, n_labels: int) -> None:
-        """Return None: there is no example for each context."""
-
-
-@dataclass(kw_only=True)
-class FactoredChain(UntabledChain):
-    """Scores of labels at positions, and constant scores of labels after labels."""
-
-    def factors(
-        self, sequences: Sequences, threads: Threads
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the scores of labels at positions, and of labels after labels, of order 1."""
-        if self.order != 1:
-            return None
-        factored = self.lattice(sequences, Constraints(self.classes), threads).scores
-        first = factored.transitions[0, :, :1]
-        later = factored.transitions[1]
-        return SCORE_UNIT * factored.state.T, SCORE_UNIT * np.hstack([later, first]).T
-
-    def staged_lattices(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
-    ) -> Iterator[FactoredLattice]:
-        """Yield a lattice of the scores after each of these numbers of iterations."""
-        n_labels = self.forest.n_labels
-        check_order(n_labels, self.order, self.alternative)
-        require_memory(n_labels, 0, sequences.n_positions)
-        offsets = sequences.offsets
-        encoded = self.encoder.encode(sequences, threads)
-        factored = FactoredScores(n_labels, self.order, offsets, constraints)
-        factored.start_from(*starting_scores(self.start, sequences, threads))
-        for number, (first, last) in enumerate(pairwise([0, *ends])):
-            if number > 0:  # the lattice before keeps its scores
-                factored = factored.take(0, len(offsets) - 1)
-            state = self.forest.state_scores(self.encoder, encoded, threads, (first, last))
-            factored.add(self.forest.sum_of_transitions((first, last)), state)
-            yield FactoredLattice(factored, offsets, self.order, threads)
 
 
 class ContextWeights:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from treecrf.chains.factored.factored_scores import FactoredScores
+from treecrf.chains.factored.lattice import FactoredLattice
 from treecrf.chains.likelihood import ExampleTable, MeanSums
 from treecrf.chains.sampled._samples import Sample
-from treecrf.chains.sampled.factored_scores import FactoredScores
-from treecrf.chains.sampled.lattice import FactoredLattice
-from treecrf.chains.sampled.likelihood import FactoredLikelihood
+from treecrf.chains.sampled.likelihood import SampledLikelihood
 from treecrf.chains.sampled.sampling import LikelihoodSampler, TableSampler
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.encoded_part import EncodedPart
@@ -111,7 +111,7 @@ class FactoredTrainingScores(SampledScores):
     def __init__(
         self,
         factored: FactoredScores,  # starting scores, which are changed
-        objective: FactoredLikelihood,
+        objective: SampledLikelihood,
         updater: ScoreUpdater,
         threads: Threads,
     ):
@@ -180,7 +180,7 @@ def sampled_scores(
         start = starting_table(data, kind.order)
         return SampledTableScores(encoder, data.encoded, objective, threads, start)
     n_labels = data.labels.n_labels
-    objective = FactoredLikelihood(data.labels, threads, kind.bound_share)
+    objective = SampledLikelihood(data.labels, threads, kind.bound_share)
     factored = FactoredScores(n_labels, kind.order, data.encoded.offsets, objective.constraints)
     factored.start_from(data.start_state, data.start_transitions)
     updater = ScoreUpdater(encoder, data.encoded, kind.order)

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint8_t
 
 from treecrf.chains._chain cimport ScoreSource, chain_shape, score_source
 
-cdef extern from "chains/sampled/factored.h" nogil:
+cdef extern from "chains/factored/factored.h" nogil:
     ctypedef struct factored_terms:
         const int32_t *state
         const int32_t *transitions

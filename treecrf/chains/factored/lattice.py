@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.chains.factored.factored_scores import FactoredScores
 from treecrf.chains.lattice import MAX_BYTES, Lattice, runs_of_tables
-from treecrf.chains.sampled.factored_scores import FactoredScores
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.sampled._factored import FactoredSource
+from treecrf.chains.factored._factored import FactoredSource
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.allocation import Allocate, moved
 from treecrf.utils.exact import LEAF_UNIT
 
-# Terms are multiples of the unit of leaf values, which is SCORE_UNIT in chains/sampled/factored.h.
+# Terms are multiples of the unit of leaf values, which is SCORE_UNIT in chains/factored/factored.h.
 SCORE_UNIT = LEAF_UNIT
 # Absolute values of scores are smaller than this. At 2048 they would overflow, and the rounded
 # fractions of a leaf's value may add up to slightly more than the value.
