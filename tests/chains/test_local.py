@@ -92,6 +92,16 @@ def test_local_residuals_are_rounded_indicators_less_the_softmax(rng, n_labels, 
     np.testing.assert_allclose(log_likelihoods, expected, rtol=1e-12)
 
 
+@given(seeds, st.sampled_from([1, 300, 700]), st.sampled_from([1.0, 500.0]), st.booleans())
+def test_residuals_of_two_labels_differ_in_sign_only(rng, n, scale, forbid):
+    scores, labels, offsets = draw_local(rng, 2, [n], forbid)
+    scores *= scale
+    out, curvature = np.full(scores.shape, SENTINEL), np.full(scores.shape, SENTINEL)
+    _softmax.local_residuals(scores, offsets, labels, 0, 1, out, curvature, np.zeros(1))
+    np.testing.assert_array_equal(out[0], -out[1])
+    np.testing.assert_array_equal(curvature[0], curvature[1])
+
+
 def test_local_residuals_of_some_sequences_do_not_depend_on_the_others():
     scores, labels, offsets = draw_local(np.random.default_rng(0), 4, [300, 400, 20, 600], False)
 

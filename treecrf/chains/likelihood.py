@@ -185,6 +185,13 @@ class ExampleTable:
             counts = rounded(self.counts * weights, np.ceil)
         return ExampleTable(rounded(self.residuals * position_weights), curvature, counts)
 
+    def are_mirrored(self) -> bool:
+        """Return whether the examples of two labels differ in the signs of their residuals only."""
+        if self.curvature is not None and not np.array_equal(*self.curvature):
+            return False
+        first, second = self.residuals
+        return np.array_equal(first, -second)
+
 
 # Objectives
 

@@ -20,6 +20,7 @@ from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.local.objective import LocalObjective
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.base.fitted import fitted_model
+from treecrf.learners.boosted.booster import Booster
 from treecrf.learners.local import chains
 from treecrf.learners.local.rows import beam_search
 from treecrf.utils.threads import Threads
@@ -297,3 +298,61 @@ def test_more_labels_than_a_byte_can_hold_are_rejected():
     with pytest.raises(ValueError, match=r"^y has 256 labels; TreeMEMM supports at most 255"):
         small().fit(X, y)
     assert len(small(max_iter=1).fit(["a" * 255], [np.arange(255)]).classes_) == 255
+
+
+# Two labels
+
+
+def mirrored_pairs(forest):
+    """Return whether the two trees of each iteration differ in the signs of their leaves only."""
+    return [
+        np.array_equal(one["leaf"], -other["leaf"])
+        and all(np.array_equal(one[name], other[name]) for name in one if name != "leaf")
+        for one, other in zip(forest.trees[::2], forest.trees[1::2], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"second_order": True, "l2_regularization": 1.0},
+        {"class_weight": {0: 1.0, 1: 0.3}, "subsample": 0.7},
+        {"missing": "surrogate"},
+        {"transitions": np.array([[True, True], [True, False]])},
+    ],
+)
+def test_one_tree_for_two_labels_gives_the_model_of_two(monkeypatch, order, settings):
+    if order == 0:
+        settings = {name: value for name, value in settings.items() if name != "transitions"}
+    rng = np.random.default_rng(order)
+    X = [rng.normal(size=(n, 3)) for n in rng.integers(1, 30, 20)]
+    for x in X:
+        x[rng.random(x.shape) < 0.2] = np.nan
+    y = [np.append(0, np.diff(np.nan_to_num(x[:, 0]) > 0.3)).astype(int) for x in X]
+    y = [labels * np.append(1, 1 - labels[:-1]) for labels in y]
+
+    def fit():
+        model = TreeMEMM(
+            **PLAIN | {"window": 1, "max_iter": 5, "max_leaf_nodes": 8, "order": order}
+        )
+        return model.set_params(random_state=0, **settings).fit(X, y)
+
+    one = fit()
+    monkeypatch.setattr(Booster, "_needs_one_tree", lambda *_: False)
+    two = fit()
+    assert all(mirrored_pairs(one._forest)) and len(one._forest.trees) == 10
+    assert_equal_arrays(one._forest.pack().values(), two._forest.pack().values())
+    np.testing.assert_array_equal(one.train_score_, two.train_score_)
+    np.testing.assert_array_equal(
+        np.concatenate(one.predict_proba(X)), np.concatenate(two.predict_proba(X))
+    )
+
+
+def test_two_labels_have_trees_of_their_own_where_features_are_random():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(30, 3)) for _ in range(5)]
+    y = [(x[:, 0] + rng.normal(size=30) > 0).astype(int) for x in X]
+    model = small(random_state=0, max_features=0.5).fit(X, y)
+    assert not all(mirrored_pairs(model._forest))

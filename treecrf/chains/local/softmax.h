@@ -53,12 +53,24 @@ TREECRF_WIDEST static void log_softmax(double *columns, ptrdiff_t n_rows, ptrdif
             columns[v * stride + i] -= log_totals[i];
 }
 
-/* -p and, if `curvature` is given, 2 p (1 - p), both rounded; p is the softmax of a column. */
+/* Of two labels, make the rounded probabilities sum to 1, and the curvatures equal. */
+TREECRF_TEMPLATE void complement(double *residuals, double *curvature, ptrdiff_t stride, ptrdiff_t n,
+                                 const double *total)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        residuals[stride + i] = total[i] > 0.0 ? -1.0 - residuals[i] : 0.0;
+    if (curvature)
+        for (ptrdiff_t i = 0; i < n; i++)
+            curvature[stride + i] = curvature[i];
+}
+
+/* -p and, if `curvature` is given, 2 p (1 - p), both rounded; p is the softmax of a column. The residuals
+ * of two labels differ in sign only, so that one tree serves both. */
 TREECRF_WIDEST static void softmax_residuals(const double *columns, ptrdiff_t n_rows,
                                              ptrdiff_t stride, ptrdiff_t n, double *residuals,
                                              double *curvature, double *log_totals)
 {
-    double highest[LOCAL_BLOCK], total[LOCAL_BLOCK];
+    double highest[LOCAL_BLOCK], total[LOCAL_BLOCK], *first = residuals;
     ptrdiff_t v, i;
     column_totals(columns, n_rows, stride, n, highest, total, residuals);
     log_of_totals(highest, total, n, log_totals);
@@ -73,5 +85,7 @@ TREECRF_WIDEST static void softmax_residuals(const double *columns, ptrdiff_t n_
         for (i = 0; i < n; i++)
             residuals[i] = rounded(-(residuals[i] * total[i]));
     }
+    if (n_rows == 2)
+        complement(first, curvature, stride, n, total);
 }
 #endif

@@ -176,13 +176,15 @@ class Booster:
 
     def _grow_iteration(self, examples: ExampleTable, iteration: int) -> list[dict]:
         """Grow the trees of an iteration, and add their values to the scores."""
+        if self._needs_one_tree(examples):
+            return self._grow_mirrored(examples, iteration)
         idle = list(self._growers)  # as many as trees that grow concurrently
 
         def grow(label: int) -> dict:
             """Grow the tree of one label, and add its values to the scores."""
             grower = idle.pop()
             try:
-                return self._grow_tree(grower, examples, iteration, label)
+                return self._grow_tree(grower, examples, iteration, label, self.scores[label])
             finally:
                 idle.append(grower)
 
@@ -192,14 +194,37 @@ class Booster:
         """Compute the value of the objective at the current scores."""
         return self.objective.value(self.source)
 
+    def _needs_one_tree(self, examples: ExampleTable) -> bool:
+        """Return whether the trees of two labels differ in the signs of their leaves only.
+
+        That is so if the residuals do, and nothing else distinguishes the labels.
+        """
+        settings = self.tree_settings
+        is_random = settings.max_features < 1 or settings.max_features_per_tree < 1
+        if self.forest.n_labels != 2 or is_random or settings.constraints is not None:
+            return False
+        return examples.residuals.shape[2] == 1 and examples.are_mirrored()
+
+    def _grow_mirrored(self, examples: ExampleTable, iteration: int) -> list[dict]:
+        """Grow one tree for two labels, and add its values to the scores of both."""
+        added = np.zeros_like(self.scores[0])
+        tree = self._grow_tree(self._growers[0], examples, iteration, 0, added)
+        self.scores[0] += added
+        self.scores[1] -= added
+        return [tree, {**tree, "leaf": 0.0 - tree["leaf"]}]
+
     def _grow_tree(
-        self, grower: TreeGrower, examples: ExampleTable, iteration: int, label: int
+        self,
+        grower: TreeGrower,
+        examples: ExampleTable,
+        iteration: int,
+        label: int,
+        scores: np.ndarray,  # of the label
     ) -> dict:
         """Grow a tree on the examples of a label, and add its values to the scores."""
         residuals = examples.residuals[label]
         curvature = None if examples.curvature is None else examples.curvature[label]
         counts = examples.counts
-        scores = self.scores[label]
         seed, features = choices_of_tree(
             self.tree_settings, iteration, label, self.table.n_features
         )
