@@ -15,8 +15,8 @@ LAYERS = [
     "chains+_inference",
     "chains.factored", "chains.beam chains.local chains.losses chains.sampled",
     "chains.objectives",
-    "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.fast", "trees", "trees.updates",
-    "trees.contexts", "trees.explain",
+    "trees.growing+_tree", "trees.lists", "trees.scoring", "trees.multi_output", "trees.fast",
+    "trees", "trees.updates", "trees.contexts", "trees.explain",
     "learners.linear.model+learners.linear.attributes+learners.linear.standardization"
     "+learners.linear._linear", "learners.short",
     "learners.base+learners.large",
@@ -52,6 +52,7 @@ DOORS = {
     "learners.boosted.constant": ("learners.boosted.engines", "learners.boosted.sampled"),
     "chains.sampled": ("learners.boosted.sampled", "trees.lists"),
     "trees.lists": ("learners.boosted.sampled",),
+    "trees.multi_output": ("learners.boosted.multi_output",),
     "trees.updates": ("learners.boosted.sampled",),
     "learners.boosted.sampled": ("learners.boosted.engines", "dask"),
     "chains.local": ("learners.local",),

@@ -1,0 +1,1 @@
+"""Trees whose leaves have a value for each label: one tree for all labels."""

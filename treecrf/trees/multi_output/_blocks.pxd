@@ -1,0 +1,86 @@
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from treecrf.chains._memory cimport Memory
+from treecrf.trees.growing._features cimport ChosenBins, Features
+from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._sets cimport RowSet
+
+
+cdef enum:
+    MAX_WIDTH = 8              # labels of a block: with their weights, two vectors of 512 bits
+
+
+cdef struct LabelBlock:
+    # Neighboring labels, whose sums are side by side.
+    Py_ssize_t label           # the first of them
+    Py_ssize_t n_labels        # their number
+    int width                  # labels for which there are lanes: 1, 2, 4 or 8
+    Py_ssize_t lane            # number of lanes of the blocks before
+
+
+@cython.final
+cdef class LabelBlocks:
+    cdef readonly Py_ssize_t n_labels
+    cdef LabelBlock *blocks
+    cdef Py_ssize_t n
+    cdef Py_ssize_t n_lanes                 # of all blocks together
+
+    cdef double total_weight(self, const double *lanes) noexcept nogil
+
+
+@cython.final
+cdef class BlockMembers:
+    cdef LabelBlocks blocks
+    cdef const int32_t[::1] position_of_row
+    # The examples of the current tree.
+    cdef const double[:, ::1] residuals, curvature          # (n_labels, n_positions)
+    cdef const double[::1] position_weights
+    cdef Memory memory
+    cdef uint64_t *weighted                 # rows whose weight is not 0
+    # The members of the current node; rows that belong to it as a whole come first.
+    cdef const RowSet *row_set
+    cdef Py_ssize_t n                       # number of listed rows
+    cdef Py_ssize_t n_whole                 # number of those that belong to it as a whole
+    cdef int32_t *rows
+    cdef int32_t *positions
+    cdef uint64_t *listed                   # weighted rows of the current node
+    cdef double *lanes                      # of some members
+    cdef double *counts                     # (examples, 0) of some members
+
+    cdef void begin(self, const double[:, ::1] residuals, const double[:, ::1] curvature,
+                    const double[::1] position_weights) noexcept nogil
+    cdef void list_rows(self, const RowSet *row_set) noexcept nogil
+    cdef void fill(self, const LabelBlock *block, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+    cdef void _fill_some(self, const LabelBlock *block, Py_ssize_t first, Py_ssize_t n,
+                         double *lanes) noexcept nogil
+    cdef void count(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+    cdef double fraction_of(self, Py_ssize_t i) noexcept nogil
+    cdef void sum_into(self, double *sums) noexcept nogil
+    cdef double count_all(self) noexcept nogil
+
+
+@cython.final
+cdef class BlockHistograms:
+    cdef Features features
+    cdef LabelBlocks blocks
+    cdef ChosenBins tree_bins               # the bins of the current tree
+    cdef bint with_counts                   # whether examples are counted
+    cdef bint failed                        # whether memory has run out
+    cdef double **memory                    # of each histogram
+    cdef Py_ssize_t max_histograms
+    cdef Py_ssize_t n_histograms            # number of histograms that have memory
+    cdef Py_ssize_t max_size                # size of a histogram with all bins
+    cdef int32_t *free_histograms           # histograms that no node has
+    cdef Py_ssize_t n_free
+
+    cdef void begin(self) noexcept nogil
+    cdef bint is_full(self) noexcept nogil
+    cdef void take(self, Node *node) noexcept nogil
+    cdef void release(self, Node *node) noexcept nogil
+    cdef double *bins_of(self, const Node *node, Py_ssize_t b) noexcept nogil
+    cdef double *counts_of(self, const Node *node) noexcept nogil
+    cdef void build(self, const Node *node, BlockMembers members) noexcept nogil
+    cdef void subtract(self, const Node *target, const Node *source) noexcept nogil
+    cdef Py_ssize_t place_of(self, int64_t b) noexcept nogil
+    cdef int64_t bin_at(self, Py_ssize_t place) noexcept nogil
