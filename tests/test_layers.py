@@ -52,7 +52,7 @@ DOORS = {
     "learners.boosted.constant": ("learners.boosted.engines", "learners.boosted.sampled"),
     "chains.sampled": ("learners.boosted.sampled", "trees.lists"),
     "trees.lists": ("learners.boosted.sampled",),
-    "trees.multi_output": ("learners.boosted.multi_output",),
+    "trees.multi_output": ("trees.evaluators", "learners.boosted.multi_output"),
     "trees.updates": ("learners.boosted.sampled",),
     "learners.boosted.sampled": ("learners.boosted.engines", "dask"),
     "chains.local": ("learners.local",),

@@ -74,6 +74,39 @@ def test_positions_without_values_have_these_scores_too(kind, missing, rate):
     )
 
 
+def test_blocks_of_positions():
+    """A block has thousands of positions, fewer where values are missing or labels are many."""
+    for rate in (None, 0.1):
+        case = VectorForest("letters", 1, lengths=[5000, 3, 4200], rate=rate)
+        assert_same_scores(case)
+    case.forest = with_vector_leaves(case.forest, 130, 0, 1)
+    case.single = divided(case.forest)
+    assert_same_scores(case)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1 << 7, 1 << 10, 1 << 28])
+def test_values_may_be_small_or_large(scale):
+    """Sums beyond the 32 bits of the evaluator's integers are exact, too."""
+    case = VectorForest("letters", 4, order=1, rate=0.2)
+    case.forest = with_vector_leaves(case.forest, 3, 1, 2, scale=float(scale))
+    case.single = divided(case.forest)
+    assert_same_scores(case)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 8, 9])
+def test_any_number_of_labels(n_labels):
+    case = VectorForest("mixture", 4, rate=0.3)
+    case.forest = with_vector_leaves(case.forest, n_labels, 1, 2)
+    case.single = divided(case.forest)
+    assert_same_scores(case)
+
+
+def test_trees_without_tests():
+    case = VectorForest("letters", 3, min_gain=1e9)
+    assert all(len(tree["leaf"]) == 1 for tree in case.forest.trees)
+    assert_same_scores(case)
+
+
 def assert_same_scores(case):
     order = case.forest.order
     expected = case.scores(case.single)

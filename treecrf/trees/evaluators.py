@@ -30,10 +30,32 @@ if find_spec("treecrf.trees.fast"):
 else:
     EVALUATORS = ()
     short_evaluator = None
+# The evaluator of trees of all labels. Those that it does not support, and all in a package without
+# the folder ``multi_output``, are divided into trees of one label.
+if find_spec("treecrf.trees.multi_output"):
+    from treecrf.trees.multi_output.evaluator import MultiOutputEvaluator
+else:
+    MultiOutputEvaluator = None
 
 # Maximum fraction of positions with missing values for the others to be scored separately. The
 # reference scores both kinds in one pass; with few of the others, separate passes save little.
 MAX_MISSING = 1 / 4
+
+
+def is_supported(packed: PackedTrees) -> bool:
+    """Return whether there is an evaluator of trees as they are; of trees of one label, always."""
+    if not packed.is_multi_output:
+        return True
+    return MultiOutputEvaluator is not None and MultiOutputEvaluator.supports(packed)
+
+
+def make_evaluator(
+    packed: PackedTrees, encoder: Encoder, order: int, is_given: bool
+) -> ForestEvaluator | MultiOutputEvaluator:
+    """Make the evaluator of trees, which depends on whether they are trees of all labels."""
+    if packed.is_multi_output:
+        return MultiOutputEvaluator(packed, encoder)
+    return ForestEvaluator(packed, encoder, order, is_given)
 
 
 class ForestEvaluator:

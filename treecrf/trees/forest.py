@@ -10,7 +10,12 @@ import numpy as np
 from treecrf.encoding.column_layout import BOUNDARY, MISSING, NOWHERE
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.trees.evaluators import ForestEvaluator
+from treecrf.trees.evaluators import (
+    ForestEvaluator,
+    MultiOutputEvaluator,
+    is_supported,
+    make_evaluator,
+)
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import LABEL, TEST, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT
@@ -67,7 +72,7 @@ class Forest:
         # For each iteration, as in `treecrf.chains.factored.factored_scores.FactoredScores`.
         self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         # Evaluators of all iterations, by their number and whether previous labels are given.
-        self._evaluators: dict[tuple[int, bool], ForestEvaluator] = {}
+        self._evaluators: dict[tuple[int, bool], ForestEvaluator | MultiOutputEvaluator] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict:
@@ -280,21 +285,28 @@ class Forest:
             return np.zeros(encoded.n_positions, dtype=np.uint8)
         return encoded.depth_of(self.order)
 
-    def evaluator(self, encoder: Encoder, first: int, last: int, is_given: bool) -> ForestEvaluator:
+    def evaluator(
+        self, encoder: Encoder, first: int, last: int, is_given: bool
+    ) -> ForestEvaluator | MultiOutputEvaluator:
         """Return the evaluator of some iterations; the one of the whole forest is cached."""
-        if self.is_multi_output:
-            return self.one_output_per_tree().evaluator(encoder, first, last, is_given)
         if (first, last) != (0, self.n_iter):
-            packed = self.packed(encoder, first, last)
-            return ForestEvaluator(packed, encoder, self.order, is_given)
+            return self._make_evaluator(encoder, first, last, is_given)
         key = last, is_given
         with self._lock:  # threads should not make the same evaluator twice
             if key not in self._evaluators:
-                packed = self.packed(encoder, 0, last)
                 current = {k: v for k, v in self._evaluators.items() if k[0] == last}
-                current[key] = ForestEvaluator(packed, encoder, self.order, is_given)
+                current[key] = self._make_evaluator(encoder, 0, last, is_given)
                 self._evaluators = current
             return self._evaluators[key]
+
+    def _make_evaluator(
+        self, encoder: Encoder, first: int, last: int, is_given: bool
+    ) -> ForestEvaluator | MultiOutputEvaluator:
+        packed = self.packed(encoder, first, last)
+        if not is_supported(packed):
+            trees = self.iterations(first, last)._divide().pack()
+            packed = PackedTrees.of(trees, encoder, self.n_labels)
+        return make_evaluator(packed, encoder, self.order, is_given)
 
     def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; the latest are cached."""

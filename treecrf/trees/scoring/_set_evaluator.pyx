@@ -62,7 +62,7 @@ cdef class SetEvaluator:
         self.test = packed.test_of_node
         self.true_child, self.false_child = packed.children
         self.leaf_numbers = np.cumsum(np.asarray(self.true_child) < 0, dtype=np.int32) - 1
-        self.values = nodes["leaf"]
+        self.values = nodes["leaf"].reshape(-1)
         self.shares = nodes["share"]
         self.surrogates = Surrogates(packed, nodes["share"])
         self.follows_surrogates = follows_surrogates

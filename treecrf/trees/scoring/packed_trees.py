@@ -130,18 +130,28 @@ class PackedTrees:
         """Number of trees."""
         return len(self.classes)
 
-    @cached_property
+    @property
+    def is_multi_output(self) -> bool:
+        """Whether these are trees of all classes."""
+        return self.nodes["leaf"].ndim == 2
+
+    @property
     def has_exact_sums(self) -> bool:
         """Whether the sums of leaf values are the same in any order, as in all trained trees.
 
         The values are multiples of the unit, and no sum of them exceeds 32 bits.
         """
+        return self.largest_sum < 2.0**31
+
+    @cached_property
+    def largest_sum(self) -> float:
+        """Bound of the absolute sums of leaf values, in units; infinite for other values."""
         leaves = self.nodes["leaf"].reshape(len(self.test_of_node), -1)
         units = np.where(self.nodes["true_child"] < 0, leaves.T, 0.0) / LEAF_UNIT
         if units.size == 0 or (units != np.rint(units)).any():
-            return False
+            return np.inf
         largest = np.maximum.reduceat(np.abs(units), self.starts[:-1], axis=1)
-        return bool(largest.sum(axis=1).max() < 2.0**31)
+        return float(largest.sum(axis=1).max())
 
     @property
     def starts(self) -> np.ndarray:

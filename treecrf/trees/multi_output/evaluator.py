@@ -1,0 +1,46 @@
+"""Evaluation of multi-output trees at encoded positions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.trees.multi_output._vector_evaluator import VectorEvaluator
+from treecrf.trees.multi_output._vector_walker import VectorWalker
+from treecrf.trees.scoring.batch import Batch
+from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
+
+# Sums, in units of leaf values, are integers of 32 bits. The rounded fractions of a value may add
+# up to slightly more than the value.
+MAX_SUM = 2.0**30
+
+
+class MultiOutputEvaluator:
+    """Multi-output trees, and the evaluators for them.
+
+    They give the same scores as `treecrf.trees.evaluators.ForestEvaluator` for the trees of each
+    label. The trees test no previous labels, so it does not matter whether these are given.
+    """
+
+    @staticmethod
+    def supports(packed: PackedTrees) -> bool:
+        """Return whether integers hold all sums, as they do for nearly all trees."""
+        return packed.largest_sum < MAX_SUM
+
+    def __init__(self, packed: PackedTrees, encoder: Encoder):
+        self.trees = ContextTrees(packed, 0, 0)
+        self.follows_surrogates = encoder.missing == "surrogate"
+
+    @cached_property
+    def by_sets(self) -> VectorEvaluator:
+        """Evaluator of all positions."""
+        return VectorEvaluator(self.trees.packed, self.follows_surrogates)
+
+    @cached_property
+    def block_evaluator(self) -> VectorWalker:
+        """Evaluator of short sequences."""
+        return VectorWalker(self.trees.packed)
+
+    def add_scores(self, batch: Batch) -> None:
+        """Add the trees' values to the scores."""
+        batch.run(self.by_sets)
