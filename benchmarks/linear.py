@@ -56,7 +56,9 @@ SOLVERS = ({"solver": "sgd", "max_iter": 10}, {"solver": "sgd", "max_iter": 30},
 TEXT_PENALTIES = ((0.1, 0.1), (0.0, 0.1))
 TEXT_FILES = {"conll2000": ("conll2000/train.txt", "conll2000/test.txt"),
               "conll2002": ("conll2002/esp.train", "conll2002/esp.testb")}  # fmt: skip
-TEXT_SIDES = ("CRFsuite", "LinearCRF, observed pairs", "LinearCRF, all pairs")
+# The pairs of attribute and label that have weights, see `LinearCRF`.
+PAIRS = {"observed pairs": False, "default": "auto", "all pairs": True}
+TEXT_SIDES = ("CRFsuite", *(f"LinearCRF, {pairs}" for pairs in PAIRS))
 SEARCH_SENTENCES, SEARCH_ITERATIONS = 500, 100
 
 CRFSUITE_HEADER = ("data", "c1", "c2", "stop at", "CRFsuite: iterations", "loss", "above best", "s",
@@ -233,7 +235,8 @@ def read_sentences(path: str) -> list[list[list[str]]]:
 def text_model(side: str) -> BaseEstimator:
     if side == "CRFsuite":
         return Crfsuite()
-    return LinearCRF(decoding="viterbi", all_possible_states="all" in side)
+    pairs = side.removeprefix("LinearCRF, ")
+    return LinearCRF(decoding="viterbi", all_possible_states=PAIRS[pairs])
 
 
 class Crfsuite(BaseEstimator):

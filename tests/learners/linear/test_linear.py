@@ -170,6 +170,30 @@ def test_attributes_have_weights_for_the_labels_that_occur_with_them(pairs, l1):
     assert (more.state_weights_ != 0).all()
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_labels_that_are_missing_where_they_are_expected_have_weights(pairs):
+    """x is never a label of a: expected 5 * 2 / 10 = 1 times; nor z of b: expected 5 / 10 times."""
+    X, y = ["aaaaabbbbb"], ["yyyyzyyyxx"]
+    crf = LinearCRF(transition_features=pairs, tol=1e-9).fit(X, y)
+    weights = dict(zip("ab", crf.state_weights_, strict=True))
+    assert (weights["a"] != 0).all()
+    assert (weights["b"] != 0).tolist() == [True, True, False]
+    if pairs:  # y after y is expected 5 * 5 / 10 times, all other pairs less than once
+        by_pair = dict(zip("ab", crf.transition_feature_weights_ != 0, strict=True))
+        assert by_pair["a"].tolist() == [[False] * 3, [False, True, True], [False] * 3]
+        assert by_pair["b"].tolist() == [[True, False, False], [True, True, False],
+                                         [False, True, False]]  # fmt: skip
+
+
+def test_numbers_have_weights_for_all_labels():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(30, 2)) for _ in range(3)]
+    y = [rng.choice(["x", "y", "z"], 30, p=[0.49, 0.49, 0.02]) for _ in X]
+    y[0][0] = "z"
+    default, whole = (LinearCRF(all_possible_states=states).fit(X, y) for states in ("auto", True))
+    assert_equal_arrays([default._weights.vector], [whole._weights.vector])
+
+
 # Other objectives
 
 
@@ -193,7 +217,9 @@ def test_class_weight_needs_the_log_objective(letters):
 
 @pytest.mark.parametrize("transition_features", [False, True])
 def test_the_gradient_vanishes_at_the_optimum(transition_features, letters):
-    model = LinearCRF(window=1, transition_features=transition_features, tol=1e-12)
+    model = LinearCRF(
+        window=1, transition_features=transition_features, all_possible_states=True, tol=1e-12
+    )
     crf = clone(model).fit(*letters)
     loss, _ = loss_of(model, *letters)
     value, gradient = loss(crf._weights.vector)
@@ -210,7 +236,7 @@ def test_the_gradient_vanishes_at_the_optimum(transition_features, letters):
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 def test_l1_holds_weights_at_zero(transition_features, l2, letters):
     model = LinearCRF(window=1, l2_regularization=l2, transition_features=transition_features,
-                      tol=1e-11, max_iter=5000)  # fmt: skip
+                      all_possible_states=True, tol=1e-11, max_iter=5000)  # fmt: skip
     crf = clone(model).set_params(l1_regularization=1.5).fit(*letters)
     loss, _ = loss_of(model, *letters)
     weights = crf._weights.vector

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from support.training import training_of
 
-from treecrf import _inference
+from treecrf import LinearCRF, _inference
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.linear import matrix
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import WeightLayout
@@ -206,3 +210,40 @@ def test_long_sequences_and_high_scores_stay_in_range(high):
     expected *= case.weights[0]
     np.testing.assert_allclose(rows[case.position_rows], expected.sum(axis=2).T, atol=8 * tolerance)
     np.testing.assert_allclose(summed[:-1], expected[:, 1:].sum(axis=1).T, atol=2e4 * tolerance)
+
+
+# Distinct rows
+
+
+def text_rows(rng):
+    """Training data with ten attributes at each position, which are those of one of five words."""
+    words = [{f"key {k}": str(rng.integers(3)) for k in range(10)} for _ in range(5)]
+    X = [[words[i] for i in rng.integers(0, 5, n)] for n in (30, 1, 25, 9)]
+    y = [[str(label) for label in rng.integers(0, 3, len(x))] for x in X]
+    return X, y
+
+
+@pytest.mark.parametrize("window", [0, (2, 1)])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_distinct_rows_give_the_same_scores_and_gradient(window, n_jobs):
+    rng = np.random.default_rng(0)
+    X, y = text_rows(rng)
+    _, fast, _ = training_of(LinearCRF(window=window, n_jobs=n_jobs), X, y)
+    assert 5 <= len(fast.distinct.by_row[0]) - 1 <= 6  # with that of boundary rows
+    slow = copy.copy(fast)
+    slow.distinct = None
+    weights = fast.layout.weights(rng.normal(size=fast.layout.size))
+    np.testing.assert_allclose(fast.scores(weights), slow.scores(weights), rtol=1e-12)
+    deltas = [rng.normal(size=(len(fast.codes), 3)) for _ in fast.table.ranges]
+    gradients = [
+        data.gradient_of_rows(lambda k, _: fast.table.range_rows(deltas[k], k))
+        for data in (fast, slow)
+    ]
+    np.testing.assert_allclose(gradients[0].vector, gradients[1].vector, atol=1e-12)
+
+
+def test_rows_with_equal_hashes_are_compared(monkeypatch):
+    X, y = text_rows(np.random.default_rng(1))
+    monkeypatch.setattr(matrix, "mix", lambda seed, values: np.zeros(len(values), np.uint64))
+    _, data, _ = training_of(LinearCRF(window=1), X, y)
+    assert data.distinct is None

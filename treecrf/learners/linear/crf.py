@@ -26,11 +26,12 @@ from treecrf.learners.base.warm_start import refuse_lost_objective
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.lbfgs import descend
 from treecrf.learners.linear.likelihoods import (
+    INFORMATIVE,
     GeneralLikelihood,
     Likelihood,
     Loss,
     StateLikelihood,
-    observed_weights,
+    possible_weights,
     weight_scales,
 )
 from treecrf.learners.linear.model import Weights
@@ -83,11 +84,14 @@ class LinearCRF(LinearSequenceClassifier):
     transition_features : bool, default=False
         Whether each attribute also has weights for pairs of previous label and label, in addition
         to those for labels.
-    all_possible_states : bool, default=True
-        Whether attributes have weights for all labels, or, as by default in CRFsuite, only for the
-        labels that occur with them in the training data. For text with many labels, fewer weights
-        need less memory and time; labels are then often slightly less accurate. Pairs of labels
-        with ``transition_features`` are treated alike. False requires ``solver="lbfgs"``.
+    all_possible_states : {"auto"} or bool, default="auto"
+        Whether attributes have weights for all labels (True) or, as by default in CRFsuite, only
+        for the labels that occur with them in the training data (False). By default, they also have
+        weights for labels with which they would be expected at least once if they did not depend
+        on the label: on text these are few more weights than with False, and labels are about as
+        accurate as with all. Numbers that are hardly ever 0 have weights for all labels. Pairs of
+        labels with ``transition_features`` are treated alike. With ``solver="sgd"``, all labels
+        have weights, and False is not supported.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
             default="log"
         Objective to maximize. If P is the probability of the labels of a sequence, and q of the
@@ -180,9 +184,9 @@ class LinearCRF(LinearSequenceClassifier):
     Notes
     -----
     With the same attributes, and ``standardize=False`` if there are numbers other than 0 and 1, the
-    loss is that of CRFsuite with ``feature.possible_transitions`` and, unless
-    ``all_possible_states`` is False, ``feature.possible_states``. CRFsuite has no weights for first
-    positions, unless you add an attribute that marks them.
+    loss is that of CRFsuite with ``feature.possible_transitions`` and with
+    ``feature.possible_states`` if ``all_possible_states`` is True, or without it if it is False.
+    CRFsuite has no weights for first positions, unless you add an attribute that marks them.
 
     References
     ----------
@@ -209,7 +213,7 @@ class LinearCRF(LinearSequenceClassifier):
 
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
-        "all_possible_states": ["boolean"],
+        "all_possible_states": [StrOptions({"auto"}), "boolean"],
         "objective": [StrOptions(set(OBJECTIVES)), callable],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
@@ -222,7 +226,7 @@ class LinearCRF(LinearSequenceClassifier):
     window: Window = 0
     attributes: Any = None
     transition_features: bool = False
-    all_possible_states: bool = True
+    all_possible_states: Literal["auto"] | bool = "auto"
     objective: ObjectiveLike = "log"
     l2_regularization: float = 1.0
     l1_regularization: float = 0.0
@@ -262,7 +266,7 @@ class LinearCRF(LinearSequenceClassifier):
             seed = int(run.rng.integers(np.iinfo(np.int64).max))
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
-        free = slice(None) if self.all_possible_states else observed_weights(data, start)
+        free = free_weights(self.all_possible_states, data, start)
         penalty = l2_penalty(self, data)
         scales = weight_scales(data, penalty)[free]
         loss = Loss(self._likelihood(data), penalty, free, scales)
@@ -323,6 +327,15 @@ class LinearCRF(LinearSequenceClassifier):
             )
         labels = _chain_labels(data, data.repeated_weights())
         return GeneralLikelihood(data, make_objective(name, labels, data.threads))
+
+
+def free_weights(
+    all_possible_states: str | bool, data: TrainingData, start: Weights
+) -> np.ndarray | slice:
+    """Return the indices of the weights to be fitted; all others are 0."""
+    if all_possible_states == "auto":
+        return possible_weights(data, start, INFORMATIVE)
+    return slice(None) if all_possible_states else possible_weights(data, start, np.inf)
 
 
 def l2_penalty(crf: LinearCRF, data: TrainingData) -> float:

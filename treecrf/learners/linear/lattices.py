@@ -42,10 +42,11 @@ class StateLattice(Lattice):
         """Return P(label) at every position, (n_positions, n_labels)."""
         table = self.function.table
         out = np.empty((table.n_positions, self.function.layout.n_labels))
+        blocks = self.function.blocks(self.weights)
 
         def fill(sequences: tuple[int, int]) -> None:
             first, last = sequences
-            rows = self.function.range_scores(self.weights, first, last)
+            rows = self.function.range_scores(blocks, first, last)
             offsets, first_rows = table.layout_within(first, last)
             chains = StateChains(offsets, first_rows)
             chains.marginals(rows, self.weights.transitions, 0, last - first)
@@ -59,10 +60,11 @@ class StateLattice(Lattice):
         """Return the log-probability of a label sequence for each sequence."""
         table = self.function.table
         out = np.empty(len(self.offsets) - 1)
+        blocks = self.function.blocks(self.weights)
 
         def fill(sequences: tuple[int, int]) -> None:
             first, last = sequences
-            rows = self.function.range_scores(self.weights, first, last)
+            rows = self.function.range_scores(blocks, first, last)
             own_codes = codes[self.offsets[first] : self.offsets[last]]
             chains = StateChains(*table.layout_within(first, last), own_codes)
             chains.log_likelihoods(rows, self.weights.transitions, 0, last - first, out[first:last])

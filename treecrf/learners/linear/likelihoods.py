@@ -29,10 +29,11 @@ class StateLikelihood:
         """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         data = self.data
         transitions = data.constraints.limited(weights.transitions)
+        blocks = data.blocks(weights)
 
         def residuals(k: int, summed: np.ndarray) -> np.ndarray:
             first, last = data.table.ranges[k]
-            rows = data.range_scores(weights, first, last)
+            rows = data.range_scores(blocks, first, last)
             self._chains.residuals(
                 rows, transitions, data.weights, first, last, summed, self._log_likelihoods
             )
@@ -50,10 +51,11 @@ class StateLikelihood:
         """Compute log P of the labels of each sequence, without its weight."""
         data = self.data
         transitions = data.constraints.limited(weights.transitions)
+        blocks = data.blocks(weights)
 
         def fill(sequences: tuple[int, int]) -> None:
             first, last = sequences
-            rows = data.range_scores(weights, first, last)
+            rows = data.range_scores(blocks, first, last)
             self._chains.log_likelihoods(rows, transitions, first, last, self._log_likelihoods)
 
         data.threads.map(fill, data.table.ranges)
@@ -188,10 +190,18 @@ def weight_scales(data: TrainingData, l2: float) -> np.ndarray:
     return scales.vector
 
 
-def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
+# An attribute that never occurs with a label says something about it if it was expected to, at
+# least this often: weights for labels that are expected less often make hardly any difference on
+# new data, those for labels that are expected more often do.
+INFORMATIVE = 1.0
+
+
+def possible_weights(data: TrainingData, start: Weights, min_expected: float) -> np.ndarray:
     """Return the indices of the weights whose attributes and labels occur together.
 
-    Transitions, and weights that do not start from 0, are among them.
+    So do attributes and labels that would occur together at least ``min_expected`` times if they
+    were independent; numbers that are hardly ever 0 therefore have weights for all labels.
+    Transitions, and weights that do not start from 0, are always among them.
     """
     layout = data.layout
     possible = data.candidates
@@ -205,10 +215,14 @@ def observed_weights(data: TrainingData, start: Weights) -> np.ndarray:
         possible = np.concatenate([possible, pairs], axis=1)
     table = data.table
     starts, indices, values = table.by_row
+    occurs = np.ones(len(indices)) if values is None else (values != 0).astype(np.float64)
     if values is not None:
-        table = replace(table, by_row=(starts, indices, (values != 0).astype(np.float64)))
+        table = replace(table, by_row=(starts, indices, occurs))
     # The gradient counts how often an attribute occurs with a label.
     function = LinearFunction(table, layout, data.threads)
     counts = function.gradient_of_rows(lambda k, _: table.range_rows(possible, k))
     counts.transitions[:] = 1
+    occurrences = np.bincount(indices, weights=occurs, minlength=layout.n_attributes)
+    expected = np.outer(occurrences, possible.mean(axis=0))
+    counts.attributes[:] += (expected >= min_expected)[:, np.newaxis]
     return np.flatnonzero((counts.vector != 0) | (start.vector != 0))

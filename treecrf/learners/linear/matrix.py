@@ -12,10 +12,13 @@ from treecrf.encoding.encoded import RowLayout, rows_of_positions
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import Attributes
+from treecrf.utils.hashing import mix
 
 # Threads take ranges of sequences of about this many positions. The size does not depend on the
 # number of threads, and so neither do sums over the ranges.
 RANGE_POSITIONS = 4096
+# Rows are computed by way of distinct rows if that leaves at most this share of the entries.
+MAX_SHARE_OF_ENTRIES = 0.5
 
 # Start of each row's entries (or each column's), and the indices and values of the entries; the
 # values are None if all are 1.
@@ -113,6 +116,49 @@ class AttributeMatrix:
         rows = np.zeros((positions[-1] + 1, values.shape[1]))
         rows[positions] = values[self.offsets[first] : self.offsets[last]]
         return rows
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Rows without repetitions: in text, all rows of a word have the same attributes."""
+
+    # The attributes of each distinct row.
+    by_row: SparseArrays
+    # The number of the distinct row of each row, as a matrix with a 1 in each row.
+    numbers: SparseArrays
+
+    @classmethod
+    def of(cls, by_row: SparseArrays) -> DistinctRows | None:
+        """Find the distinct rows; None if there are too many of them, or values other than 1."""
+        starts, indices, values = by_row
+        if values is not None or len(indices) * MAX_SHARE_OF_ENTRIES < len(starts) - 1:
+            return None
+        sums = np.append(np.uint64(0), np.cumsum(mix(0, indices)))
+        keys = sums[starts[1:]] - sums[starts[:-1]]
+        _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
+        lengths = np.diff(starts)
+        n_entries = int(lengths[firsts].sum()) + len(numbers)
+        if n_entries > MAX_SHARE_OF_ENTRIES * len(indices):
+            return None
+        if not _are_equal(starts, indices, firsts[numbers]):
+            return None
+        distinct = (np.append(0, np.cumsum(lengths[firsts])), indices[_spans(starts, firsts)], None)
+        return cls(distinct, (np.arange(len(starts)), numbers.astype(np.int32), None))
+
+
+def _spans(starts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the indices of all entries of the given rows."""
+    lengths = starts[rows + 1] - starts[rows]
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1]) + np.repeat(starts[rows] - (ends - lengths), lengths)
+
+
+def _are_equal(starts: np.ndarray, indices: np.ndarray, rows: np.ndarray) -> bool:
+    """Return whether each row has the same attributes as another one; their hashes are equal."""
+    lengths = np.diff(starts)
+    if not np.array_equal(lengths, lengths[rows]):
+        return False
+    return np.array_equal(indices, indices[_spans(starts, rows)])
 
 
 def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray | None) -> SparseArrays:

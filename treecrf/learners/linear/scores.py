@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +19,12 @@ from treecrf.chains.likelihood import WeightedMean
 from treecrf.encoding.encoded import rows_of_positions
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.matrix import AttributeMatrix
+from treecrf.learners.linear.matrix import (
+    RANGE_POSITIONS,
+    AttributeMatrix,
+    DistinctRows,
+    SparseArrays,
+)
 from treecrf.learners.linear.model import WeightLayout, Weights
 from treecrf.utils.threads import PARTS_PER_THREAD, Threads
 
@@ -41,6 +47,9 @@ class LinearFunction:
     layout: WeightLayout
     threads: Threads
 
+    # The distinct rows of the table, if there are few of them and it pays to look for them.
+    distinct: ClassVar[DistinctRows | None] = None
+
     # Scores of labels after labels
 
     def scores(self, weights: Weights) -> np.ndarray:
@@ -52,9 +61,10 @@ class LinearFunction:
         table = self.table
         n_labels = self.layout.n_labels
         out = np.empty((n_labels, table.n_positions, n_labels))
+        blocks = self.blocks(weights)
 
         def fill(sequences: tuple[int, int]) -> None:
-            rows = self.range_scores(weights, *sequences)
+            rows = self.range_scores(blocks, *sequences)
             _linear.chain_scores(
                 rows, weights.transitions, table.offsets, table.first_rows, sequences, out
             )
@@ -69,11 +79,12 @@ class LinearFunction:
         """
         table = self.table
         out = np.empty((table.n_positions, self.layout.width))
+        blocks = self.blocks(weights)
 
         def fill(sequences: tuple[int, int]) -> None:
             first, last = sequences
             positions = slice(table.offsets[first], table.offsets[last])
-            rows = self.range_scores(weights, first, last)
+            rows = self.range_scores(blocks, first, last)
             out[positions] = rows[rows_of_positions(*table.layout_within(first, last))]
 
         self.threads.map(fill, table.ranges)
@@ -91,17 +102,36 @@ class LinearFunction:
 
     # Scores of labels in rows, without the transitions
 
-    def range_scores(self, weights: Weights, first: int, last: int) -> np.ndarray:
+    def blocks(self, weights: Weights) -> np.ndarray:
+        """Return what attributes, or distinct rows, add to the scores of the rows around them.
+
+        Float64 array (n, n_offsets, width), in the order of the weights of an attribute.
+        """
+        if self.distinct is None:
+            return weights.attributes
+        by_row = self.distinct.by_row
+        n_rows = len(by_row[0]) - 1
+        out = np.empty((n_rows, self.layout.n_offsets * self.layout.width))
+        flat = weights.attributes.reshape(self.layout.n_attributes, 1, -1)
+
+        def fill(rows: tuple[int, int]) -> None:
+            first, last = rows
+            _linear.score_rows(by_row, (0, 0), flat, first, last, out[first:last])
+
+        self.threads.map(fill, runs(np.arange(n_rows + 1), RANGE_POSITIONS))
+        return out.reshape(n_rows, self.layout.n_offsets, -1)
+
+    def range_scores(self, blocks: np.ndarray, first: int, last: int) -> np.ndarray:
         """Compute the scores of a range of sequences, in an array that starts with its first row.
 
-        Scores of boundary rows have no meaning.
+        ``blocks`` are those of the weights, see above. Scores of boundary rows have no meaning.
         """
         table = self.table
         start = int(table.first_rows[first])
         length = table.offsets[last] - table.offsets[last - 1]
         stop = int(table.first_rows[last - 1] + length)
         rows = np.empty((stop - start, self.layout.width))
-        _linear.score_rows(table.by_row, table.window, weights.attributes, start, stop, rows)
+        _linear.score_rows(self._by_row, table.window, blocks, start, stop, rows)
         return rows
 
     def gradient_of_rows(self, derivatives: Callable[[int, np.ndarray], np.ndarray]) -> Weights:
@@ -110,36 +140,58 @@ class LinearFunction:
         ``derivatives(k, transitions)`` returns those with respect to the scores of the rows of
         range k, 0 for boundary rows, and may write those with respect to the transitions.
         """
+        out = self.layout.weights()
+        if self.distinct is None:
+            out.transitions[:] = self._add_to_blocks(derivatives, out.attributes)
+            return out
+        by_row = self.distinct.by_row
+        n_rows = len(by_row[0]) - 1
+        blocks = np.zeros((n_rows, self.layout.n_offsets, self.layout.width))
+        out.transitions[:] = self._add_to_blocks(derivatives, blocks)
+        flat = out.attributes.reshape(self.layout.n_attributes, 1, -1)
+        parts = [(0, blocks.reshape(n_rows, -1))]
+        self.threads.map(
+            partial(_linear.add_gradient, by_row, (0, 0), parts, flat),
+            self._shares(by_row, len(flat)),
+        )
+        return out
+
+    @property
+    def _by_row(self) -> SparseArrays:
+        """The attributes of each row, or its distinct row."""
+        return self.table.by_row if self.distinct is None else self.distinct.numbers
+
+    def _add_to_blocks(
+        self, derivatives: Callable[[int, np.ndarray], np.ndarray], blocks: np.ndarray
+    ) -> np.ndarray:
+        """Add the derivatives with respect to blocks; return those of the transitions."""
         table = self.table
         n_threads = self.threads.n_threads
-        out = self.layout.weights()
         first_rows = [int(table.first_rows[first]) for first, _ in table.ranges]
-        transitions = np.zeros((len(table.ranges), *out.transitions.shape))
+        n_labels = self.layout.n_labels
+        transitions = np.zeros((len(table.ranges), n_labels + 1, n_labels))
 
         def row_derivatives(k: int) -> tuple[int, np.ndarray]:
             return first_rows[k], derivatives(k, transitions[k])
 
-        attribute_ranges = list(pairwise([0, *self._cuts(), table.n_attributes]))
+        shares = self._shares(self._by_row, len(blocks))
         n_at_once = PARTS_PER_THREAD * n_threads if n_threads > 1 else 1
         for k in range(0, len(first_rows), n_at_once):
             at_once = range(len(first_rows))[k : k + n_at_once]
             rows = self.threads.map(row_derivatives, at_once)
-            add = partial(_linear.add_gradient, table.by_row, table.window, rows, out.attributes)
-            self.threads.map(add, attribute_ranges)
-        out.transitions[:] = transitions.sum(axis=0)
-        return out
+            add = partial(_linear.add_gradient, self._by_row, table.window, rows, blocks)
+            self.threads.map(add, shares)
+        return transitions.sum(axis=0)
 
-    def _cuts(self) -> list[int]:
-        """Divide the attributes among threads: the first attribute of each thread but the first.
-
-        Each thread has about the same number of entries.
-        """
+    def _shares(self, by_row: SparseArrays, n_columns: int) -> list[tuple[int, int]]:
+        """Divide the columns among threads, so that each has about the same number of entries."""
         n_threads = self.threads.n_threads
-        _, indices, _ = self.table.by_row
+        indices = by_row[1]
         if n_threads == 1 or not len(indices):
-            return []
+            return [(0, n_columns)]
         sample = np.sort(indices[:: 1 + len(indices) // N_SAMPLES])
-        return [int(sample[len(sample) * i // n_threads]) for i in range(1, n_threads)]
+        cuts = [int(sample[len(sample) * i // n_threads]) for i in range(1, n_threads)]
+        return list(pairwise([0, *cuts, n_columns]))
 
 
 @dataclass
@@ -161,6 +213,7 @@ class TrainingData(LinearFunction):
 
     def __post_init__(self) -> None:
         self.offsets = self.table.offsets
+        self.distinct = DistinctRows.of(self.table.by_row)
         self.mean = WeightedMean(self.sample_weights, self.offsets)
 
     @property
