@@ -37,6 +37,12 @@ MODELS = {
     "CRF": TreeCRF(init="linear", window=1, **SMALL),
     "linear": LinearCRF(window=1),
     "CRF without a start": TreeCRF(init="zero", window=(2, 0), **SMALL),
+    "constant transitions": TreeCRF(
+        init="linear", constant_transitions=True, window=1, **SMALL | {"max_leaf_nodes": 5}
+    ),
+    "constant transitions of order 2": TreeCRF(
+        init="zero", constant_transitions=True, order=2, **SMALL
+    ),
     "constrained": TreeCRF(init="zero", **SMALL),
     "MEMM": TreeMEMM(window=1, **SMALL),
     "greedy MEMM": TreeMEMM(decoding="greedy", **SMALL),

@@ -267,11 +267,14 @@ cdef class ShortModel:
     cdef ColumnWeights weights
     # The evaluator of the trees; None without trees.
     cdef BlockEvaluator evaluator
+    # Constant scores of labels in contexts, for each number of labels before; None without any. With
+    # them, the trees are evaluated in one context.
+    cdef const double[:, :, ::1] transitions
     # A function that returns the lists of a data frame's values; None if it cannot.
     cdef object read_frame
 
     def __init__(self, n_labels, order, kinds, codes, are_strings, index, has_symbols,
-                 needs_all_keys, tests, weights, evaluator, read_frame):
+                 needs_all_keys, tests, weights, evaluator, transitions, read_frame):
         self.n_columns = len(kinds)
         self.n_labels = n_labels
         self.order = order
@@ -286,6 +289,7 @@ cdef class ShortModel:
         self.tests = tests
         self.weights = weights
         self.evaluator = evaluator
+        self.transitions = transitions
         self.read_frame = read_frame
 
     def scores(self, X):
@@ -576,6 +580,7 @@ cdef class ShortModel:
         """Write the scores of a sequence that has been read."""
         cdef uint8_t depth[BLOCK]
         cdef double *rows[BLOCK]
+        cdef double *state
         cdef Bits bits
         cdef Py_ssize_t i, k
         if self.weights is not None:
@@ -593,11 +598,32 @@ cdef class ShortModel:
         bits.n_words = 1
         bits.stride = 1
         bits.columns = block.tests
+        if self.transitions is None:
+            for i in range(bits.size):
+                depth[i] = <uint8_t> min(block.first + i, self.order)
+                rows[i] = &scores[0, i, 0]
+            self.evaluator.add_block(&bits, depth, &block.memory, rows,
+                                     scores.strides[0] // sizeof(double))
+            return
+        state = <double *> take_zeros(&block.memory, bits.size * self.n_labels * sizeof(double))
+        if state == NULL:
+            return
         for i in range(bits.size):
-            depth[i] = <uint8_t> min(block.first + i, self.order)
-            rows[i] = &scores[0, i, 0]
-        self.evaluator.add_block(&bits, depth, &block.memory, rows,
-                                 scores.strides[0] // sizeof(double))
+            depth[i] = 0
+            rows[i] = state + i
+        self.evaluator.add_block(&bits, depth, &block.memory, rows, bits.size)
+        self._add_constant(block, state, scores)
+
+    cdef void _add_constant(self, const Block *block, const double *state,
+                            double[:, :, :] scores) noexcept nogil:
+        """Add constant transitions, and the values of trees, (n_labels, n_positions)."""
+        cdef Py_ssize_t v, i, c, depth, n_contexts, size = block.last - block.first
+        for i in range(size):
+            depth = min(block.first + i, self.order)
+            n_contexts = self.n_labels ** depth
+            for v in range(self.n_labels):
+                for c in range(n_contexts):
+                    scores[v, i, c] += self.transitions[depth, v, c] + state[v * size + i]
 
     cdef void _add_weights(self, const Block *block, double[:, :, :] scores) noexcept nogil:
         """Write the scores of the linear model; only the nearest previous label matters."""

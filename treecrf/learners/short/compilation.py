@@ -46,14 +46,17 @@ def compiled(
         return None
     tests = None
     evaluator = None
+    transitions = None
     if trees is not None:
-        if not _supports_trees(*trees):
-            return None
         forest, encoder = trees
+        if not _supports_columns(encoder):
+            return None
         if forest.n_iter:
             tests, evaluator = compiled_trees(schema, forest, encoder)
             if evaluator is None:
                 return None
+            if forest.transitions is not None:
+                transitions = forest.sum_of_transitions((0, forest.n_iter)) * LEAF_UNIT
     if tests is None:
         tests = compiled_tests(schema, no_tests())
     weights = None
@@ -79,15 +82,14 @@ def compiled(
         tests,
         weights,
         evaluator,
+        transitions,
         partial(columns_of_frame, names, ignored.difference(names)),
     )
 
 
-def _supports_trees(forest: Forest, encoder: Encoder) -> bool:
-    """Return whether trees have no other scores, and the encoder's columns are the input's."""
+def _supports_columns(encoder: Encoder) -> bool:
+    """Return whether the encoder's columns are the input's."""
     if type(encoder) is not Encoder or encoder.imputation is not None:
-        return False
-    if forest.transitions is not None:
         return False
     layout = encoder.layout
     # Models of earlier versions treat symbols that they do not know as missing.
@@ -215,8 +217,12 @@ def tests_of_trees(packed: PackedTrees, encoder: Encoder) -> TreeTests:
 def compiled_trees(
     schema: InputSchema, forest: Forest, encoder: Encoder
 ) -> tuple[ValueTests, BlockEvaluator | None]:
-    """Return the tests of trees, and the evaluator of the trees; None if there is none."""
-    forest_evaluator = forest.evaluator(encoder, 0, forest.n_iter, False)
+    """Return the tests of trees, and the evaluator of the trees; None if there is none.
+
+    With constant transitions, trees do not test previous labels, and one context is evaluated.
+    """
+    is_one_context = forest.transitions is not None
+    forest_evaluator = forest.evaluator(encoder, 0, forest.n_iter, is_one_context)
     tests = tests_of_trees(forest_evaluator.trees.packed, encoder)
     return compiled_tests(schema, tests), forest_evaluator.block_evaluator
 
