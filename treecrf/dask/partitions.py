@@ -23,7 +23,7 @@ from treecrf.learners.boosted.sampled.growth import SampledGrowth
 from treecrf.learners.boosted.sampled.setup import SampledSetup
 from treecrf.learners.boosted.sampled.shard import Shard
 from treecrf.learners.boosted.spec import BoostingSpec
-from treecrf.utils.partitions import Partitions, PerPartition, identity
+from treecrf.utils.partitions import PerPartition, StoredPartitions, identity
 from treecrf.utils.threads import Threads, keeping_freed_memory, size_text
 
 # Seconds between two checks of whether shards should move to new workers.
@@ -37,7 +37,7 @@ EXAMPLE_BYTES = 64
 
 
 @dataclass(eq=False)
-class DaskPartitions(Partitions):
+class DaskPartitions(StoredPartitions):
     """Parts that are results of tasks.
 
     A part that is lost with a worker is computed again from the tasks that it depends on. If the

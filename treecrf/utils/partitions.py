@@ -2,7 +2,7 @@
 
 What is learned from all data follows from a result for each partition. These are merged in ways
 that do not depend on how the data are cut, so models of the same data in memory, in files and on a
-cluster are equal to the bit. Data in memory are not cut. Other kinds of partitions are in
+cluster are equal to the bit. Data in memory are not cut. Large partitions are in
 `treecrf.inputs.large` and `treecrf.dask`.
 """
 
@@ -58,6 +58,38 @@ class Partitions(ABC):
     @abstractmethod
     def release(self) -> None:
         """Forget the partitions, whose memory is free when nothing else uses them."""
+
+
+class LargePartitions(Partitions):
+    """Partitions of data that need not fit in memory: in files, or on a cluster."""
+
+    @abstractmethod
+    def derive(self, function: Callable[..., Any], *args: Any) -> StoredPartitions:
+        """Return the partitions ``function(part, *args)``, which stay where they are computed."""
+
+    @abstractmethod
+    def view(self, function: Callable[..., Any], *args: Any) -> LargePartitions:
+        """Return the same as `derive`, for a function that is cheap to compute at each use."""
+
+    @abstractmethod
+    def only(self, chosen: Sequence[bool]) -> LargePartitions:
+        """Return the partitions that are marked."""
+
+
+class StoredPartitions(LargePartitions):
+    """Large partitions that are not a view of others."""
+
+    @abstractmethod
+    def chain(self, other: Any) -> StoredPartitions:
+        """Return these partitions, followed by others of the same class."""
+
+    @abstractmethod
+    def persisted(self) -> StoredPartitions:
+        """Return the same partitions, not to be read again at each use if there is room."""
+
+    @abstractmethod
+    def kept(self) -> StoredPartitions:
+        """Return the same partitions, not to be computed again at each use."""
 
 
 class InMemory(Partitions):

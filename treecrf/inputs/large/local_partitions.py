@@ -10,13 +10,19 @@ from itertools import compress
 from typing import Any
 
 from treecrf.inputs.large.scratch import Scratch
-from treecrf.utils.partitions import Partitions, PerPartition, arguments_for, identity
+from treecrf.utils.partitions import (
+    LargePartitions,
+    PerPartition,
+    StoredPartitions,
+    arguments_for,
+    identity,
+)
 
 # Returns a part, for example by reading it.
 Load = Callable[[], Any]
 
 
-class LocalPartitions(Partitions):
+class LocalPartitions(StoredPartitions):
     """Partitions in this process: in memory, in scratch files, or read at each use.
 
     The constructor takes partitions in memory; those derived from them are there, too.
@@ -61,7 +67,7 @@ class LocalPartitions(Partitions):
             loads = self.scratch.store(load() for load in loads)
         return LocalPartitions.reading(loads, self.scratch)
 
-    def view(self, function: Callable[..., Any], *args: Any) -> Partitions:
+    def view(self, function: Callable[..., Any], *args: Any) -> LargePartitions:
         """Return the partitions ``function(part, *args)``, which are cheap to compute."""
         if self._is_in_memory:
             return self.derive(function, *args)
@@ -123,13 +129,13 @@ class LocalPartitions(Partitions):
         self._loads = []
 
 
-class PartitionsView(Partitions):
+class PartitionsView(LargePartitions):
     """A function of partitions: ``function(part, *args)``.
 
     The function should be cheap, because it is computed again each time a part is used.
     """
 
-    def __init__(self, partitions: Partitions, function: Callable[..., Any], *args: Any):
+    def __init__(self, partitions: LargePartitions, function: Callable[..., Any], *args: Any):
         self.n_parts = partitions.n_parts
         self._partitions = partitions
         self._call = function, *args
@@ -138,7 +144,7 @@ class PartitionsView(Partitions):
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
         return self._partitions.map(_twice, len(self._call), *self._call, function, *args)
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
+    def derive(self, function: Callable[..., Any], *args: Any) -> StoredPartitions:
         """Return the partitions ``function(part, *args)``, which are not a view."""
         return self._partitions.derive(_twice, len(self._call), *self._call, function, *args)
 

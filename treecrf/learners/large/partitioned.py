@@ -43,7 +43,7 @@ from treecrf.learners.base.label_rules import (
 from treecrf.learners.base.reading import ReadData, UnreadData
 from treecrf.learners.base.training_data import LabeledData, LabeledSequences, count_labels
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.partitions import Partitions, PerPartition, identity
+from treecrf.utils.partitions import LargePartitions, PerPartition, StoredPartitions, identity
 
 # Partitions as passed by the user
 
@@ -52,7 +52,7 @@ from treecrf.utils.partitions import Partitions, PerPartition, identity
 class UnreadPartitions(UnreadData):
     """Partitions of `RawData`, which may be empty; a sequence lies in one of them."""
 
-    raws: Partitions
+    raws: LargePartitions
     place: str = ""  # in messages of errors, before the name of the partition
 
     def read(
@@ -68,8 +68,8 @@ class UnreadPartitions(UnreadData):
 
 
 def describe_parts(
-    partitions: Partitions, categorical_features: Any, schema: InputSchema | None = None
-) -> tuple[Partitions, list[PartDescription]]:
+    partitions: LargePartitions, categorical_features: Any, schema: InputSchema | None = None
+) -> tuple[LargePartitions, list[PartDescription]]:
     """Return the partitions that have sequences, and their descriptions.
 
     Errors name the partition that is not valid, or that has a sequence of another partition.
@@ -90,7 +90,7 @@ def describe_parts(
     return partitions, parts
 
 
-def _check_groups(partitions: Partitions, parts: list[PartDescription]) -> None:
+def _check_groups(partitions: LargePartitions, parts: list[PartDescription]) -> None:
     """Raise ValueError if a group has positions in several partitions."""
     shared = find_shared_group(parts)
     if shared is None:
@@ -110,7 +110,7 @@ def _check_groups(partitions: Partitions, parts: list[PartDescription]) -> None:
 class ReadPartitions(ReadData):
     """Partitions that are read again with the schema of all of them."""
 
-    raws: Partitions  # of `RawData`, none of them empty
+    raws: LargePartitions  # of `RawData`, none of them empty
     parts: list[PartDescription]  # of each partition
     described: Description  # of all data
     place: str  # in messages of errors
@@ -195,13 +195,13 @@ class LabeledPartitions(LabeledData):
 
     in_memory = False
 
-    partitions: Partitions  # of `LabeledSequences`, none of them empty
+    partitions: LargePartitions  # of `LabeledSequences`, none of them empty
     described: Description
     lengths: list[np.ndarray]  # of the sequences in each partition
 
     @classmethod
     def chosen(
-        cls, partitions: Partitions, described: Description, lengths: list[np.ndarray]
+        cls, partitions: LargePartitions, described: Description, lengths: list[np.ndarray]
     ) -> LabeledPartitions:
         """Return some of the sequences that are described, without partitions that have none."""
         partitions = partitions.only([len(part) > 0 for part in lengths])
@@ -229,7 +229,7 @@ class LabeledPartitions(LabeledData):
         """Number of positions in the largest partition."""
         return max(int(part.sum()) for part in self.lengths)
 
-    def unlabeled(self) -> Partitions:
+    def unlabeled(self) -> LargePartitions:
         """Return the sequences without labels."""
         return self.partitions.view(attrgetter("sequences"))
 
@@ -263,7 +263,7 @@ class LabeledPartitions(LabeledData):
         recoded = PartitionsView(self.partitions, recode, categories)
         return replace(self, partitions=recoded, described=described)
 
-    def derive(self, function: Callable[..., Any], *args: Any) -> Partitions:
+    def derive(self, function: Callable[..., Any], *args: Any) -> StoredPartitions:
         """Return the partitions ``function(part, *args)``, not to be computed at each use."""
         return self.partitions.derive(function, *args).kept()
 

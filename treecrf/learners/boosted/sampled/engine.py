@@ -23,7 +23,7 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.allocation import Allocate
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.partitions import Partitions
+from treecrf.utils.partitions import Partitions, StoredPartitions
 from treecrf.utils.threads import Threads
 
 
@@ -84,7 +84,7 @@ class SampledEngine(Engine):
     def on_partitions(
         self,
         forest: Forest,
-        encoded: Partitions,
+        encoded: StoredPartitions,
         setup: BoostingSetup,
         data: TrainingInput,
         start: LinearCRF | None,
