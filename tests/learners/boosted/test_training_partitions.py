@@ -29,6 +29,7 @@ from treecrf import (
 )
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
+from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.boosted import selection, starts
 
 SMALL = {
@@ -210,12 +211,24 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     X, y = data_of("numbers", seed=7, n=40)
     crf = TreeCRF(**SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True})
     whole = clone(crf).fit(X, y)
-    monkeypatch.setattr(starts, "MAX_START_POSITIONS", 70)
+    monkeypatch.setattr(starts, "MIN_START_POSITIONS", 70)
+    monkeypatch.setattr(starts, "POSITIONS_PER_ATTRIBUTE", 1)
     monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
     sampled = assert_same_in_parts(crf, X, y, cut(len(X), 2), cut(len(X), 5))
     assert (sampled.init_.state_weights_ != whole.init_.state_weights_).any()
     thresholds = (model._encoder.columns.thresholds for model in (sampled, whole))
     assert not np.array_equal(*thresholds)
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "n_words", "n_positions"),
+    [(20, 0, 100_000), (2_000, 0, 200_000), (3, 4_997, 500_000), (1, 50_000, 1_000_000)],
+)
+def test_rare_values_need_more_positions(n_columns, n_words, n_positions):
+    """The number of positions that a linear start is fitted to follows from the attributes."""
+    categories = {0: np.arange(n_words)} if n_words else {}
+    schema = InputSchema("table", n_columns, None, np.zeros(n_columns), categories)
+    assert starts.start_positions(schema) == n_positions
 
 
 @pytest.mark.parametrize("name", ["first order", "linear", "held out", "MEMM, held out"])

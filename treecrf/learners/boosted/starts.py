@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.sequences import InputSchema
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.linear.crf import LinearCRF
@@ -16,7 +17,11 @@ from treecrf.learners.linear.start import fitted_to, own_start, rounded_linear
 # lower its loss by less than this fraction are the last ones. Most data need 20 to 50 iterations,
 # but labels that persist may need hundreds, which trees cannot make up for.
 START_TOLERANCE = 0.01
-# With more training positions, the linear model is fitted to a sample of the sequences.
+# With more training positions, the linear model is fitted to a sample of the sequences, in one
+# place. The weights of numbers are as good as those of all positions. Those of categories are of
+# rare values, and need more positions: so many for each attribute, within these bounds.
+POSITIONS_PER_ATTRIBUTE = 100
+MIN_START_POSITIONS = 100_000
 MAX_START_POSITIONS = 1_000_000
 
 # Factors of the weights of a linear model. All of it is best where the effects of features add up.
@@ -61,8 +66,16 @@ def make_start(
 
 def fit_linear(spec: BoostingSpec, data: TrainingInput, init: float | LinearCRF) -> LinearCRF:
     """Fit the linear model of a start, without its factor, to training data or a sample of them."""
-    sample = data.training.at_random(MAX_START_POSITIONS, data.seed)
+    n_positions = start_positions(data.training.described.schema)
+    sample = data.training.at_random(n_positions, data.seed)
     return sample.gathered(_fit_start, spec, data.without_data(), init)
+
+
+def start_positions(schema: InputSchema) -> int:
+    """Return the number of positions that the linear model of a start is fitted to at most."""
+    n_attributes = schema.n_features + sum(map(len, schema.categories.values()))
+    n_positions = POSITIONS_PER_ATTRIBUTE * n_attributes
+    return min(max(n_positions, MIN_START_POSITIONS), MAX_START_POSITIONS)
 
 
 def _fit_start(
