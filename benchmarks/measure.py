@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import multiprocessing
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -13,6 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+# Seconds between two measurements of memory, and of scratch files.
+PAUSE = 0.01
+LONG_PAUSE = 1.0
 
 
 @dataclass(frozen=True)
@@ -83,15 +89,54 @@ def reset_peak_memory() -> float:
     if not forget.exists():
         return math.nan
     forget.write_text("5")
-    return _status_bytes("VmRSS")
+    return status_bytes("VmRSS")
 
 
 def peak_memory() -> float:
     """Peak resident bytes since the last reset (NaN outside Linux)."""
-    return _status_bytes("VmHWM")
+    return status_bytes("VmHWM")
 
 
-def _status_bytes(field: str) -> float:
+class Peaks:
+    """Growth of the memory of this process while a block runs, in bytes: ``growth`` by name.
+
+    ``RssAnon`` is the memory that it has allocated, ``VmRSS`` that of all resident pages. With the
+    folder of scratch files, ``scratch`` is the size of those that are mapped.
+    """
+
+    def __init__(self, folder: str | None = None):
+        self.folder = folder
+
+    def __enter__(self) -> Peaks:
+        self.before = {name: status_bytes(name) for name in ("RssAnon", "VmRSS")}
+        self.growth = dict.fromkeys([*self.before, "scratch"], 0.0)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        for i in itertools.count():
+            for name, before in self.before.items():
+                self.growth[name] = max(self.growth[name], status_bytes(name) - before)
+            if self.folder is not None and i % round(LONG_PAUSE / PAUSE) == 0:
+                self.growth["scratch"] = max(self.growth["scratch"], _mapped_bytes(self.folder))
+            if self._ended.wait(PAUSE):
+                return
+
+
+def _mapped_bytes(folder: str) -> float:
+    """Return the size of the files without names in a folder that this process has mapped."""
+    pattern = rf"^(\w+)-(\w+) .*{re.escape(folder)}/.* \(deleted\)$"
+    maps = Path("/proc/self/maps").read_text()
+    return float(sum(int(b, 16) - int(a, 16) for a, b in re.findall(pattern, maps, re.MULTILINE)))
+
+
+def status_bytes(field: str) -> float:
     status = Path("/proc/self/status")
     found = re.search(rf"{field}:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return 1024.0 * int(found[1]) if found else math.nan

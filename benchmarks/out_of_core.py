@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 import resource
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Spread, in_new_process, markdown
+from measure import Peaks, Spread, in_new_process, markdown, status_bytes
 
 MB = 1e6
 FILES = 8
 SEQUENCE = 50
 ROWS_AT_ONCE = 100_000
-PAUSE = 0.01  # seconds between two measurements of memory
 HEADER = ("training on", "limit MB", "allocated MB", "resident MB", "CPU s", "ratio", "wall s")
 
 
@@ -130,7 +127,7 @@ def train(case: Case, folder: str, n_iter: int) -> Result:
     TreeCRF(max_iter=1).fit(["ab"], ["ab"])  # imports
     pattern = str(Path(folder, f"*.{case.source}"))
     if case.limit is not None:
-        allocated = status("VmData") + case.limit * MB
+        allocated = status_bytes("VmData") + case.limit * MB
         resource.setrlimit(resource.RLIMIT_DATA, (int(allocated), int(allocated)))
     with Peaks() as peaks:
         started = time.process_time(), time.perf_counter()
@@ -143,32 +140,6 @@ def train(case: Case, folder: str, n_iter: int) -> Result:
         ended = time.process_time(), time.perf_counter()
     cpu, wall = (b - a for a, b in zip(started, ended, strict=True))
     return Result(peaks.growth["RssAnon"], peaks.growth["VmRSS"], cpu, wall, model_hash(crf))
-
-
-class Peaks:
-    """Growth of the memory of this process while a block runs, in bytes."""
-
-    def __enter__(self) -> Peaks:
-        self.before = {name: status(name) for name in ("RssAnon", "VmRSS")}
-        self.growth = dict.fromkeys(self.before, 0.0)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(PAUSE):
-            for name, before in self.before.items():
-                self.growth[name] = max(self.growth[name], status(name) - before)
-
-
-def status(field: str) -> float:
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return 1024.0 * int(found[1])
 
 
 def model_hash(crf: Any) -> str:
