@@ -12,7 +12,7 @@ from support.tree_oracle import meaning_of_tests
 
 import treecrf.encoding.columns
 import treecrf.inputs.sequences
-from treecrf import TreeCRF
+from treecrf import TreeCRF, TreeMEMM
 from treecrf.encoding.column_layout import BITS, CODES, LISTS, NOWHERE, bundle
 from treecrf.encoding.columns import MIN_BINS
 from treecrf.encoding.encoder import Encoder
@@ -88,6 +88,44 @@ def test_codes_that_recur_have_a_bin_each():
     assert len(thresholds(list(range(60)) * 4)) == 59
     assert len(thresholds(list(range(60)) * 4, max_bins=20)) == 19 - 4
     assert len(thresholds(list(range(80)) * 3)) == MIN_BINS - 1
+
+
+@pytest.mark.parametrize(
+    ("n_positions", "max_leaf_nodes", "n_bins"),
+    [
+        (300, 64, 18),  # 16 positions a bin
+        (4_000, 64, 64),
+        (20_000, 64, 78),  # 4 positions a bin and leaf
+        (20_000, 16, 255),
+        (20_000, 1_000, 64),
+        (70_000, 64, 255),
+    ],
+)
+def test_automatic_bins_follow_from_positions_and_leaves(n_positions, max_leaf_nodes, n_bins):
+    def n_of(values):
+        encoder = Encoder((1, 0), "auto", max_leaf_nodes=max_leaf_nodes)
+        columns = encoder.fit(as_sequences([values[:, np.newaxis]])).columns
+        assert encoder.max_bins == 255
+        return len(columns[0].values) + 1
+
+    values = np.random.default_rng(0).permutation(n_positions).astype(float)
+    assert n_of(values) == n_bins
+    if n_positions >= 4 * 200:
+        assert n_of(values % 200) == 200  # values that recur
+
+
+def test_automatic_bins_follow_from_the_depth_of_trees():
+    def n_of(**parameters):
+        model = TreeMEMM(max_iter=1, early_stopping=False, **parameters).fit(X, y)
+        return len(model._encoder.columns[0].values) + 1
+
+    values = np.random.default_rng(0).normal(size=(4_000, 1))
+    X = np.split(values, 40)
+    y = [(x[:, 0] > 0).astype(int) for x in X]
+    assert n_of() == n_of(max_leaf_nodes=16) == 64
+    assert n_of(max_leaf_nodes=10) == 100
+    assert n_of(max_depth=3) == 125
+    assert n_of(max_depth=3, max_bins=50) == 50
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 10, 255])

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
 from treecrf.encoding.column_layout import CODES, ColumnLayout, make_layout
-from treecrf.encoding.columns import Columns, learn_columns, margins_in
+from treecrf.encoding.columns import MAX_BINS, BinLimits, Columns, learn_columns, margins_in
 from treecrf.encoding.encoded import (
     EncodedSequences,
     RowLayout,
@@ -66,9 +66,15 @@ class Encoder(Windowed):
     # Number of trailing columns derived in training; their tests read the current position only.
     n_derived = 0
 
-    def __init__(self, max_window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
+    def __init__(
+        self,
+        max_window: tuple[int, int],
+        max_bins: int | str = MAX_BINS,
+        missing: str = METHODS[0],
+        max_leaf_nodes: int | None = None,  # of the trees, on which "auto" bins depend
+    ):
         self.max_window = max_window  # positions to the left and to the right that tests may use
-        self.max_bins = max_bins
+        self.bin_limits = BinLimits.of(max_bins, max_leaf_nodes)
         self.missing = missing
         # Whether trees test that a value is missing, of columns that lack some in training.
         self.tests_missing = missing != "weighting-only"
@@ -88,7 +94,7 @@ class Encoder(Windowed):
             imputation = learn_imputation(partitions, schema, self.missing)
             partitions = partitions.view(imputed, imputation, schema)
             described = imputation.described(described)
-        columns, fractions, missing = learn_columns(partitions, described, self.max_bins, seed)
+        columns, fractions, missing = learn_columns(partitions, described, self.bin_limits, seed)
         window = window_within(self.max_window, described.longest)
         layout = make_layout(
             columns,
@@ -143,6 +149,11 @@ class Encoder(Windowed):
         is_symbol = form == "symbols" and imputation is None
         self.has_symbol_codes = is_symbol and bool(layout.storage[0] == CODES)
         return self
+
+    @property
+    def max_bins(self) -> int:
+        """Maximum number of bins of any column."""
+        return self.bin_limits.recurring
 
     @property
     def reach(self) -> tuple[int, int] | None:

@@ -31,7 +31,8 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     models : list of estimators
         Fitted models of the same class with boosted trees, trained on the same sequences with the
         same ``window``, ``order``, ``missing``, ``max_bins`` and ``objective``. They may differ in
-        ``random_state``, the size and number of trees, and other parameters of training.
+        ``random_state``, the number of trees, and other parameters of training; also in the size of
+        trees, unless ``max_bins="auto"`` follows from it.
 
     Returns
     -------

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from treecrf.encoding.columns import MAX_BINS
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import InputSchema
@@ -82,7 +83,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
         "sampling": [StrOptions({"auto"}), Interval(numbers.Real, 0, None, closed="neither"), None],
         "max_examples": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
+        "max_bins": [StrOptions({"auto"}), Interval(numbers.Integral, 2, MAX_BINS, closed="both")],
         "missing": [StrOptions(set(METHODS))],
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [StrOptions(set(INTERACTIONS)), list, tuple, set, None],

@@ -123,10 +123,12 @@ class TreeCRF(BoostedSequenceClassifier):
         they do not. ``"impute"`` fills in the mean of numeric features and the most common value of
         all others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
         missing.
-    max_bins : int, default=255
-        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
-        if they would hold fewer than 16 training positions on average. Values that recur at least
-        four times on average have a bin each, up to ``max_bins``.
+    max_bins : "auto" or int, default="auto"
+        Maximum number of quantile bins per numeric feature, at most 255. There are fewer bins, but
+        at least 16, if they would hold fewer than 16 training positions on average. ``"auto"``
+        takes a quarter of the number of training positions per leaf, at least 64 and at most 255:
+        finer thresholds take time and hardly improve trees. Values that recur at least four times
+        on average have a bin each, up to ``max_bins`` or 255.
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
         Monotonic constraints: 1 for features whose higher values may only raise the score of the
         second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
@@ -317,7 +319,7 @@ class TreeCRF(BoostedSequenceClassifier):
     subsample: float = 1.0
     sampling: Literal["auto"] | float | None = "auto"
     max_examples: int | None = 300_000
-    max_bins: int = 255
+    max_bins: Literal["auto"] | int = "auto"
     missing: Missing = "weighting"
     categorical_features: CategoricalFeatures = "from_dtype"
     monotonic_cst: MonotonicCst = None

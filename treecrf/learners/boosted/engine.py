@@ -91,7 +91,7 @@ class Engine(ABC):
             forest = earlier["_forest"].copy()
             start = earlier.get("init_")
         else:
-            encoder = Encoder(spec.window, spec.max_bins, spec.missing)
+            encoder = spec.new_encoder()
             encoder.fit_parts(sequences, described, data.seed)
             forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
         return self.run_from(spec, data, encoder, forest, start, threads)

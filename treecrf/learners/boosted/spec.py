@@ -69,7 +69,7 @@ class BoostingSpec:
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data
     sampling: Any
     max_examples: int | None
-    max_bins: int
+    max_bins: int | str
     missing: str
     monotonic_cst: Any
     interaction_cst: Any
@@ -79,6 +79,10 @@ class BoostingSpec:
     class_weight: dict | str | None
     n_jobs: int | None
     verbose: int
+
+    def new_encoder(self) -> Encoder:
+        """Return an encoder that has not learned the columns yet."""
+        return Encoder(self.window, self.max_bins, self.missing, self.tree_settings.most_leaves)
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ class FutureFeatureMEMM(LocalClassifier):
     min_samples_leaf: int = 1
     max_features: float = 1.0
     subsample: float = 1.0
-    max_bins: int = 255
+    max_bins: Literal["auto"] | int = "auto"
     missing: Missing = "weighting"
     categorical_features: CategoricalFeatures = "from_dtype"
     decoding: LocalDecoding = "marginal"

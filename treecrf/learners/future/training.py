@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.history import History
 from treecrf.learners.base.joined_sequences import joined_in_memory
 from treecrf.learners.base.training_data import TrainingInput
@@ -109,7 +108,7 @@ class AlternatingTraining:
     def _first(self) -> State:
         spec = self.spec
         data = self.data
-        encoder = Encoder(spec.window, spec.max_bins, spec.missing)
+        encoder = spec.new_encoder()
         encoder.fit(data.training.sequences, data.seed)
         forest = Forest(len(data.classes), spec.kind.order)
         features = FutureEncoder(encoder, (), self.settings.n_bins)

@@ -152,7 +152,7 @@ class TreeMEMM(LocalClassifier):
     subsample: float = 1.0
     sampling: Literal["auto"] | float | None = "auto"
     max_examples: int | None = 300_000
-    max_bins: int = 255
+    max_bins: Literal["auto"] | int = "auto"
     missing: Missing = "weighting"
     categorical_features: CategoricalFeatures = "from_dtype"
     monotonic_cst: MonotonicCst = None

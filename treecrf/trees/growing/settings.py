@@ -68,6 +68,13 @@ class TreeSettings:
     seed: int = 0  # of the choices of features and sequences
     constraints: TreeConstraints | None = None
 
+    @property
+    def most_leaves(self) -> int:
+        """Maximum number of leaves of a tree, also by its depth."""
+        if self.depth_limit < 0:
+            return self.max_leaf_nodes
+        return min(self.max_leaf_nodes, 1 << self.depth_limit)
+
 
 # The parameters ``monotonic_cst`` and ``interaction_cst``
 
