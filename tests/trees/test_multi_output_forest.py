@@ -13,7 +13,7 @@ from support.sweeps import sweep
 from treecrf.trees.contexts.context_scores import Nodes
 from treecrf.trees.explain.conjunctions import leaf_values
 from treecrf.trees.explain.shapley import ForestExplainer
-from treecrf.trees.forest import LABEL, Forest, check_forest
+from treecrf.trees.forest import LABEL, Forest, check_forest, from_file, to_file
 from treecrf.utils.threads import Threads
 
 N_LABELS = 5
@@ -202,6 +202,43 @@ DAMAGE = {
     ),
     "three axes": lambda packed: packed.update(leaf=packed["leaf"][:, :, None]),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(("scale", "is_small"), [(2.0, True), (1 << 12, False), (2.0**-21, True)])
+def test_files_hold_the_vectors_of_leaves_as_integers(scale, is_small):
+    case = VectorForest("letters", 2)
+    packed = with_vector_leaves(case.forest, 4, 0, 0, scale=scale).pack()
+    stored = to_file(packed)
+    assert ("leaf" in stored) == (not is_small)
+    read = from_file(stored, 4)
+    assert read.keys() >= packed.keys()
+    for name in packed:
+        np.testing.assert_array_equal(read[name], packed[name])
+    assert read["leaf"].dtype == np.float64
+    others = case.single.pack()
+    assert to_file(others) is from_file(others, 5) is others
+
+
+DAMAGED_UNITS = {
+    "too few labels": lambda stored: stored.update(leaf_units=stored["leaf_units"][:, :-1]),
+    "too few leaves": lambda stored: stored.update(leaf_units=stored["leaf_units"][:-1]),
+    "a leaf becomes a node": lambda stored: stored["true_child"].__setitem__(-1, 1),
+    "another type": lambda stored: stored.update(leaf_units=stored["leaf_units"] * 1.0),
+    "one axis": lambda stored: stored.update(leaf_units=stored["leaf_units"].ravel()),
+    "no leaves": lambda stored: stored.update(
+        leaf_units=stored["leaf_units"][:0], true_child=np.abs(stored["true_child"])
+    ),
+    "children of two axes": lambda stored: stored.update(true_child=stored["true_child"][:, None]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED_UNITS)
+def test_damaged_units_are_refused(damage):
+    stored = to_file(VectorForest("letters", 2).forest.pack())
+    from_file(stored, N_LABELS)
+    DAMAGED_UNITS[damage](stored)
+    with pytest.raises(ValueError, match="invalid"):
+        from_file(stored, N_LABELS)
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

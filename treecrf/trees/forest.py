@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from threading import Lock
 
@@ -164,7 +165,7 @@ class Forest:
         return packed
 
     @classmethod
-    def unpack(cls, n_labels: int, order: int, packed: dict[str, np.ndarray]) -> Forest:
+    def unpack(cls, n_labels: int, order: int, packed: Mapping[str, np.ndarray]) -> Forest:
         """Undo `pack`."""
         forest = cls(n_labels, order, is_multi_output=packed["leaf"].ndim == 2)
         if "transitions" in packed:
@@ -319,6 +320,36 @@ class Forest:
         return packed
 
 
+def to_file(packed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of `Forest.pack` as model files hold them.
+
+    Vectors of multi-output trees take most of the memory. Those of leaves alone are stored, as
+    integers in units of leaf values, if 32 bits hold them.
+    """
+    if packed["leaf"].ndim == 1:
+        return packed
+    units = packed["leaf"][packed["true_child"] < 0] / LEAF_UNIT
+    if (units != np.rint(units)).any() or np.abs(units).max(initial=0) >= 2.0**31:
+        return packed
+    others = {name: array for name, array in packed.items() if name != "leaf"}
+    return {**others, "leaf_units": units.astype(np.int32)}
+
+
+def from_file(stored: Mapping[str, np.ndarray], n_labels: int) -> Mapping[str, np.ndarray]:
+    """Undo `to_file`; raises ValueError if vectors are not those of the leaves."""
+    if "leaf_units" not in stored:
+        return stored
+    is_leaf = stored["true_child"] < 0
+    units = stored["leaf_units"]
+    n_leaves = np.count_nonzero(is_leaf)
+    require(units.shape == (n_leaves, n_labels) and units.dtype == np.int32, "leaves")
+    # A binary tree has fewer inner nodes than leaves; others would take too much memory.
+    require(is_leaf.ndim == 1 and len(is_leaf) <= 2 * n_leaves, "trees")
+    leaf = np.zeros((len(is_leaf), n_labels))
+    leaf[is_leaf] = units * LEAF_UNIT
+    return {**stored, "leaf": leaf}
+
+
 def make_tree(children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:
     """Make a tree of a `Forest`, given the true and false children (2, n_nodes); others are 0."""
     n = children.shape[1]
@@ -331,7 +362,7 @@ def make_tree(children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarra
 
 
 def check_forest(
-    packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
+    packed: Mapping[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
 ) -> None:
     """Raise ValueError unless these are complete trees whose tests the encoder supports."""
     _check_shapes(packed, n_iter, n_labels)
@@ -350,7 +381,7 @@ def check_forest(
     _check_surrogates(packed, encoder)
 
 
-def _check_shapes(packed: dict[str, np.ndarray], n_iter: int, n_labels: int) -> None:
+def _check_shapes(packed: Mapping[str, np.ndarray], n_iter: int, n_labels: int) -> None:
     """Check that all nodes and surrogates have all fields, and that trees have nodes."""
     starts = packed["starts"]
     n_nodes = len(packed["true_child"])
@@ -364,7 +395,7 @@ def _check_shapes(packed: dict[str, np.ndarray], n_iter: int, n_labels: int) -> 
     require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
 
 
-def _check_types(packed: dict[str, np.ndarray]) -> None:
+def _check_types(packed: Mapping[str, np.ndarray]) -> None:
     """Check the types of the numbers of nodes, and the ranges of leaf values and shares."""
     require(all(packed[name].dtype == np.float64 for name in FLOATS), "trees")
     require((np.abs(packed["leaf"]) <= MAX_EXACT).all(), "leaves")
@@ -373,7 +404,7 @@ def _check_types(packed: dict[str, np.ndarray]) -> None:
     require(all(packed[name].dtype == np.int32 for name in integers), "trees")
 
 
-def _check_children(packed: dict[str, np.ndarray]) -> None:
+def _check_children(packed: Mapping[str, np.ndarray]) -> None:
     """Check that children follow their parent, and that all nodes but roots have one parent."""
     roots = packed["starts"][:-1]
     n_nodes = len(packed["true_child"])
@@ -390,7 +421,7 @@ def _check_children(packed: dict[str, np.ndarray]) -> None:
 
 
 def _check_tests(
-    packed: dict[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
+    packed: Mapping[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
 ) -> None:
     """Check that inner nodes test what there is, and that leaves test nothing."""
     inner = packed["true_child"] >= 0
@@ -402,7 +433,7 @@ def _check_tests(
     _check_window_tests(column[~on_label], offset[~on_label], value[~on_label], encoder)
 
 
-def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
+def _check_surrogates(packed: Mapping[str, np.ndarray], encoder: Encoder) -> None:
     """Check that each surrogate belongs to a node and tests a row of the window."""
     n = packed["n_surrogates"]
     require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")

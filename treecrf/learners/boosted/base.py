@@ -34,7 +34,7 @@ from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.trees.forest import Forest, check_forest
+from treecrf.trees.forest import Forest, check_forest, from_file, to_file
 from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, TreeSettings
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
@@ -354,14 +354,13 @@ class BoostedSequenceClassifier(SequenceLearner):
             "validation_score": self.validation_score_,
             "feature_importances": self.feature_importances_,
         }
-        forest = model_file.as_section(self._forest.pack(), "forest")
+        forest = model_file.as_section(to_file(self._forest.pack()), "forest")
         return values, arrays | encoder_arrays | forest
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
         self._validate_params()
-        packed = model_file.Section(arrays, "forest")
         self.classes_ = arrays["classes"]
         self._encoder = self._encoder_class.from_state(values["encoder"], arrays)
         self.n_iter_ = values["n_iter"]
@@ -370,6 +369,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         model_file.check_counts(self.n_iter_, self._seed, order)
         model_file.check_classes(self.classes_)
         replace(self._kind(), order=order).check_size(len(self.classes_), 1)
+        packed = from_file(model_file.Section(arrays, "forest"), len(self.classes_))
         check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
         self.train_score_ = arrays["train_score"]

@@ -267,8 +267,8 @@ cdef class ShortModel:
     cdef ColumnWeights weights
     # The evaluator of the trees; None without trees.
     cdef BlockEvaluator evaluator
-    # Constant scores of labels in contexts, for each number of labels before; None without any. With
-    # them, the trees are evaluated in one context.
+    # Constant scores of labels in contexts, for each number of labels before; None without any.
+    # With them, the trees are evaluated in one context.
     cdef const double[:, :, ::1] transitions
     # A function that returns the lists of a data frame's values; None if it cannot.
     cdef object read_frame
