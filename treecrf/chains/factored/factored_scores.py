@@ -157,22 +157,28 @@ class FactoredScores:
 
     def _largest(self, label: int) -> float:
         """Return the largest absolute score of a label."""
-        exists = np.arange(self.n_contexts) < self.n_labels ** self._depth()[:, np.newaxis]
-        return float(np.abs(self._sums(label), where=exists, out=np.zeros(exists.shape)).max())
+        depth = self._depth()
+        exists = np.arange(self.n_contexts) < self.n_labels ** depth[:, np.newaxis]
+        scores = SCORE_UNIT * self._sums(label, depth)
+        return float(np.abs(scores, where=exists, out=np.zeros(exists.shape)).max())
 
-    def _sums(self, label: int) -> np.ndarray:
-        """Return the scores of a label, regardless of constraints."""
+    def _sums(self, label: int, depth: np.ndarray) -> np.ndarray:
+        """Return the scores of a label in units, regardless of constraints."""
         # Terms may overflow, unlike their sums modulo 2**32.
-        sums = self.transitions[:, label][self._depth()] + self.state[label][:, np.newaxis]
+        sums = self.transitions[:, label][depth]
+        sums += self.state[label][:, np.newaxis]
         if self.rest is not None:
             sums += self.rest[label]
-        return sums * SCORE_UNIT
+        return sums
 
     def _depth(self) -> np.ndarray:
         return np.minimum(positions_in_sequences(self.offsets), self.order)
 
     def table(self) -> np.ndarray:
         """Return the scores of all contexts, with minus infinity for forbidden labels."""
-        scores = np.stack([self._sums(label) for label in range(self.n_labels)])
+        depth = self._depth()
+        scores = np.empty((self.n_labels, self.n_positions, self.n_contexts))
+        for label in range(self.n_labels):
+            np.multiply(self._sums(label, depth), SCORE_UNIT, out=scores[label])
         self.constraints.forbid(scores, self.offsets)
         return scores

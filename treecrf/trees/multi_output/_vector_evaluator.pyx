@@ -33,17 +33,24 @@ cdef enum:
 cdef double UNIT = 2.0**-20
 
 
+def vectors_of(packed):
+    """Return the vectors of leaves in units, followed by zeros; int32 (n_nodes, a size)."""
+    cdef Py_ssize_t n_labels = packed.n_labels
+    cdef Py_ssize_t size = (n_labels + VECTOR_LANES - 1) // VECTOR_LANES * VECTOR_LANES
+    units = np.rint(packed.nodes["leaf"] / UNIT).astype(np.int32)
+    return np.pad(units, [(0, 0), (0, size - n_labels)])
+
+
 cdef class VectorEvaluator(SetEvaluator):
     """Evaluator of multi-output trees at sets of positions."""
 
     cdef const int32_t[:, ::1] vectors     # of the leaves, in units, followed by zeros
     cdef Py_ssize_t size                   # number of values of a vector
 
-    def __init__(self, packed, bint follows_surrogates):
+    def __init__(self, packed, const int32_t[:, ::1] vectors, bint follows_surrogates):
         super().__init__(packed, *extended_contexts(packed.n_labels, 0), 0, follows_surrogates)
-        self.size = (self.n_labels + VECTOR_LANES - 1) // VECTOR_LANES * VECTOR_LANES
-        units = np.rint(packed.nodes["leaf"] / UNIT).astype(np.int32)
-        self.vectors = np.pad(units, [(0, 0), (0, self.size - self.n_labels)])
+        self.vectors = vectors
+        self.size = vectors.shape[1]
 
     def add_scores(self, batch, Py_ssize_t first, Py_ssize_t last):
         """Add the trees' values to the scores of the positions from ``first`` to ``last - 1``."""

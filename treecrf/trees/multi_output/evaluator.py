@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from treecrf.encoding.encoder import Encoder
-from treecrf.trees.multi_output._vector_evaluator import VectorEvaluator
-from treecrf.trees.multi_output._vector_walker import VectorWalker
+from treecrf.trees.multi_output._vector_blocks import VectorBlockEvaluator
+from treecrf.trees.multi_output._vector_evaluator import VectorEvaluator, vectors_of
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
 
@@ -32,14 +34,19 @@ class MultiOutputEvaluator:
         self.follows_surrogates = encoder.missing == "surrogate"
 
     @cached_property
-    def by_sets(self) -> VectorEvaluator:
-        """Evaluator of all positions."""
-        return VectorEvaluator(self.trees.packed, self.follows_surrogates)
+    def vectors(self) -> np.ndarray:
+        """Values of leaves as integers."""
+        return vectors_of(self.trees.packed)
 
     @cached_property
-    def block_evaluator(self) -> VectorWalker:
+    def by_sets(self) -> VectorEvaluator:
+        """Evaluator of all positions."""
+        return VectorEvaluator(self.trees.packed, self.vectors, self.follows_surrogates)
+
+    @cached_property
+    def block_evaluator(self) -> VectorBlockEvaluator:
         """Evaluator of short sequences."""
-        return VectorWalker(self.trees.packed)
+        return VectorBlockEvaluator(self.trees.packed, self.vectors)
 
     def add_scores(self, batch: Batch) -> None:
         """Add the trees' values to the scores."""
