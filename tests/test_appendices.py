@@ -28,7 +28,7 @@ APPENDICES = {
         "sampled",
     ),
     "local models": (["chains/local", "learners/local"], None),
-    "multi-output trees": (["trees/multi_output"], None),
+    "multi-output trees": (["trees/multi_output", "learners/boosted/multi_output"], None),
     "single contexts": (["trees/contexts"], None),
 }
 APPENDICES["all variants"] = (

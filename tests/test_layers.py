@@ -52,6 +52,7 @@ DOORS = {
     "learners.boosted.constant": ("learners.boosted.engines", "learners.boosted.sampled"),
     "chains.sampled": ("learners.boosted.sampled", "trees.lists"),
     "trees.lists": ("learners.boosted.sampled",),
+    "learners.boosted.multi_output": ("learners.boosted.engines",),
     "trees.multi_output": ("trees.evaluators", "learners.boosted.multi_output"),
     "trees.updates": ("learners.boosted.sampled",),
     "learners.boosted.sampled": ("learners.boosted.engines", "dask"),

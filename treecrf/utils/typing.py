@@ -55,6 +55,7 @@ EarlyStopping = bool | Literal["auto"]
 InteractionCst = Literal["pairwise", "no_interactions"] | Iterable[Iterable[Any]] | None
 Missing = Literal["weighting", "weighting-only", "surrogate", "impute", "indicator"]
 MonotonicCst = ArrayLike | Mapping[Any, Any] | None
+MultiStrategy = Literal["auto", "one_output_per_tree", "multi_output_tree"]
 ObjectiveName = Literal["log", "exponential", "hamming_log", "hamming_exponential"]
 ObjectiveLike = ObjectiveName | Callable[[np.ndarray, np.ndarray], tuple[ArrayLike, ArrayLike]]
 RandomState = int | np.random.RandomState | None

@@ -45,6 +45,11 @@ from treecrf.utils.validation import Interval, Needs, StrOptions
 MAX_NEWTON_STEP = 4.0
 
 
+# Values of ``multi_strategy``, as XGBoost names them.
+ONE_OUTPUT = "one_output_per_tree"
+MULTI_OUTPUT = "multi_output_tree"
+
+
 def wrapped_estimator(model: BoostedSequenceClassifier) -> Any:
     """Return the fitted estimator of rows that a window classifier has in place of trees, or None.
 
@@ -88,6 +93,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [StrOptions(set(INTERACTIONS)), list, tuple, set, None],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
+        "multi_strategy": [StrOptions({"auto", ONE_OUTPUT, MULTI_OUTPUT})],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "scoring": [StrOptions(SCORINGS), callable],
     }
@@ -101,6 +107,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     monotonic_cst: Any = None
     interaction_cst: Any = None
     scoring: Any = "loss"
+    multi_strategy: Any = "auto"
 
     # Advice for the case of too many contexts, for error messages.
     _alternative: ClassVar[str]
@@ -143,6 +150,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
             "tree_settings": common_tree_settings(self, kind.has_curvature),
+            "multi_output": has_multi_output(self),
             "scoring": scoring,
             "stopping": stopping,
             "decoder": decoder,
@@ -172,9 +180,13 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _fixed_settings(self) -> dict[str, Any]:
         encoder = self._encoder
-        return {
+        fixed = {
             "order": self._forest.order, "window": encoder.max_window, "missing": encoder.missing
         }  # fmt: skip
+        if self.multi_strategy != "auto":
+            is_multi_output = self._forest.is_multi_output
+            fixed["multi_strategy"] = MULTI_OUTPUT if is_multi_output else ONE_OUTPUT
+        return fixed
 
     # Fitted attributes
 
@@ -431,3 +443,28 @@ def common_tree_settings(model: BoostedSequenceClassifier, has_curvature: bool) 
         subsample=model.subsample,
         max_leaf_value=MAX_NEWTON_STEP if has_curvature else np.inf,
     )
+
+
+def has_multi_output(model: BoostedSequenceClassifier) -> bool:
+    """Return whether an iteration has one tree for all labels; errors if it cannot have."""
+    if model.multi_strategy == "auto" and model.warm_start and hasattr(model, "_forest"):
+        return model._forest.is_multi_output
+    if model.multi_strategy != MULTI_OUTPUT:
+        return False
+    check_multi_output(model)
+    return True
+
+
+def check_multi_output(model: BoostedSequenceClassifier) -> None:
+    """Raise an error that names both settings if a tree for all labels cannot be combined."""
+    for name, is_supported, expected in (
+        ("order", model.order == 0, "0"),
+        ("missing", model.missing != "surrogate", "'weighting'"),
+        ("monotonic_cst", model.monotonic_cst is None, "None, or a tree for each label"),
+        ("sampling", model.sampling in (None, "auto"), "None or 'auto'"),
+    ):
+        if not is_supported:
+            raise ValueError(
+                f"{name}={getattr(model, name)!r} with multi_strategy={MULTI_OUTPUT!r}; expected "
+                f"{expected}"
+            )

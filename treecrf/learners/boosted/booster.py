@@ -108,9 +108,7 @@ class Booster:
     def _make_growers(self, n_layers: int) -> list[TreeGrower]:
         """Make one grower, with its own working memory, for each tree that grows concurrently."""
         n_labels = self.forest.n_labels
-        n_examples = max(2, self.scores[0].size)
-        max_leaf_nodes = min(self.tree_settings.max_leaf_nodes, n_examples)
-        tree_settings = replace(self.tree_settings, max_leaf_nodes=max_leaf_nodes)
+        tree_settings = self._growth_settings()
         features = Features(self.encoded, self.table)
         growers = [
             TreeGrower(
@@ -129,6 +127,12 @@ class Booster:
         if self.objective.given is not None:
             self._set_given_examples(growers)
         return growers
+
+    def _growth_settings(self) -> TreeSettings:
+        """Return the settings of trees, with no more leaves than a label has examples."""
+        n_examples = max(2, self.scores[0].size)
+        max_leaf_nodes = min(self.tree_settings.max_leaf_nodes, n_examples)
+        return replace(self.tree_settings, max_leaf_nodes=max_leaf_nodes)
 
     @property
     def _tested_labels(self) -> int:

@@ -25,6 +25,7 @@ from treecrf.learners.base.training_data import (
 from treecrf.learners.base.validation_metrics import OBJECTIVE_SCORINGS, validation_metric
 from treecrf.learners.boosted.booster import Booster, Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
+from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
 from treecrf.learners.boosted.training_scores import (
     TrainingScores,
@@ -93,7 +94,12 @@ class Engine(ABC):
         else:
             encoder = spec.new_encoder()
             encoder.fit_parts(sequences, described, data.seed)
-            forest = Forest(len(data.classes), spec.kind.order, spec.kind.constant_transitions)
+            forest = Forest(
+                len(data.classes),
+                spec.kind.order,
+                spec.kind.constant_transitions,
+                spec.multi_output,
+            )
         return self.run_from(spec, data, encoder, forest, start, threads)
 
     def run_from(
@@ -189,6 +195,10 @@ class AllExamples(Engine):
         """Return the scores that trees are added to, with their objective."""
         return setup.spec.kind.scores(setup.encoder, data, threads, is_validation)
 
+    def booster_class(self, kind: ChainKind) -> type[Booster]:
+        """Return the class of what adds trees."""
+        return kind.booster_class
+
     def booster(
         self,
         forest: Forest,
@@ -200,7 +210,7 @@ class AllExamples(Engine):
         """Return what adds trees."""
         kind = setup.spec.kind
         part = encoded.reduce(EncodedPart.joined)
-        return kind.booster_class(
+        return self.booster_class(kind)(
             forest,
             setup.encoder,
             part.encoded,

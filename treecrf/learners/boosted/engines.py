@@ -1,8 +1,9 @@
 """The variants of boosting, chosen by parameters.
 
-All other modules know exact chains that are trained on all examples. Beams, constant transitions,
-other objectives and samples are in folders and modules that only this module imports, when a model
-needs them; `treecrf.dask` also imports the samples.
+All other modules know exact chains that are trained on all examples, and a tree for each label.
+Beams, constant transitions, other objectives, samples and trees for all labels are in folders and
+modules that only this module imports, when a model needs them; `treecrf.dask` also imports the
+samples.
 """
 
 from __future__ import annotations
@@ -88,6 +89,10 @@ def engine_for(spec: BoostingSpec, n_labels: int, n_positions: int) -> Engine:
     uses a list of examples. It is faster if nearly all examples have small residuals and are not in
     the sample, as with many labels, and its cost does not grow with the number of positions.
     """
+    if spec.multi_output:
+        from treecrf.learners.boosted.multi_output.engine import MultiOutputEngine
+
+        return MultiOutputEngine()
     threshold = sampling_threshold(spec, n_labels, n_positions)
     if threshold is None:
         return AllExamples()

@@ -67,6 +67,7 @@ class BoostingSpec:
     decoder: ValidationDecoder | None  # None if ``scoring`` needs no predictions
     max_iter: int
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data
+    multi_output: bool  # whether an iteration has one tree for all labels
     sampling: Any
     max_examples: int | None
     max_bins: int | str

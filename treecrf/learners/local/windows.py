@@ -30,6 +30,7 @@ from treecrf.utils.typing import (
     LocalDecoding,
     Missing,
     MonotonicCst,
+    MultiStrategy,
     RandomState,
     Scoring,
     Transitions,
@@ -39,9 +40,10 @@ from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions, do
 
 # Parameters of boosted trees, without effect on other estimators.
 TREE_PARAMETERS = (
-    "max_iter", "max_leaf_nodes", "max_depth", "l2_regularization", "learning_rate",
-    "second_order", "min_gain", "min_samples_leaf", "max_features", "max_features_per_tree",
-    "subsample", "sampling", "max_examples", "validation_fraction", "n_iter_no_change", "tol",
+    "max_iter", "max_leaf_nodes", "max_depth", "multi_strategy", "l2_regularization",
+    "learning_rate", "second_order", "min_gain", "min_samples_leaf", "max_features",
+    "max_features_per_tree", "subsample", "sampling", "max_examples", "validation_fraction",
+    "n_iter_no_change", "tol",
 )  # fmt: skip
 DIRECTIONS = ("left-to-right", "right-to-left")
 
@@ -151,6 +153,12 @@ class SlidingWindowClassifier(WindowClassifier):
         A scikit-learn classifier to train on rows of window values: one-hot encoded categories, raw
         numbers, and indicators of offsets outside the sequence. If None, trees are boosted as in
         the other estimators.
+    multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
+        Whether each label has trees of its own, or an iteration adds one tree for all labels, whose
+        leaves have a value for each (``"multi_output_tree"``, as in XGBoost). With many labels, it
+        takes much less time, in training and in prediction. It supports neither
+        ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``. ``"auto"``
+        is ``"one_output_per_tree"``.
     max_features : float, default=1.0
         Fraction of the windowed features considered at each node, chosen at random.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
@@ -192,6 +200,7 @@ class SlidingWindowClassifier(WindowClassifier):
     max_iter: int = 100
     max_leaf_nodes: int = 64
     max_depth: int | None = None
+    multi_strategy: MultiStrategy = "auto"
     l2_regularization: float = 20.0
     learning_rate: float = 0.3
     second_order: bool = True

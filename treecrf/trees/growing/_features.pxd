@@ -95,9 +95,6 @@ cdef class Features:
     cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *lanes, Py_ssize_t n_lanes, double *bins,
                         double *sums) noexcept nogil
-    cdef void add_window_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
-                               const double *lanes, Py_ssize_t n_lanes,
-                               double *bins) noexcept nogil
     cdef void _add_codes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                          const double *values, double *bins, int stride) noexcept nogil
     cdef void _add_code_pairs(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,

@@ -32,11 +32,6 @@ cdef extern from "trees/growing/histograms.h" nogil:
     void add_rows(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n_columns,
                   const int64_t *stretches, Py_ssize_t n_stretches, const int32_t *rows,
                   Py_ssize_t n_rows, const double *values, double *sums, Py_ssize_t n_lanes)
-    void add_listed_rows(double *bins, const int64_t *starts, const int32_t *listed,
-                         const int32_t *rows, Py_ssize_t n_rows, const double *values,
-                         Py_ssize_t n_lanes)
-    void add_bit_rows(double *bins, const uint8_t *column, const int32_t *rows,
-                      Py_ssize_t n_rows, const double *values, Py_ssize_t n_lanes, bint by_bytes)
     void prefetch "TREECRF_PREFETCH" (const void *address)
 
 # Listing a member of a node and its values takes about as long as adding a pair to this many bins.
@@ -248,8 +243,6 @@ cdef class ChosenBins:
 # Histograms of whole bytes take less time than adding each bit from this many positions on: 256
 # joint bins must be cleared and folded, but a position needs one addition for eight bits.
 cdef Py_ssize_t MANY_POSITIONS = 96
-# The same for the histograms of several lanes, which are as much longer as their additions.
-cdef Py_ssize_t MANY_ROWS = 384
 # How many examples ahead the lists of a window are fetched from memory: enough for a cache miss to
 # end before the example is added, and few enough for the first-level cache.
 cdef Py_ssize_t AHEAD = 4
@@ -377,30 +370,9 @@ cdef class Features:
     cdef void add_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                         const double *lanes, Py_ssize_t n_lanes, double *bins,
                         double *sums) noexcept nogil:
-        """Add 2, 4, 8 or 16 lanes of some rows to the bins of their codes, and to the sums of all.
-        """
+        """Add 2, 4 or 8 lanes of some rows to the bins of their codes, and to the sums of all."""
         add_rows(bins, &chosen.code_bins[0], &self.codes[0, 0], self.codes.shape[1],
                  &chosen.stretches[0], chosen.n_stretches, rows, n, lanes, sums, n_lanes)
-
-    cdef void add_window_lanes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
-                               const double *lanes, Py_ssize_t n_lanes,
-                               double *bins) noexcept nogil:
-        """Add 2, 4, 8 or 16 lanes of some rows to the chosen bins of their windows."""
-        cdef Py_ssize_t i, j, n_columns = self.bit_columns.shape[0]
-        if chosen.n_stretches:
-            self.add_lanes(chosen, rows, n, lanes, n_lanes, bins, NULL)
-        for i in range(chosen.n_bytes):
-            j = chosen.byte_columns[i]
-            add_bit_rows(bins + n_lanes * chosen.byte_bins[i],
-                         &self.bit_columns[j % n_columns, j // n_columns], rows, n, lanes, n_lanes,
-                         n >= MANY_ROWS)
-        if chosen.with_lists and chosen.is_all:
-            for j in range(self.width):
-                add_listed_rows(bins + n_lanes * self.list_bins[j], &self.list_starts[j],
-                                &self.list_ids[0], rows, n, lanes, n_lanes)
-        elif chosen.with_lists:
-            add_listed_rows(bins, &chosen.row_starts[self.width - 1], &chosen.row_places[0],
-                            rows, n, lanes, n_lanes)
 
     cdef void _add_codes(self, ChosenBins chosen, const int32_t *rows, Py_ssize_t n,
                          const double *values, double *bins, int stride) noexcept nogil:

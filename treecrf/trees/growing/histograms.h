@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "trees/bitsets.h"
 #include "utils/vector_math.h"
 
 /* A histogram bin is a pair (sum of residuals, sum of weights); one instruction adds to both. */
@@ -62,16 +61,6 @@ static inline void sum_up(const double *bins, double *out, ptrdiff_t n, int suff
         sum_up_n(pairs, sums, n, 1);
 }
 
-/* Lanes of a bin: the sums of one label, or of several side by side. */
-#define TREECRF_IF_2_4_8_16(n, RETURN, f, ...)                                                    \
-    switch (n) {                                                                                  \
-        TREECRF_CASE(2, RETURN, f, __VA_ARGS__)                                                   \
-        TREECRF_CASE(4, RETURN, f, __VA_ARGS__)                                                   \
-        TREECRF_CASE(8, RETURN, f, __VA_ARGS__)                                                   \
-        TREECRF_CASE(16, RETURN, f, __VA_ARGS__)                                                  \
-    default: RETURN f(__VA_ARGS__, n);                                                            \
-    }
-
 /* Add rows of `n_lanes` values to the bins of all their codes, which are in `stretches` of neighboring
  * columns, and to the sums of all rows, if given. A bin has as many lanes. */
 TREECRF_TEMPLATE void add_rows_n(double *bins, const int64_t *first, const uint8_t *codes,
@@ -81,7 +70,7 @@ TREECRF_TEMPLATE void add_rows_n(double *bins, const int64_t *first, const uint8
 {
     for (ptrdiff_t i = 0; i < n_rows; i++, values += n_lanes) {
         const uint8_t *window = codes + rows[i] * n_columns;
-        double lanes[16];
+        double lanes[8];
         memcpy(lanes, values, (size_t)n_lanes * sizeof *lanes);
         for (ptrdiff_t s = 0; s < n_stretches; s++)
             for (ptrdiff_t j = stretches[2 * s]; j < stretches[2 * s + 1]; j++) {
@@ -101,77 +90,8 @@ TREECRF_WIDEST static void add_rows(double *bins, const int64_t *first, const ui
                                     ptrdiff_t n_stretches, const int32_t *rows, ptrdiff_t n_rows,
                                     const double *values, double *sums, ptrdiff_t n_lanes)
 {
-    TREECRF_IF_2_4_8_16(n_lanes, , add_rows_n, bins, first, codes, n_columns, stretches,
-                        n_stretches, rows, n_rows, values, sums)
-}
-
-/* Add rows of `n_lanes` values to the bins that they list. */
-TREECRF_TEMPLATE void add_listed_rows_n(double *bins, const int64_t *starts, const int32_t *listed,
-                                        const int32_t *rows, ptrdiff_t n_rows,
-                                        const double *values, ptrdiff_t n_lanes)
-{
-    for (ptrdiff_t i = 0; i < n_rows; i++, values += n_lanes)
-        for (int64_t e = starts[rows[i]]; e < starts[rows[i] + 1]; e++) {
-            double *bin = bins + n_lanes * listed[e];
-#pragma omp simd
-            for (ptrdiff_t k = 0; k < n_lanes; k++)
-                bin[k] += values[k];
-        }
-}
-
-TREECRF_WIDEST static void add_listed_rows(double *bins, const int64_t *starts,
-                                           const int32_t *listed, const int32_t *rows,
-                                           ptrdiff_t n_rows, const double *values,
-                                           ptrdiff_t n_lanes)
-{
-    TREECRF_IF_2_4_8_16(n_lanes, , add_listed_rows_n, bins, starts, listed, rows, n_rows, values)
-}
-
-/* Add rows of `n_lanes` values to the bins of the bits that are set in their bytes. */
-TREECRF_TEMPLATE void add_set_bit_rows_n(double *bins, const uint8_t *column, const int32_t *rows,
-                                         ptrdiff_t n_rows, const double *values, ptrdiff_t n_lanes)
-{
-    for (ptrdiff_t i = 0; i < n_rows; i++, values += n_lanes)
-        for (uint64_t byte = column[rows[i]]; byte; byte &= byte - 1) {
-            double *bin = bins + n_lanes * lowest_bit(byte);
-#pragma omp simd
-            for (ptrdiff_t k = 0; k < n_lanes; k++)
-                bin[k] += values[k];
-        }
-}
-
-/* The same by a histogram of the bytes, which is then folded into the sums of the eight bits. One
- * addition for each row serves eight features. */
-TREECRF_TEMPLATE void add_byte_rows_n(double *bins, const uint8_t *column, const int32_t *rows,
-                                      ptrdiff_t n_rows, const double *values, ptrdiff_t n_lanes)
-{
-    double joint[256 * 16];
-    memset(joint, 0, 256 * (size_t)n_lanes * sizeof *joint);
-    for (ptrdiff_t i = 0; i < n_rows; i++, values += n_lanes) {
-        double *bin = joint + n_lanes * column[rows[i]];
-#pragma omp simd
-        for (ptrdiff_t k = 0; k < n_lanes; k++)
-            bin[k] += values[k];
-    }
-    for (int bit = 7; bit >= 0; bit--) {
-        const double *upper = joint + (n_lanes << bit); /* bytes with this bit as their highest */
-        double *bin = bins + n_lanes * bit;
-        for (ptrdiff_t i = 0; i < 1 << bit; i++)
-            for (ptrdiff_t k = 0; k < n_lanes; k++) {
-                bin[k] += upper[n_lanes * i + k];
-                joint[n_lanes * i + k] += upper[n_lanes * i + k];
-            }
-    }
-}
-
-TREECRF_WIDEST static void add_bit_rows(double *bins, const uint8_t *column, const int32_t *rows,
-                                        ptrdiff_t n_rows, const double *values, ptrdiff_t n_lanes,
-                                        int by_bytes)
-{
-    if (by_bytes)
-        TREECRF_IF_2_4_8_16(n_lanes, , add_byte_rows_n, bins, column, rows, n_rows, values)
-    else
-        TREECRF_IF_2_4_8_16(n_lanes, , add_set_bit_rows_n, bins, column, rows, n_rows, values)
+    TREECRF_IF_2_4_8(n_lanes, , add_rows_n, bins, first, codes, n_columns, stretches, n_stretches,
+                     rows, n_rows, values, sums)
 }
 
 /* Add a position to the joint bins of pairs of neighboring codes of its window. */

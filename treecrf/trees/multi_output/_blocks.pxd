@@ -7,6 +7,13 @@ from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._sets cimport RowSet
 
 
+cdef extern from "trees/multi_output/label_blocks.h" nogil:
+    ctypedef struct label_members:
+        const int32_t *rows
+        const int32_t *positions
+        Py_ssize_t n
+        const double *table
+
 cdef enum:
     MAX_WIDTH = 8              # labels of a block: with their weights, two vectors of 512 bits
 
@@ -33,9 +40,10 @@ cdef class LabelBlocks:
 cdef class BlockMembers:
     cdef LabelBlocks blocks
     cdef const int32_t[::1] position_of_row
+    cdef Py_ssize_t n_positions
     # The examples of the current tree.
-    cdef const double[:, ::1] residuals, curvature          # (n_labels, n_positions)
     cdef const double[::1] position_weights
+    cdef double[::1] table                  # of each block: the lanes of all positions
     cdef Memory memory
     cdef uint64_t *weighted                 # rows whose weight is not 0
     # The members of the current node; rows that belong to it as a whole come first.
@@ -45,16 +53,19 @@ cdef class BlockMembers:
     cdef int32_t *rows
     cdef int32_t *positions
     cdef uint64_t *listed                   # weighted rows of the current node
-    cdef double *lanes                      # of some members
-    cdef double *counts                     # (examples, 0) of some members
+    # Lanes of a few members of which a fraction belongs to the node, and their numbers.
+    cdef double *lanes
+    cdef int32_t *numbers
+    cdef double *counts                     # (examples, 0) of each member, where they are counted
 
     cdef void begin(self, const double[:, ::1] residuals, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil
+    cdef void _write_weights(self, const LabelBlock *block, double *lanes) noexcept nogil
     cdef void list_rows(self, const RowSet *row_set) noexcept nogil
-    cdef void fill(self, const LabelBlock *block, Py_ssize_t first, Py_ssize_t n) noexcept nogil
-    cdef void _fill_some(self, const LabelBlock *block, Py_ssize_t first, Py_ssize_t n,
-                         double *lanes) noexcept nogil
-    cdef void count(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+    cdef const double *table_of(self, const LabelBlock *block) noexcept nogil
+    cdef label_members whole_rows(self, const LabelBlock *block) noexcept nogil
+    cdef label_members fractions(self, const LabelBlock *block, Py_ssize_t first) noexcept nogil
+    cdef void count(self) noexcept nogil
     cdef double fraction_of(self, Py_ssize_t i) noexcept nogil
     cdef void sum_into(self, double *sums) noexcept nogil
     cdef double count_all(self) noexcept nogil
@@ -73,6 +84,10 @@ cdef class BlockHistograms:
     cdef Py_ssize_t max_size                # size of a histogram with all bins
     cdef int32_t *free_histograms           # histograms that no node has
     cdef Py_ssize_t n_free
+    # Bytes of bits.
+    cdef double[::1] joint                  # histograms of some bytes
+    cdef int64_t[::1] bit_starts            # first bin of each of a few members, and the end
+    cdef int32_t[::1] bit_bins              # the bins of their set bits
 
     cdef void begin(self) noexcept nogil
     cdef bint is_full(self) noexcept nogil
@@ -81,6 +96,11 @@ cdef class BlockHistograms:
     cdef double *bins_of(self, const Node *node, Py_ssize_t b) noexcept nogil
     cdef double *counts_of(self, const Node *node) noexcept nogil
     cdef void build(self, const Node *node, BlockMembers members) noexcept nogil
+    cdef void _list_bits(self, const int32_t *rows, Py_ssize_t n) noexcept nogil
+    cdef void _add(self, Py_ssize_t b, const label_members *members, const int32_t *numbers,
+                   double *bins) noexcept nogil
+    cdef void _add_bytes(self, const label_members *members, int width,
+                         double *bins) noexcept nogil
     cdef void subtract(self, const Node *target, const Node *source) noexcept nogil
     cdef Py_ssize_t place_of(self, int64_t b) noexcept nogil
     cdef int64_t bin_at(self, Py_ssize_t place) noexcept nogil

@@ -9,7 +9,9 @@ examples, and the histogram of a child is the difference between those of its pa
 sibling, whether it is kept or computed again.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
@@ -28,21 +30,33 @@ cdef extern from "trees/growing/histograms.h" nogil:
     void subtract_from(double *target, const double *source, Py_ssize_t n)
 
 cdef extern from "trees/multi_output/label_blocks.h" nogil:
-    void sum_bins(const double *bins, Py_ssize_t n, int n_lanes, double *sums)
-    void fill_lane(double *lanes, Py_ssize_t n_lanes, const double *values,
-                   const int32_t *positions, Py_ssize_t n)
+    void sum_positions(const double *table, const int32_t *positions, Py_ssize_t n, int n_lanes,
+                       double *sums)
+    void add_label_codes(double *bins, const int64_t *first, const uint8_t *codes,
+                         Py_ssize_t n_columns, const int64_t *stretches, Py_ssize_t n_stretches,
+                         const label_members *members, int width)
+    void add_label_lists(double *bins, const int64_t *starts, const int32_t *listed,
+                         const label_members *members, int width)
+    enum:
+        BYTES_AT_ONCE
+    void add_label_bytes(double **bins, const uint8_t **columns, int n_bytes, double *joint,
+                         const label_members *members, int width)
+    Py_ssize_t list_byte(uint64_t byte, int32_t first_bin, int32_t *out)
+    void write_lanes(double *table, const double *values, Py_ssize_t n_labels,
+                     Py_ssize_t n_positions, int width)
 
 # Weight of the smallest fraction of a row.
 cdef double UNIT = 1.0 / WHOLE
 
-# Rows whose lanes are prepared at a time: 256 kB, which stay in the second-level cache. With fewer,
-# histograms of bytes of bits are folded more often.
-cdef enum:
-    CHUNK = 2048
-
-# Rows whose lanes are written label by label: 8 kB, which stay in the first-level cache.
+# Members of which a fraction belongs to a node, whose lanes are computed at a time.
 cdef enum:
     FEW = 64
+
+# From this many members on, histograms of bytes of bits take less time than adding each set bit:
+# one addition for each member and byte, but 510 to fold a byte into its bits.
+cdef enum:
+    MANY = 384
+
 
 cdef class LabelBlocks:
     """The labels in blocks of eight; the last block may be smaller."""
@@ -86,18 +100,23 @@ cdef class BlockMembers:
     """The members of a node, and the values of some of them."""
 
     def __cinit__(self, LabelBlocks blocks, position_of_row, Py_ssize_t n_positions):
-        cdef Py_ssize_t n_words = len(position_of_row) // 64
+        cdef Py_ssize_t i, n_words = len(position_of_row) // 64
         self.blocks = blocks
         self.position_of_row = position_of_row
+        self.n_positions = n_positions
+        self.table = np.zeros(blocks.n_lanes * n_positions)
         self.rows = <int32_t *> take_memory(
             &self.memory, (n_positions + LISTING_SLACK) * sizeof(int32_t))
         self.positions = <int32_t *> take_memory(&self.memory, n_positions * sizeof(int32_t))
         self.weighted = <uint64_t *> take_zeros(&self.memory, n_words * sizeof(uint64_t))
         self.listed = <uint64_t *> take_zeros(&self.memory, n_words * sizeof(uint64_t))
-        self.lanes = take_doubles(&self.memory, CHUNK * 2 * MAX_WIDTH)
-        self.counts = take_doubles(&self.memory, CHUNK * 2)
+        self.lanes = take_doubles(&self.memory, FEW * 2 * MAX_WIDTH)
+        self.numbers = <int32_t *> take_memory(&self.memory, MANY * sizeof(int32_t))
+        self.counts = take_doubles(&self.memory, 2 * n_positions)
         if self.memory.failed:
             raise MemoryError(f"no memory to grow trees on {n_positions} positions")
+        for i in range(MANY):
+            self.numbers[i] = <int32_t> i
 
     def __dealloc__(self):
         release_memory(&self.memory)
@@ -105,15 +124,35 @@ cdef class BlockMembers:
     cdef void begin(self, const double[:, ::1] residuals, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil:
         """Use these examples from now on."""
-        cdef Py_ssize_t i
-        self.residuals = residuals
-        self.curvature = curvature
+        cdef Py_ssize_t i, b
+        cdef const LabelBlock *block
+        cdef double *lanes
         self.position_weights = position_weights
+        for b in range(self.blocks.n):
+            block = &self.blocks.blocks[b]
+            lanes = &self.table[self.n_positions * block.lane]
+            write_lanes(lanes, &residuals[block.label, 0], block.n_labels, self.n_positions,
+                        block.width)
+            if curvature is not None:
+                write_lanes(lanes + block.width, &curvature[block.label, 0], block.n_labels,
+                            self.n_positions, block.width)
+            else:
+                self._write_weights(block, lanes + block.width)
         if position_weights is not None:
             memset(self.weighted, 0, self.position_of_row.shape[0] // 64 * sizeof(uint64_t))
             for i in range(self.position_of_row.shape[0]):
                 self.weighted[i >> 6] |= <uint64_t> (
                     position_weights[self.position_of_row[i]] > 0) << (i & 63)
+
+    cdef void _write_weights(self, const LabelBlock *block, double *lanes) noexcept nogil:
+        """Write the weights of the positions as those of all labels of a block."""
+        cdef Py_ssize_t i, k
+        cdef double weight = 1.0
+        for i in range(self.n_positions):
+            if self.position_weights is not None:
+                weight = self.position_weights[i]
+            for k in range(block.n_labels):
+                lanes[2 * block.width * i + k] = weight
 
     cdef void list_rows(self, const RowSet *row_set) noexcept nogil:
         """List the rows of a node and their positions, without whole rows of weight 0."""
@@ -134,43 +173,31 @@ cdef class BlockMembers:
         for i in range(self.n):
             self.positions[i] = self.position_of_row[self.rows[i]]
 
-    cdef void fill(self, const LabelBlock *block, Py_ssize_t first,
-                   Py_ssize_t n) noexcept nogil:
-        """Write the lanes of some listed rows, at most CHUNK."""
-        cdef Py_ssize_t i = 0
-        if block.n_labels < block.width:
-            memset(self.lanes, 0, n * 2 * block.width * sizeof(double))
-        while i < n:
-            self._fill_some(block, first + i, min(<Py_ssize_t> FEW, n - i),
-                            self.lanes + 2 * block.width * i)
-            i += FEW
+    cdef const double *table_of(self, const LabelBlock *block) noexcept nogil:
+        """Return the lanes of all positions."""
+        return &self.table[self.n_positions * block.lane]
 
-    cdef void _fill_some(self, const LabelBlock *block, Py_ssize_t first, Py_ssize_t n,
-                         double *lanes) noexcept nogil:
-        """Write the lanes of a few listed rows."""
-        cdef Py_ssize_t i, k, width = block.width, n_lanes = 2 * width
-        cdef const int32_t *positions = self.positions + first
+    cdef label_members whole_rows(self, const LabelBlock *block) noexcept nogil:
+        """Return the members that belong to the node as a whole."""
+        return label_members(self.rows, self.positions, self.n_whole, self.table_of(block))
+
+    cdef label_members fractions(self, const LabelBlock *block, Py_ssize_t first) noexcept nogil:
+        """Return a few of the other members, from one on, with fractions of their lanes."""
+        cdef Py_ssize_t i, k, n_lanes = 2 * block.width, n = min(<Py_ssize_t> FEW, self.n - first)
+        cdef const double *lanes
         cdef double fraction
-        for k in range(block.n_labels):
-            fill_lane(lanes + k, n_lanes, &self.residuals[block.label + k, 0], positions, n)
-            if self.curvature is not None:
-                fill_lane(lanes + width + k, n_lanes, &self.curvature[block.label + k, 0],
-                          positions, n)
-            elif self.position_weights is not None:
-                fill_lane(lanes + width + k, n_lanes, &self.position_weights[0], positions, n)
-            else:
-                for i in range(n):
-                    lanes[n_lanes * i + width + k] = 1.0
-        for i in range(max(first, self.n_whole), first + n):
-            fraction = self.fraction_of(i)
-            for k in range(n_lanes):
-                lanes[n_lanes * (i - first) + k] *= fraction
-
-    cdef void count(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-        """Write the numbers of examples of some listed rows, at most CHUNK, each before a 0."""
-        cdef Py_ssize_t i
         for i in range(n):
-            self.counts[2 * i] = self.fraction_of(first + i)
+            lanes = self.table_of(block) + n_lanes * self.positions[first + i]
+            fraction = self.row_set.fractions[first + i - self.n_whole].weight * UNIT
+            for k in range(n_lanes):
+                self.lanes[n_lanes * i + k] = lanes[k] * fraction
+        return label_members(self.rows + first, self.numbers, n, self.lanes)
+
+    cdef void count(self) noexcept nogil:
+        """Write the numbers of examples of all listed rows, each before a 0."""
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            self.counts[2 * i] = self.fraction_of(i)
             self.counts[2 * i + 1] = 0.0
 
     cdef inline double fraction_of(self, Py_ssize_t i) noexcept nogil:
@@ -183,17 +210,20 @@ cdef class BlockMembers:
 
     cdef void sum_into(self, double *sums) noexcept nogil:
         """Sum the lanes of the listed rows."""
-        cdef Py_ssize_t b, i, n
+        cdef Py_ssize_t b, i
         cdef const LabelBlock *block
+        cdef label_members some
         memset(sums, 0, self.blocks.n_lanes * sizeof(double))
         for b in range(self.blocks.n):
             block = &self.blocks.blocks[b]
-            i = 0
+            sum_positions(self.table_of(block), self.positions, self.n_whole, 2 * block.width,
+                          sums + block.lane)
+            i = self.n_whole
             while i < self.n:
-                n = min(<Py_ssize_t> CHUNK, self.n - i)
-                self.fill(block, i, n)
-                sum_bins(self.lanes, n, 2 * block.width, sums + block.lane)
-                i += n
+                some = self.fractions(block, i)
+                sum_positions(some.table, some.positions, some.n, 2 * block.width,
+                              sums + block.lane)
+                i += some.n
 
     cdef double count_all(self) noexcept nogil:
         """Return the number of listed examples."""
@@ -221,6 +251,10 @@ cdef class BlockHistograms:
         self.free_histograms = <int32_t *> malloc(self.max_histograms * sizeof(int32_t))
         if self.memory == NULL or self.free_histograms == NULL:
             raise MemoryError(f"no memory for {self.max_histograms} histograms")
+        n_bytes = features.bit_columns.shape[0] > 0
+        self.joint = np.zeros(n_bytes * BYTES_AT_ONCE * 256 * 2 * MAX_WIDTH + 1)
+        self.bit_starts = np.zeros(n_bytes * MANY + 1, dtype=np.int64)
+        self.bit_bins = np.zeros(n_bytes * MANY * 8 * tree_bins.n_byte_groups + 1, dtype=np.int32)
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -273,26 +307,78 @@ cdef class BlockHistograms:
 
     cdef void build(self, const Node *node, BlockMembers members) noexcept nogil:
         """Build the histogram of the node whose members are listed."""
-        cdef Py_ssize_t b, i, n, n_bins = self.tree_bins.n_bins
-        cdef const LabelBlock *block
+        cdef Py_ssize_t b, i = members.n_whole, n_bins = self.tree_bins.n_bins
+        cdef label_members some
         memset(self.memory[node.histogram], 0,
                (self.blocks.n_lanes + self.with_counts) * n_bins * sizeof(double))
+        self._list_bits(members.rows, members.n_whole)
         for b in range(self.blocks.n):
-            block = &self.blocks.blocks[b]
-            i = 0
-            while i < members.n:
-                n = min(<Py_ssize_t> CHUNK, members.n - i)
-                members.fill(block, i, n)
-                self.features.add_window_lanes(self.tree_bins, members.rows + i, n, members.lanes,
-                                               2 * block.width, self.bins_of(node, b))
-                i += n
-        i = 0
-        while self.with_counts and i < members.n:
-            n = min(<Py_ssize_t> CHUNK, members.n - i)
-            members.count(i, n)
-            self.features.add_windows(self.tree_bins, members.rows + i, n, members.counts,
+            some = members.whole_rows(&self.blocks.blocks[b])
+            self._add(b, &some, members.numbers, self.bins_of(node, b))
+        while i < members.n:
+            self._list_bits(members.rows + i, min(<Py_ssize_t> FEW, members.n - i))
+            for b in range(self.blocks.n):
+                some = members.fractions(&self.blocks.blocks[b], i)
+                self._add(b, &some, members.numbers, self.bins_of(node, b))
+            i += FEW
+        if self.with_counts:
+            members.count()
+            self.features.add_windows(self.tree_bins, members.rows, members.n, members.counts,
                                       self.counts_of(node), 1)
-            i += n
+
+    cdef void _list_bits(self, const int32_t *rows, Py_ssize_t n) noexcept nogil:
+        """List the bins of the set bits of some rows, unless there are many."""
+        cdef Py_ssize_t i, j, k, n_columns = self.features.bit_columns.shape[0]
+        cdef int32_t *bins = &self.bit_bins[0]
+        cdef int64_t n_listed = 0
+        for i in range(n if n_columns and n < MANY else 0):
+            for k in range(self.tree_bins.n_bytes):
+                j = self.tree_bins.byte_columns[k]
+                n_listed += list_byte(
+                    self.features.bit_columns[j % n_columns, j // n_columns + rows[i]],
+                    <int32_t> self.tree_bins.byte_bins[k], bins + n_listed)
+            self.bit_starts[i + 1] = n_listed
+
+    cdef void _add(self, Py_ssize_t b, const label_members *members, const int32_t *numbers,
+                   double *bins) noexcept nogil:
+        """Add the lanes of some members to the bins of their windows; ``numbers`` counts them."""
+        cdef int width = self.blocks.blocks[b].width
+        cdef Py_ssize_t j
+        cdef label_members numbered = members[0]
+        if self.tree_bins.n_stretches:
+            add_label_codes(bins, &self.tree_bins.code_bins[0], &self.features.codes[0, 0],
+                            self.features.codes.shape[1], &self.tree_bins.stretches[0],
+                            self.tree_bins.n_stretches, members, width)
+        if self.tree_bins.n_bytes and members.n < MANY:
+            numbered.rows = numbers
+            add_label_lists(bins, &self.bit_starts[0], &self.bit_bins[0], &numbered, width)
+        elif self.tree_bins.n_bytes:
+            self._add_bytes(members, width, bins)
+        if self.tree_bins.with_lists and self.tree_bins.is_all:
+            for j in range(self.features.width):
+                add_label_lists(bins + 2 * width * self.features.list_bins[j],
+                                &self.features.list_starts[j], &self.features.list_ids[0],
+                                members, width)
+        elif self.tree_bins.with_lists:
+            add_label_lists(bins, &self.tree_bins.row_starts[self.features.width - 1],
+                            &self.tree_bins.row_places[0], members, width)
+
+    cdef void _add_bytes(self, const label_members *members, int width,
+                         double *bins) noexcept nogil:
+        """Add the lanes of many members to the bins of their bits."""
+        cdef Py_ssize_t first, i, j, n_columns = self.features.bit_columns.shape[0]
+        cdef int n
+        cdef const uint8_t *columns[BYTES_AT_ONCE]
+        cdef double *first_bins[BYTES_AT_ONCE]
+        first = 0
+        while first < self.tree_bins.n_bytes:
+            n = <int> min(<Py_ssize_t> BYTES_AT_ONCE, self.tree_bins.n_bytes - first)
+            for i in range(n):
+                j = self.tree_bins.byte_columns[first + i]
+                columns[i] = &self.features.bit_columns[j % n_columns, j // n_columns]
+                first_bins[i] = bins + 2 * width * self.tree_bins.byte_bins[first + i]
+            add_label_bytes(first_bins, columns, n, &self.joint[0], members, width)
+            first += n
 
     cdef void subtract(self, const Node *target, const Node *source) noexcept nogil:
         """Subtract the sums of a node from those of another."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._features cimport Bins
 from treecrf.trees.growing._nodes cimport Node
@@ -18,11 +18,9 @@ from treecrf.trees.growing._tests cimport EACH, SUFFIX
 from treecrf.trees.multi_output._blocks cimport BlockHistograms, LabelBlock, LabelBlocks
 
 cdef extern from "trees/multi_output/label_blocks.h" nogil:
-    enum:
-        BOTH_SIDES
     double block_score(const double *lanes, double penalty, int width)
     void score_run(const double *bins, Py_ssize_t n, int kind, const double *all, double penalty,
-                   double *scores, uint8_t *sides, int width)
+                   double *scores, int width)
     void sum_bins(const double *bins, Py_ssize_t n, int n_lanes, double *sums)
 
 # Where values are missing at random, this share of the tests of whether they are has a gain above
@@ -51,9 +49,9 @@ cdef class BlockSplitSearch:
         limits = np.asarray(splits.run_limits)
         self.limits = np.where(limits > 0, limits * limit_ratio(blocks.n_labels), limits)
         self.scores = np.zeros(n_tests + 1)
-        self.sides = np.zeros(n_tests + 1, dtype=np.uint8)
         self.unsplit = np.zeros(len(splits.run_starts) + 1)
         self.lanes = np.zeros(blocks.n_lanes)
+        self.passed = np.zeros(blocks.n_lanes)
 
     cdef bint find(self, Node *node, const double *sums, double *passed) noexcept nogil:
         """Find the best test of a node with these sums; return whether its gain is large enough.
@@ -69,7 +67,7 @@ cdef class BlockSplitSearch:
             return False
         n_runs = self._list_runs()
         self._score(node, sums, n_runs)
-        best = self._best(node, n_runs)
+        best = self._best(node, sums, n_runs, passed)
         if best.run < 0:
             return False
         node.gain = best.score if self.splits.by_gain else best.score - self.score(sums)
@@ -79,7 +77,6 @@ cdef class BlockSplitSearch:
         node.run = run.r
         node.test = self.histograms.bin_at(run.first + best.e)
         node.true_examples = self._count(node, run, best.e)
-        self._sum_passed(node, run, best.e, passed)
         return True
 
     cdef Py_ssize_t _list_runs(self) noexcept nogil:
@@ -99,7 +96,6 @@ cdef class BlockSplitSearch:
         cdef const double *lanes
         cdef double penalty = self.splits.penalty
         memset(&self.scores[0], 0, self.scores.shape[0] * sizeof(double))
-        memset(&self.sides[0], 0, self.sides.shape[0])
         memset(&self.unsplit[0], 0, self.unsplit.shape[0] * sizeof(double))
         for b in range(self.blocks.n):
             block = &self.blocks.blocks[b]
@@ -112,7 +108,7 @@ cdef class BlockSplitSearch:
                     self.unsplit[i] += block_score(lanes, penalty, block.width)
                 score_run(bins + 2 * block.width * run.first, run.n,
                           self.splits.run_kinds[run.r], lanes, penalty, &self.scores[start],
-                          &self.sides[start], block.width)
+                          block.width)
                 start += run.n
 
     cdef const double *_sums_of_run(self, const Node *node, const double *sums, const Run *run,
@@ -130,7 +126,8 @@ cdef class BlockSplitSearch:
             self.lanes[k] = sums[block.lane + k] - lacking[k]
         return &self.lanes[0]
 
-    cdef Candidate _best(self, const Node *node, Py_ssize_t n_runs) noexcept nogil:
+    cdef Candidate _best(self, const Node *node, const double *sums, Py_ssize_t n_runs,
+                         double *passed) noexcept nogil:
         """Return the best of the valid tests, the first one if there are ties."""
         cdef Candidate best = Candidate(-1, 0, -1.0)
         cdef Py_ssize_t i, e, start = 0
@@ -141,14 +138,34 @@ cdef class BlockSplitSearch:
             limit = max(best.score, self.limits[run.r])
             for e in range(run.n):
                 score = self.scores[start + e] - self.unsplit[i]
-                if (score > limit and self.sides[start + e] == BOTH_SIDES
-                        and self._is_valid(node, run, e)):
+                if not (score > limit and self._is_allowed(node, run, e)):
+                    continue
+                self._sum_passed(node, run, e)
+                if self._has_two_sides(node, sums, run):
                     best = Candidate(i, e, score)
                     limit = score
+                    memcpy(passed, &self.passed[0], self.blocks.n_lanes * sizeof(double))
             start += run.n
         return best
 
-    cdef bint _is_valid(self, const Node *node, const Run *run, Py_ssize_t e) noexcept nogil:
+    cdef bint _has_two_sides(self, const Node *node, const double *sums,
+                             const Run *run) noexcept nogil:
+        """Return whether the examples that pass a test have weight, and those that fail it."""
+        cdef Py_ssize_t b, k
+        cdef const LabelBlock *block
+        cdef const double *weights
+        cdef const double *passed
+        cdef bint some_pass = False, some_fail = False
+        for b in range(self.blocks.n):
+            block = &self.blocks.blocks[b]
+            weights = self._sums_of_run(node, sums, run, b) + block.width
+            passed = &self.passed[block.lane + block.width]
+            for k in range(block.n_labels):
+                some_pass |= passed[k] > 0
+                some_fail |= weights[k] - passed[k] > 0
+        return some_pass and some_fail
+
+    cdef bint _is_allowed(self, const Node *node, const Run *run, Py_ssize_t e) noexcept nogil:
         """Return whether a bin is a test that the node may use, with enough examples."""
         cdef int64_t b = self.histograms.bin_at(run.first + e)
         cdef double n_passed, n
@@ -179,17 +196,16 @@ cdef class BlockSplitSearch:
             total += counts[i]
         return total
 
-    cdef void _sum_passed(self, const Node *node, const Run *run, Py_ssize_t e,
-                          double *passed) noexcept nogil:
+    cdef void _sum_passed(self, const Node *node, const Run *run, Py_ssize_t e) noexcept nogil:
         """Sum the bins of the examples that pass a test."""
         cdef Py_ssize_t b, n, first = passing_bins(self.splits.run_kinds[run.r], e, run.n, &n)
         cdef const LabelBlock *block
         cdef const double *bins
-        memset(passed, 0, self.blocks.n_lanes * sizeof(double))
+        memset(&self.passed[0], 0, self.blocks.n_lanes * sizeof(double))
         for b in range(self.blocks.n):
             block = &self.blocks.blocks[b]
             bins = self.histograms.bins_of(node, b) + 2 * block.width * (run.first + first)
-            sum_bins(bins, n, 2 * block.width, passed + block.lane)
+            sum_bins(bins, n, 2 * block.width, &self.passed[block.lane])
 
     cdef double score(self, const double *sums) noexcept nogil:
         """Return the score of examples in one leaf."""
