@@ -18,12 +18,13 @@ from treecrf import (
     SlidingWindowClassifier,
     TreeCRF,
     TreeMEMM,
+    load,
 )
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.base.history import Stopping
-from treecrf.learners.boosted import folds, selection, training
+from treecrf.learners.boosted import folds, race, selection, training
 from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds
-from treecrf.learners.boosted.selection import Candidate
+from treecrf.learners.boosted.race import Candidate
 from treecrf.learners.boosted.starts import FRACTION, WHOLE
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
@@ -45,7 +46,8 @@ def products(n=40, length=15, seed=0):
 
 
 def auto(**settings):
-    values = {**FAST, "max_iter": 25, "early_stopping": "auto", "init": "auto", **settings}
+    values = {**FAST, "max_iter": 25, "early_stopping": "auto", "init": "auto"}
+    values |= {"constant_transitions": False, **settings}
     return TreeCRF(**values, random_state=0)
 
 
@@ -267,7 +269,7 @@ def test_the_best_start_is_that_of_separate_runs(make):
         with starting_from(init):
             one_by_one.append(auto(max_iter=28).fit(X, y))
     whole, part = one_by_one
-    compared = whole.validation_score_[: selection.WHOLE_ITERATIONS + 1]
+    compared = whole.validation_score_[: race.WHOLE_ITERATIONS + 1]
     best = whole if compared.max() >= part.validation_score_.max() else part
     crf = auto(max_iter=28).fit(X, y)
     np.testing.assert_array_equal(crf.validation_score_, best.validation_score_)
@@ -316,7 +318,8 @@ def test_training_goes_on_where_the_guess_was_right(monkeypatch):
 
 
 def test_a_model_with_fewer_iterations_than_the_guess_is_cut(monkeypatch):
-    monkeypatch.setattr(selection, "COMPARED_ITERATIONS", 24)
+    for module in race, selection:
+        monkeypatch.setattr(module, "COMPARED_ITERATIONS", 24)
     X, y = products()
     rng = np.random.RandomState(0)
     y = [labels ^ (rng.rand(len(labels)) < 0.3) for labels in y]
@@ -330,7 +333,7 @@ def test_an_error_of_the_comparison_ends_training(monkeypatch):
         yield 0
         raise ArithmeticError("no luck")
 
-    monkeypatch.setattr(selection.Race, "finish", finish)
+    monkeypatch.setattr(race.Race, "finish", finish)
     crf = auto(n_jobs=2)
     with pytest.raises(ArithmeticError, match="no luck"):
         crf.fit(*products())
@@ -341,7 +344,7 @@ def iterations_of_runs(monkeypatch):
     """A list that receives the number of iterations of each run on a fold."""
     numbers = []
 
-    class Run(selection.FoldRun):
+    class Run(race.FoldRun):
         def scores(self, n_iter):
             if not hasattr(self, "index"):
                 self.index = len(numbers)
@@ -349,14 +352,14 @@ def iterations_of_runs(monkeypatch):
             numbers[self.index] = n_iter
             return super().scores(n_iter)
 
-    monkeypatch.setattr(selection, "FoldRun", Run)
+    monkeypatch.setattr(race, "FoldRun", Run)
     return numbers
 
 
 def test_all_of_a_linear_model_is_compared_after_few_iterations(monkeypatch):
     numbers = iterations_of_runs(monkeypatch)
     crf = auto(max_iter=60).fit(*products(n=28))
-    assert numbers[:2] == [selection.WHOLE_ITERATIONS] * 2
+    assert numbers[:2] == [race.WHOLE_ITERATIONS] * 2
     assert numbers[2] == numbers[3] >= crf.n_iter_
 
 
@@ -366,8 +369,117 @@ def test_starts_that_cannot_win_are_given_up(monkeypatch):
         auto(learning_rate=0.01, max_iter=100).fit(*sensors())
     n_folds = len(numbers) // 2
     assert set(numbers[:n_folds]) == {numbers[0]}
-    assert numbers[0] > selection.WHOLE_ITERATIONS
-    assert numbers[n_folds:] == [selection.COMPARED_ITERATIONS] * n_folds
+    assert numbers[0] > race.WHOLE_ITERATIONS
+    assert numbers[n_folds:] == [race.COMPARED_ITERATIONS] * n_folds
+
+
+# Constant transitions
+
+
+def switches(n=40, length=15, seed=0):
+    """Two labels that persist; a number tells them apart, and another inverts it."""
+    rng = np.random.RandomState(seed)
+    y = [(rng.randint(2) + np.cumsum(rng.rand(length) < 0.2)) % 2 for _ in range(n)]
+    X = []
+    for labels in y:
+        table = rng.normal(size=(length, 8))
+        sign = np.where(table[:, 1] > 0, 1.0, -1.0)
+        table[:, 0] += 1.5 * sign * (2 * labels - 1)
+        X.append(table)
+    return X, y
+
+
+def steps(n=60, length=15, seed=0):
+    """Labels of which the second follows from the input and the label before it."""
+    rng = np.random.RandomState(seed)
+    X = [rng.randint(2, size=(length, 1)).astype(float) for _ in range(n)]
+    return X, [np.cumsum(table[:, 0]).astype(int) % 2 for table in X]
+
+
+def kinds_one_by_one(X, y, **settings):
+    """Models with and without constant transitions."""
+    return [auto(constant_transitions=each, **settings).fit(X, y) for each in (False, True)]
+
+
+@pytest.mark.parametrize("init", ["zero", "linear"])
+@pytest.mark.parametrize(("make", "is_constant"), [(switches, True), (steps, False)])
+def test_the_best_kind_is_that_of_separate_runs(make, is_constant, init):
+    X, y = make()
+    settings = {"init": init, "max_iter": 12, "n_iter_no_change": 24}
+    models = kinds_one_by_one(X, y, **settings)
+    best = max(models, key=lambda model: model.validation_score_.max())
+    crf = auto(constant_transitions="auto", **settings).fit(X, y)
+    assert crf.constant_transitions_ is best.constant_transitions_ is is_constant
+    assert (crf._forest.transitions is not None) is is_constant
+    np.testing.assert_array_equal(crf.validation_score_, best.validation_score_)
+    np.testing.assert_array_equal(crf.train_score_, best.train_score_)
+    assert_equal_arrays(crf._forest.pack(), best._forest.pack())
+
+
+@pytest.mark.parametrize("make", [switches, steps])
+def test_threads_choose_the_same_kind(make):
+    X, y = make()
+    alone, beside = (
+        auto(constant_transitions="auto", n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)
+    )
+    assert alone.constant_transitions_ is beside.constant_transitions_
+    assert_equal_arrays(beside._forest.pack(), alone._forest.pack())
+    np.testing.assert_array_equal(beside.validation_score_, alone.validation_score_)
+
+
+def test_validation_data_leave_the_kind_to_the_folds():
+    X, y = switches(n=60)
+    crf = auto(constant_transitions="auto").fit(X[:45], y[:45], X[45:], y[45:])
+    assert crf.constant_transitions_
+    assert len(crf.validation_score_) > 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"early_stopping": False}, {"order": 0}, {"beam_width": 2}, {"objective": "hamming_log"},
+     {"init": "pseudo_likelihood"}, {"sampling": None}, {"warm_start": True}],
+)  # fmt: skip
+def test_transitions_are_not_constant_where_nothing_is_chosen(settings):
+    X, y = switches()
+    crf = auto(**{"constant_transitions": "auto", "second_order": "auto", "max_iter": 3} | settings)
+    assert not crf.fit(X, y).constant_transitions_
+
+
+def test_little_data_have_no_constant_transitions():
+    X, y = switches(n=3)
+    assert not auto(constant_transitions="auto", max_iter=3).fit(X, y).constant_transitions_
+
+
+@pytest.mark.parametrize(("make", "is_constant"), [(switches, True), (steps, False)])
+def test_a_warm_start_keeps_the_kind(make, is_constant, tmp_path):
+    X, y = make()
+    crf = auto(constant_transitions="auto", max_iter=3).fit(X, y)
+    assert crf.constant_transitions_ is is_constant
+    crf.save(tmp_path / "model")
+    for model in crf, load(tmp_path / "model"):
+        assert model.constant_transitions_ is is_constant
+        model.set_params(warm_start=True, max_iter=model.n_iter_ + 2, early_stopping=False)
+        model.fit(X, y)
+        assert model.constant_transitions_ is is_constant
+        model.set_params(constant_transitions=not is_constant)
+        with pytest.raises(ValueError, match=f"constant_transitions={is_constant}, which cannot"):
+            model.fit(X, y)
+
+
+def test_a_kind_that_catches_up_is_trained_on():
+    slow = Candidate(None, [], [0.0, 0.1, 0.2, 0.5, 0.8])
+    fast = Candidate(None, [], [0.0, 0.5, 0.6, 0.7, 0.9])
+    assert slow.lead_over(fast) == pytest.approx(-0.1)
+    assert slow.lead_over(fast, 2) == pytest.approx(-0.4)
+    assert slow.may_overtake(fast)
+    assert not fast.may_overtake(slow)
+    late = Candidate(None, [], [0.0, 0.2, 0.3, 0.3, 0.5])
+    assert not late.may_overtake(fast)
+
+
+def test_the_last_message_tells_the_kind(capsys):
+    auto(constant_transitions="auto", verbose=1).fit(*switches())
+    assert "of trees with constant transitions, added to LinearCRF" in capsys.readouterr().err
 
 
 def cut_data(data, n_positions, **rules):

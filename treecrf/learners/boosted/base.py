@@ -147,6 +147,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "starts": [None],
             "value_name": "log-likelihood" if is_likelihood else "objective",
             "kind": kind,
+            "kinds": (kind,),
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
             "tree_settings": common_tree_settings(self, kind.has_curvature),

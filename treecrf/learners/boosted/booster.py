@@ -92,7 +92,9 @@ class Booster:
         self.source = storage.source
         if self.weighted:
             self._round_weights(self.position_weights)
-        self._growers = self._make_growers(storage.n_layers)
+        # Made by the first iteration.
+        self._growers: list[TreeGrower] = []
+        self._n_layers = storage.n_layers
 
     def _store_scores(self, layout: ColumnLayout, start: np.ndarray | None) -> ScoreStorage:
         """Add the trees to start from to the starting scores, under the constraints."""
@@ -173,6 +175,8 @@ class Booster:
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
+        if not self._growers:
+            self._growers = self._make_growers(self._n_layers)
         iteration = self.forest.n_iter
         examples, value = self._weighted_examples(iteration)
         self.forest.trees += self._grow_iteration(examples, iteration)
@@ -193,6 +197,10 @@ class Booster:
                 idle.append(grower)
 
         return self.threads.map(grow, range(self.forest.n_labels))
+
+    def release_growers(self) -> None:
+        """Release the working memory of growing trees; the next iteration takes it again."""
+        self._growers = []
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""

@@ -65,13 +65,15 @@ class TreeCRF(BoostedSequenceClassifier):
         Number of positions to the left and to the right whose features the trees can use.
         Offsets outside of all training sequences are left out.
     transitions
-    constant_transitions : bool, default=False
+    constant_transitions : "auto" or bool, default=False
         Whether the scores of labels after labels are the same at all positions. The trees test the
         input only, and each iteration adds to one matrix of transition scores, which inspection of
         the trees does not cover. With many labels, this saves memory, and time in prediction. It
         requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
         ``order`` of at least 1, and works neither with a beam nor with
-        ``init="pseudo_likelihood"``.
+        ``init="pseudo_likelihood"``. With ``early_stopping``, ``"auto"`` chooses by
+        cross-validation, where it is possible; otherwise, it is False, and in a warm start what the
+        model has.
 
     Objective
 
@@ -255,6 +257,8 @@ class TreeCRF(BoostedSequenceClassifier):
         The same for the validation sequences, or their ``scoring``; empty without them, and if the
         number of iterations was chosen on a sample. With a beam, which overestimates the likelihood
         of sequences, the mean of log q over the validation positions.
+    constant_transitions_ : bool
+        Whether the scores of labels after labels are the same at all positions.
     evals_result_ : dict
         Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
         arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
@@ -301,7 +305,7 @@ class TreeCRF(BoostedSequenceClassifier):
         "init": [StrOptions({"auto", "zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
-        "constant_transitions": ["boolean"],
+        "constant_transitions": [StrOptions({"auto"}), "boolean"],
     }
 
     _needed: ClassVar[dict[str, Needs]] = BoostedSequenceClassifier._needed | {
@@ -338,7 +342,7 @@ class TreeCRF(BoostedSequenceClassifier):
     decoding: Decoding = "marginal"
     cost_matrix: CostMatrix = None
     transitions: Transitions = None
-    constant_transitions: bool = False
+    constant_transitions: Literal["auto"] | bool = False
     early_stopping: EarlyStopping = "auto"
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -353,29 +357,20 @@ class TreeCRF(BoostedSequenceClassifier):
     def _fixed_settings(self) -> dict[str, Any]:
         # Functions cannot be compared, and files have none.
         is_custom = self._trained_objective == CUSTOM and callable(self.objective)
-        return super()._fixed_settings() | {
-            "objective": self.objective if is_custom else self._trained_objective,
-            "constant_transitions": self._forest.transitions is not None,
+        fixed = super()._fixed_settings() | {
+            "objective": self.objective if is_custom else self._trained_objective
         }
+        if self.constant_transitions != "auto":
+            fixed["constant_transitions"] = self.constant_transitions_
+        return fixed
 
     # Settings
 
     def _kind(self) -> ChainKind:
-        is_newton = self.objective == "log" and bool(self.second_order)
-        bound_shares = {"auto": min(self.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
-        return crf_kind(
-            objective=self.objective,
-            reports_likelihood=resolved_scoring(self.scoring) == "log_likelihood",
-            constant_transitions=self.constant_transitions,
-            beam_width=self.beam_width,
-            forward_only=self.beam == "forward-only",
-            alternative=self._alternative,
-            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
-            order=self.order,
-            transitions=self.transitions,
-            has_curvature=is_newton,
-            bound_share=bound_shares[self.curvature] if is_newton else None,
-        )
+        is_constant = self.constant_transitions
+        if is_constant == "auto":
+            is_constant = self.warm_start and getattr(self, "constant_transitions_", False)
+        return kind_of(self, is_constant)
 
     def _spec(self) -> BoostingSpec:
         check_combinations(self)
@@ -385,7 +380,10 @@ class TreeCRF(BoostedSequenceClassifier):
             starts = [FRACTION]
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
             starts = [WHOLE, FRACTION]  # without data to compare them on, neither is used
-        return replace(super()._spec(), starts=starts)
+        spec = replace(super()._spec(), starts=starts)
+        if self.constant_transitions == "auto" and why_no_constant_transitions(self) is None:
+            spec = replace(spec, kinds=(spec.kind, kind_of(self, constant_transitions=True)))
+        return spec
 
     @property
     def _start(self) -> LinearCRF | None:
@@ -430,7 +428,11 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _model_attributes(self, trained: Trained) -> dict:
         objective = CUSTOM if callable(self.objective) else self.objective
-        settings = {"init_": trained.start, "_trained_objective": objective}
+        settings = {
+            "init_": trained.start,
+            "constant_transitions_": trained.forest.transitions is not None,
+            "_trained_objective": objective,
+        }
         return super()._model_attributes(trained) | settings
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -454,7 +456,28 @@ class TreeCRF(BoostedSequenceClassifier):
             self.init_ = restored_start(values["init"], start_arrays, arrays["classes"])
             if self.init is None:  # files have no estimators among the parameters
                 self.init = clone(self.init_)
-        return super()._restore(values, arrays)
+        super()._restore(values, arrays)
+        self.constant_transitions_ = self._forest.transitions is not None
+        return self
+
+
+def kind_of(crf: TreeCRF, constant_transitions: bool) -> ChainKind:
+    """Return what training does with the sequences, with or without constant transitions."""
+    is_newton = crf.objective == "log" and bool(crf.second_order)
+    bound_shares = {"auto": min(crf.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
+    return crf_kind(
+        objective=crf.objective,
+        reports_likelihood=resolved_scoring(crf.scoring) == "log_likelihood",
+        constant_transitions=constant_transitions,
+        beam_width=crf.beam_width,
+        forward_only=crf.beam == "forward-only",
+        alternative=crf._alternative,
+        n_pseudo=N_PSEUDO_ITERATIONS if crf.init == "pseudo_likelihood" else 0,
+        order=crf.order,
+        transitions=crf.transitions,
+        has_curvature=is_newton,
+        bound_share=bound_shares[crf.curvature] if is_newton else None,
+    )
 
 
 def check_combinations(crf: TreeCRF) -> None:
@@ -500,8 +523,13 @@ def _check_init(crf: TreeCRF) -> None:
 
 
 def _check_constant_transitions(crf: TreeCRF) -> None:
-    if not crf.constant_transitions:
-        return
+    reason = why_no_constant_transitions(crf)
+    if crf.constant_transitions not in ("auto", False) and reason is not None:
+        raise ValueError(reason)
+
+
+def why_no_constant_transitions(crf: TreeCRF) -> str | None:
+    """Return why transitions cannot be constant, for an error message; None if they can."""
     for name, is_supported, expected in (
         ("order", crf.order > 0, "1 or higher"),
         ("objective", crf.objective == "log", "'log'"),
@@ -510,6 +538,7 @@ def _check_constant_transitions(crf: TreeCRF) -> None:
         ("sampling", crf.sampling is not None, "'auto' or a number"),
     ):
         if not is_supported:
-            raise ValueError(
+            return (
                 f"{name}={getattr(crf, name)!r} with constant_transitions=True; expected {expected}"
             )
+    return None

@@ -8,6 +8,7 @@ samples.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from treecrf.encoding.encoder import Encoder
@@ -120,8 +121,14 @@ def sampling_threshold(spec: BoostingSpec, n_labels: int, n_positions: int) -> f
 
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
-    """Return whether partitions need not be joined; errors if samples are not supported."""
-    return _engine(spec, data).takes_partitions and not spec.kind.needs_all_sequences
+    """Return whether partitions need not be joined, whichever kind of chains is chosen.
+
+    Errors if samples are not supported.
+    """
+    return all(
+        _engine(replace(spec, kind=kind), data).takes_partitions and not kind.needs_all_sequences
+        for kind in spec.kinds
+    )
 
 
 def make_run(

@@ -31,6 +31,8 @@ class Trained:
     def __str__(self) -> str:
         n_iter = self.forest.n_iter
         trees = f"{n_iter} iteration{'s' * (n_iter != 1)} of trees"
+        if self.forest.transitions is not None:
+            trees = f"{trees} with constant transitions"
         return trees if self.start is None else f"{trees}, added to {self.start}"
 
     def until(self, n_iter: int) -> Trained:
@@ -51,6 +53,14 @@ class ValidationDecoder(Protocol):
 
 
 @dataclass(frozen=True)
+class Variant:
+    """One of the models that held-out data choose from."""
+
+    start: Any  # an item of ``BoostingSpec.starts``
+    kind: ChainKind  # an item of ``BoostingSpec.kinds``
+
+
+@dataclass(frozen=True)
 class BoostingSpec:
     """Settings of boosting; they never change, and can be sent to other processes.
 
@@ -59,7 +69,8 @@ class BoostingSpec:
 
     name: str  # of the estimator
     value_name: str  # name of the objective in the progress display
-    kind: ChainKind
+    kind: ChainKind  # that is chosen, or the first one to choose from
+    kinds: tuple[ChainKind, ...]  # to choose from
     window: tuple[int, int]
     starts: list  # to choose from: factors of a linear model to be fitted, a LinearCRF, or None
     linear: dict[str, Any]  # parameters of a linear model to start from
@@ -84,6 +95,16 @@ class BoostingSpec:
     def new_encoder(self) -> Encoder:
         """Return an encoder that has not learned the columns yet."""
         return Encoder(self.window, self.max_bins, self.missing, self.tree_settings.most_leaves)
+
+    @property
+    def n_variants(self) -> int:
+        """Number of models to choose from."""
+        return len(self.starts) * len(self.kinds)
+
+    def of(self, variant: Variant) -> BoostingSpec:
+        """Return the settings with a variant that was chosen."""
+        kind = variant.kind
+        return replace(self, starts=[variant.start], kind=kind, kinds=(kind,))
 
 
 @dataclass(frozen=True)

@@ -83,19 +83,20 @@ def _train_by_choice(
         linear = trained = None
         while trained is None:
             guess = moving.choice
+            chosen = spec.of(guess.variant)
             used = data
             if guess.is_guess:
-                # Another start is the same model with another factor.
-                linear = fit_linear(spec, data, guess.init)
+                # Another start is the same linear model with another factor.
+                linear = fit_linear(spec, data, guess.variant.start)
                 # The run may release the data, which are needed again after a wrong guess.
                 used = copy(data)
             start = None
             if not data.earlier:
-                start = make_start(spec, data, guess.init, linear)
-            run = make_run(spec, used, start, threads)
-            candidate = _run_iterations(spec, run, data.earlier, moving, callbacks, make_model)
+                start = make_start(chosen, data, guess.variant.start, linear)
+            run = make_run(chosen, used, start, threads)
+            candidate = _run_iterations(chosen, run, data.earlier, moving, callbacks, make_model)
             moving.settle()
-            if moving.choice.init is guess.init:
+            if moving.choice.variant == guess.variant:
                 trained = candidate
     if spec.verbose:
         print(f"{spec.name}: {trained}", file=sys.stderr)
@@ -116,7 +117,7 @@ def _run_iterations(
     make_model: MakeModel | None,
 ) -> Trained:
     """Run the iterations of boosting; with early stopping, return the best one."""
-    init = moving.choice.init
+    variant = moving.choice.variant
     history = _first_scores(run, earlier)
     with Reports(spec, run, moving.choice.n_iter, callbacks, make_model) as reports:
         reports.start(history, earlier)
@@ -128,7 +129,7 @@ def _run_iterations(
             reports.add_iteration,
             history,
         )
-    is_complete = len(history.train) > spec.max_iter and moving.choice.init is init
+    is_complete = len(history.train) > spec.max_iter and moving.choice.variant == variant
     if spec.early_stopping not in (False, "auto") and is_complete and history.is_at_best():
         warn(
             "early stopping did not end training: the score of the validation sequences was "

@@ -38,7 +38,7 @@ class FlatForest:
     def __init__(self, forest: Forest, encoder: Encoder):
         if forest.transitions is not None:
             raise ValueError(
-                "the model has constant transitions; expected all its scores to be those of trees"
+                "the model has constant transitions; expected one with constant_transitions=False"
             )
         self.forest = forest.one_output_per_tree()
         self.encoder = encoder

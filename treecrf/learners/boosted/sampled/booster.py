@@ -80,6 +80,10 @@ class LocalShards:
             answers.append(answer)
         return self.growing.grow(answers, step, self.n_threads)
 
+    def release_growers(self) -> None:
+        """Release the working memory of growing trees; the next iteration takes it again."""
+        self.growing.release_growers()
+
 
 class SampledBooster:
     """The counterpart of `Booster` for trees on samples of the examples, which shards draw."""
@@ -126,6 +130,10 @@ class SampledBooster:
             result = self._run(self._request())
         self.forest.extend(result.trees)
         return result.value
+
+    def release_growers(self) -> None:
+        """Release the working memory of growing trees, which must be in this process."""
+        self.shards.release_growers()
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""

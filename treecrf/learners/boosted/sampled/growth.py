@@ -192,6 +192,10 @@ class SampledGrowth:
             grow_transitions(forest, tree_settings, lists, growers.positions.depth, context_weights)
         return forest
 
+    def release_growers(self) -> None:
+        """Release the growers of examples that stay in one place."""
+        self._resident = None
+
     def _growers(self, examples: list[DrawnExamples], n_threads: int) -> ListGrowers:
         """Return the growers of an iteration, which last where the examples stay in one place."""
         setup = self.setup

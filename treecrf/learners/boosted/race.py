@@ -1,0 +1,243 @@
+"""Models that compete on folds; each is trained only as long as it may still be the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from treecrf.learners.base.history import Stopping
+from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.engines import make_run
+from treecrf.learners.boosted.spec import BoostingSpec, Variant
+from treecrf.learners.boosted.starts import fit_linear, make_start
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.trees.forest import Forest
+from treecrf.utils.threads import Threads
+
+# All of a linear model is compared after this number of iterations: where trees add much to it, a
+# fraction of it is better.
+WHOLE_ITERATIONS = 2
+# Other variants are compared after this number of iterations, and trained on in strides until it is
+# clear which one is better, or to the last number.
+COMPARED_ITERATIONS = 12
+COMPARED_STRIDE = 4
+MAX_COMPARED_ITERATIONS = 28
+
+
+class FoldRun:
+    """Training on one fold, which goes on when scores of later iterations are needed."""
+
+    def __init__(
+        self, spec: BoostingSpec, fold: TrainingInput, start: LinearCRF | None, threads: Threads
+    ):
+        self.n_held_out = len(fold.held_out.codes)
+        # The run may release the data.
+        run = make_run(spec, copy(fold), start, threads)
+        self._booster = run.booster
+        self._held_out = run.validation
+        self._scores = [self._held_out.value(self._booster.forest)]
+
+    def scores(self, n_iter: int) -> list[float]:
+        """Return the scores of the held-out sequences before and after each of the iterations."""
+        self._scores += self._held_out.values(self._grown(n_iter))
+        return self._scores[: n_iter + 1]
+
+    def _grown(self, n_iter: int) -> Iterator[Forest]:
+        """Yield the forest after each new iteration."""
+        while self._booster.forest.n_iter < n_iter:
+            self._booster.step()
+            yield self._booster.forest
+
+    def pause(self) -> None:
+        """Release the memory that only growing trees needs, until training goes on."""
+        self._booster.release_growers()
+
+
+@dataclass
+class Candidate:
+    """A variant, and its training on all folds."""
+
+    variant: Variant
+    # One for each fold; None before the first iterations, and when the candidate has lost.
+    runs: list[FoldRun | None]
+    # Means of the folds, before the first and after each iteration.
+    scores: list[float] = field(default_factory=list)
+
+    @property
+    def best_score(self) -> float:
+        """The best score."""
+        return max(self.scores)
+
+    def possible_score(self, stopping: Stopping) -> float:
+        """Return the score that more iterations may reach: as much more as in the second half."""
+        if stopping.is_reached(self.scores):
+            return self.best_score
+        latest = self.scores[-1]
+        half = self.scores[len(self.scores) // 2]
+        return max(self.best_score, latest + (latest - half))
+
+    def lead_over(self, other: Candidate, n_iter: int | None = None) -> float:
+        """Return how much higher the best score is, of all iterations or the first ones."""
+        end = None if n_iter is None else n_iter + 1
+        return max(self.scores[:end]) - max(other.scores[:end])
+
+    def may_overtake(self, other: Candidate) -> bool:
+        """Return whether a candidate that is behind would lead if it gains as much once more.
+
+        Both have been trained equally long; what counts is the gain in the second half.
+        """
+        lead = self.lead_over(other)
+        gain = lead - self.lead_over(other, (len(self.scores) - 1) // 2)
+        return lead <= 0 < lead + gain
+
+    def give_up(self) -> None:
+        """Release the memory of all runs, because another candidate is better."""
+        self.runs = [None] * len(self.runs)
+
+
+class Race:
+    """Candidates that are trained on folds."""
+
+    def __init__(
+        self,
+        spec: BoostingSpec,
+        folds: list[TrainingInput],
+        threads: Threads,
+        inner: Threads,  # of each run
+    ):
+        self.spec = replace(spec, n_jobs=inner.n_threads)
+        self.folds = folds
+        self.threads = threads
+        self.inner = inner
+        # The optimum is flat, and means of folds are smooth.
+        n_no_change = -(-spec.stopping.n_iter_no_change // 2)
+        self.stopping = replace(spec.stopping, n_iter_no_change=n_no_change)
+        # For each fold, the linear model whose fractions are starts.
+        self._linear: list[LinearCRF | None] = [None] * len(folds)
+
+    # The comparison
+
+    def best(self) -> Candidate:
+        """Return the best candidate, trained as long as the comparison took."""
+        *whole_start, start = self.spec.starts
+        kinds = self._candidates(start)
+        if whole_start:
+            wholes = self._candidates(*whole_start)
+            if self.better_start(wholes[0], kinds[0]) is wholes[0]:
+                kinds = self._kinds_that_differ(wholes)
+        return self.best_kind(kinds)
+
+    def _candidates(self, start: Any) -> list[Candidate]:
+        """Return a candidate for each kind of chains, from the same start."""
+        n_folds = len(self.folds)
+        return [Candidate(Variant(start, kind), [None] * n_folds) for kind in self.spec.kinds]
+
+    def better_start(self, whole: Candidate, fraction: Candidate) -> Candidate:
+        """Return the better one of all and a fraction of a linear model."""
+        n_iter = COMPARED_ITERATIONS
+        self.advance([whole, fraction], [WHOLE_ITERATIONS, n_iter])
+        while whole.best_score >= fraction.best_score:
+            n_iter += COMPARED_STRIDE
+            is_last = n_iter > self._max_compared
+            if is_last or fraction.possible_score(self.stopping) <= whole.best_score:
+                fraction.give_up()
+                return whole
+            self.advance([fraction], [n_iter])
+        whole.give_up()
+        return fraction
+
+    def _kinds_that_differ(self, wholes: list[Candidate]) -> list[Candidate]:
+        """Return the kinds from all of a linear model; only the first if trees add little to it."""
+        if len(wholes) == 1:
+            return wholes
+        first = wholes[0]
+        self.advance([first], [COMPARED_ITERATIONS])
+        return [first] if self.stopping.is_reached(first.scores) else wholes
+
+    def best_kind(self, kinds: list[Candidate]) -> Candidate:
+        """Return the best one of candidates that differ in their kinds of chains.
+
+        They are trained equally long. Later kinds learn less in their first iterations, and may
+        catch up.
+        """
+        best = kinds[0]
+        for other in kinds[1:]:
+            n_iter = max(len(best.scores) - 1, COMPARED_ITERATIONS)
+            self.advance([best, other], [n_iter, n_iter])
+            while n_iter < self._max_compared and other.may_overtake(best):
+                n_iter += COMPARED_STRIDE
+                self.advance([best, other], [n_iter, n_iter])
+            loser = other
+            if other.lead_over(best) > 0:
+                loser = best
+                best = other
+            loser.give_up()
+        return best
+
+    @property
+    def _max_compared(self) -> int:
+        """Number of iterations after which candidates are compared for the last time."""
+        return min(MAX_COMPARED_ITERATIONS, self.spec.max_iter)
+
+    def finish(self, best: Candidate) -> Iterator[int]:
+        """Train the best candidate until early stopping ends it; yield numbers of iterations."""
+        n_iter = max(len(best.scores) - 1, 0)
+        max_iter = self.spec.max_iter
+        while True:
+            self.advance([best], [n_iter])
+            scores = best.scores
+            ends = (n for n in range(1, len(scores)) if self.stopping.is_reached(scores[:n]))
+            best.scores = scores[: next(ends, len(scores))]
+            yield len(best.scores) - 1
+            if n_iter == max_iter or self.stopping.is_reached(best.scores):
+                return
+            # Early stopping does not end it sooner.
+            first = int(np.argmax(best.scores)) + self.stopping.n_iter_no_change
+            n_iter = min(max(n_iter + 1, first), max_iter)
+
+    # Training
+
+    def advance(self, candidates: list[Candidate], n_iters: list[int]) -> None:
+        """Train each candidate for a number of iterations in all."""
+        self._fit_linear(candidates)
+        jobs = [
+            (candidate, i, min(n_iter, self.spec.max_iter))
+            for candidate, n_iter in zip(candidates, n_iters, strict=True)
+            for i in range(len(self.folds))
+        ]
+        # Runs take turns: only those that are training have all of their memory.
+        takes_turns = len(jobs) > 1
+
+        def scores_of(job: tuple[Candidate, int, int]) -> list[float]:
+            candidate, i, n_iter = job
+            run = candidate.runs[i] or self._run(candidate.variant, i)
+            candidate.runs[i] = run
+            scores = run.scores(n_iter)
+            if takes_turns:
+                run.pause()
+            return scores
+
+        scores = iter(self.threads.map(scores_of, jobs))
+        for candidate in candidates:
+            run_scores = [next(scores) for _ in candidate.runs]
+            sizes = [run.n_held_out for run in candidate.runs]
+            candidate.scores = np.average(run_scores, axis=0, weights=sizes).tolist()
+
+    def _run(self, variant: Variant, i: int) -> FoldRun:
+        """Return a new run of a variant on a fold."""
+        fold = self.folds[i]
+        start = make_start(self.spec, fold, variant.start, self._linear[i])
+        return FoldRun(self.spec.of(variant), fold, start, self.inner)
+
+    def _fit_linear(self, candidates: list[Candidate]) -> None:
+        """Fit a linear model to each fold, if a candidate is the first to start from it."""
+        starts = [each.variant.start for each in candidates]
+        factors = [start for start in starts if isinstance(start, float)]
+        if factors and self._linear[0] is None:
+            self._linear = self.threads.map(
+                lambda fold: fit_linear(self.spec, fold, factors[0]), self.folds
+            )
