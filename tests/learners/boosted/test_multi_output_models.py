@@ -114,12 +114,8 @@ INSPECTION = {
 NO_TREES = {"strongest_weights"}
 PLOTS = {
     "plot_explanation": lambda model, ax: plotting.plot_explanation(model, NEW[2], 3, ax=ax),
-    "plot_importance_map": lambda model, ax: plotting.plot_importance_map(
-        inspection.gain_importance(model), ax=ax
-    ),
-    "plot_importances": lambda model, ax: plotting.plot_importances(
-        inspection.gain_importance(model), ax=ax
-    ),
+    "plot_importance_map": lambda model, ax: plotting.plot_importance_map(model, ax=ax),
+    "plot_importances": lambda model, ax: plotting.plot_importances(model, ax=ax),
     "plot_likelihood": lambda model, ax: plotting.plot_likelihood(model, X, Y, ax=ax),
     "plot_partial_dependence": lambda model, ax: plotting.plot_partial_dependence(
         model, NEW, 0, ax=ax
