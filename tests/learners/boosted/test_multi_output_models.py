@@ -32,6 +32,13 @@ MODELS = {
     "order 0": TreeCRF(order=0, **SETTINGS),
     "MEMM of order 0": TreeMEMM(order=0, **WITHOUT_INIT),
     "sliding window": SlidingWindowClassifier(**WITHOUT_INIT),
+    "fitted": TreeCRF(order=0, multi_strategy="multi_output_tree", **SETTINGS),
+    "fitted, Newton": TreeCRF(
+        order=0, multi_strategy="multi_output_tree", **SETTINGS | {"second_order": True}
+    ),
+    "fitted, sliding window": SlidingWindowClassifier(
+        multi_strategy="multi_output_tree", **WITHOUT_INIT
+    ),
 }
 RNG = np.random.default_rng(0)
 X = [np.round(RNG.normal(size=(n, 3)), 1) for n in [1, 7, 12, 3, 90, 5]]
@@ -39,6 +46,7 @@ CODES = [np.sum(x[:, :2] > [0, 0.3], axis=1) for x in X]
 Y = [np.array(list("abc"))[codes] for codes in CODES]
 NEW = [np.round(RNG.normal(size=(n, 3)), 1) for n in [2, 1, 80]]
 GAPS = [np.where(RNG.random(x.shape) < 0.2, np.nan, x) for x in NEW]
+Y_OF_GAPS = [np.array(list("abc"))[np.arange(len(x)) % 3] for x in GAPS]
 # Methods that have no results of the trees.
 NO_RESULTS = {
     "beam", "fit", "get_feature_names_out", "get_metadata_routing", "get_params", "set_params",
@@ -47,19 +55,23 @@ NO_RESULTS = {
 
 def models_of(name):
     """Return a model of multi-output trees, and one of a tree for each label."""
-    model = copy.copy(MODELS[name]).fit(X, Y)
-    forest = with_vector_leaves(
-        model._forest, 3, model._forest.order, 1, 0.3, model._forest.transitions is not None
-    )
-    n_iter = model.n_iter_
-    multi_output, single = copy.copy(model), copy.copy(model)
-    multi_output._forest = forest.copy(n_iter)
-    if forest.transitions is not None:
-        multi_output._forest.transitions = list(model._forest.transitions)
-    single._forest = multi_output._forest.one_output_per_tree().copy()
-    assert multi_output._forest.n_iter == single._forest.n_iter == n_iter
-    assert len(single._forest.trees) == 3 * len(multi_output._forest.trees)
-    return multi_output, single
+    model = copy.copy(MODELS[name]).fit([*X, *GAPS], [*Y, *Y_OF_GAPS])
+    if not model._forest.is_multi_output:
+        model._forest = with_random_vectors(model._forest)
+    single = copy.copy(model)
+    single._forest = model._forest.one_output_per_tree().copy()
+    assert len(single._forest.trees) == 3 * len(model._forest.trees) == 3 * 5
+    return model, single
+
+
+def with_random_vectors(fitted):
+    """Return a forest of some trees of another one, and its transitions, with random leaves."""
+    has_transitions = fitted.transitions is not None
+    forest = with_vector_leaves(fitted, 3, fitted.order, 1, 0.3, has_transitions)
+    forest = forest.copy(fitted.n_iter)
+    if has_transitions:
+        forest.transitions = list(fitted.transitions)
+    return forest
 
 
 def saved(model, folder):
