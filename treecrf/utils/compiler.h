@@ -13,8 +13,9 @@
 #define TREECRF_WIDEST
 #endif
 
-/* A function with AVX-512 instructions, to be called only if the processor has them. */
+/* Functions with AVX2 or AVX-512 instructions, to be called only if the processor has them. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define TREECRF_AVX2 __attribute__((unused, target("avx2")))
 #define TREECRF_AVX512 __attribute__((unused, target("avx512f,avx512bw,popcnt")))
 #endif
 

@@ -58,54 +58,74 @@ static inline uint64_t make_step(uint64_t test, uint64_t other, uint64_t negated
 
 #if defined(__GNUC__)
 
-typedef uint64_t words __attribute__((vector_size(64), aligned(8), may_alias));
+enum { MAX_HELD = 8 }; /* vectors of a row that registers hold, next to those of a step */
 
-/* The same for the first one, two or four vectors of the rows, which stay in registers. */
-__attribute__((always_inline)) static inline void
-run_vectors(const uint64_t *rows, uint64_t *slots, const uint64_t *steps, ptrdiff_t n_steps,
-            int n_vectors)
-{
-    const uint64_t mask = ((uint64_t)1 << ROW_BITS) - 1, *last = steps + n_steps;
-    while (steps < last) {
-        uint64_t chain = *steps++;
-        const words *start = (const words *)(rows + (chain & mask) * ROW_WORDS);
-        words *out = (words *)(slots + (chain >> ROW_BITS & (MAX_SLOTS - 1)) * ROW_WORDS);
-        const uint64_t *end = steps + (chain >> 32);
-        words a = start[0], b, c, d;
-        if (n_vectors > 1)
-            b = start[1];
-        if (n_vectors > 2)
-            c = start[2], d = start[3];
-        for (; steps < end; steps++) {
-            const words *test = (const words *)(rows + (*steps & mask) * ROW_WORDS);
-            const words *other = (const words *)(rows + (*steps >> ROW_BITS & mask) * ROW_WORDS);
-            uint64_t flip = -(*steps >> (2 * ROW_BITS));
-            a ^= (a ^ other[0]) & (test[0] ^ flip);
-            if (n_vectors > 1)
-                b ^= (b ^ other[1]) & (test[1] ^ flip);
-            if (n_vectors > 2) {
-                c ^= (c ^ other[2]) & (test[2] ^ flip);
-                d ^= (d ^ other[3]) & (test[3] ^ flip);
-            }
-        }
-        out[0] = a;
-        if (n_vectors > 1)
-            out[1] = b;
-        if (n_vectors > 2)
-            out[2] = c, out[3] = d;
+/* Define `name`, which runs chains of steps on the first words of the rows, in vectors as wide as the
+ * registers of `target`: compilers divide wider ones badly. Up to MAX_HELD vectors of the result of a
+ * chain stay in registers. */
+#define TREECRF_RUN_STEPS(name, bytes, target)                                                    \
+    typedef uint64_t name##_words __attribute__((vector_size(bytes), aligned(8), may_alias));     \
+    __attribute__((always_inline)) static inline void                                             \
+    name##_held(const uint64_t *rows, uint64_t *slots, const uint64_t *steps, ptrdiff_t n_steps,  \
+                int n_held)                                                                       \
+    {                                                                                             \
+        const uint64_t mask = ((uint64_t)1 << ROW_BITS) - 1, *last = steps + n_steps;             \
+        while (steps < last) {                                                                    \
+            uint64_t chain = *steps++, slot = chain >> ROW_BITS & (MAX_SLOTS - 1);                \
+            const name##_words *start = (const name##_words *)(rows + (chain & mask) * ROW_WORDS);\
+            name##_words *out = (name##_words *)(slots + slot * ROW_WORDS), held[MAX_HELD];       \
+            const uint64_t *end = steps + (chain >> 32);                                          \
+            for (int k = 0; k < n_held; k++)                                                      \
+                held[k] = start[k];                                                               \
+            for (; steps < end; steps++) {                                                        \
+                const uint64_t *first = rows + (*steps & mask) * ROW_WORDS;                       \
+                const uint64_t *second = rows + (*steps >> ROW_BITS & mask) * ROW_WORDS;          \
+                const name##_words *test = (const name##_words *)first;                           \
+                const name##_words *other = (const name##_words *)second;                         \
+                uint64_t flip = -(*steps >> (2 * ROW_BITS));                                      \
+                for (int k = 0; k < n_held; k++)                                                  \
+                    held[k] ^= (held[k] ^ other[k]) & (test[k] ^ flip);                           \
+            }                                                                                     \
+            for (int k = 0; k < n_held; k++)                                                      \
+                out[k] = held[k];                                                                 \
+        }                                                                                         \
+    }                                                                                             \
+    target static void name(const uint64_t *rows, uint64_t *slots, const uint64_t *steps,         \
+                            ptrdiff_t n_steps, ptrdiff_t n_words)                                 \
+    {                                                                                             \
+        enum { WORDS = bytes / 8, GROUP = GROUP_WORDS / WORDS };                                  \
+        for (ptrdiff_t w = 0; w < n_words; w += MAX_HELD * WORDS) {                               \
+            ptrdiff_t n_held = (n_words - w) / WORDS;                                             \
+            if (n_held <= GROUP)                                                                  \
+                name##_held(rows + w, slots + w, steps, n_steps, GROUP);                          \
+            else if (n_held <= 2 * GROUP && 2 * GROUP <= MAX_HELD)                                \
+                name##_held(rows + w, slots + w, steps, n_steps, 2 * GROUP);                      \
+            else                                                                                  \
+                name##_held(rows + w, slots + w, steps, n_steps,                                  \
+                            4 * GROUP <= MAX_HELD ? 4 * GROUP : MAX_HELD);                        \
+        }                                                                                         \
     }
-}
 
-/* Run chains of steps on the first words of the rows. */
-TREECRF_WIDEST static void run_steps(const uint64_t *rows, uint64_t *slots, const uint64_t *steps,
-                                     ptrdiff_t n_steps, ptrdiff_t n_words)
+TREECRF_RUN_STEPS(run_steps_narrow, 16, )
+#if defined(TREECRF_AVX512)
+TREECRF_RUN_STEPS(run_steps_avx2, 32, TREECRF_AVX2)
+TREECRF_RUN_STEPS(run_steps_avx512, 64, TREECRF_AVX512)
+#endif
+
+static inline void run_steps(const uint64_t *rows, uint64_t *slots, const uint64_t *steps,
+                             ptrdiff_t n_steps, ptrdiff_t n_words)
 {
-    if (n_words <= GROUP_WORDS)
-        run_vectors(rows, slots, steps, n_steps, 1);
-    else if (n_words <= 2 * GROUP_WORDS)
-        run_vectors(rows, slots, steps, n_steps, 2);
-    else
-        run_vectors(rows, slots, steps, n_steps, 4);
+#if defined(TREECRF_AVX512)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+        run_steps_avx512(rows, slots, steps, n_steps, n_words);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        run_steps_avx2(rows, slots, steps, n_steps, n_words);
+        return;
+    }
+#endif
+    run_steps_narrow(rows, slots, steps, n_steps, n_words);
 }
 
 #else
