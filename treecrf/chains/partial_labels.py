@@ -125,7 +125,7 @@ class UnknownLabels:
         unknown = unknown_labels(candidates)
         # Indices of the chains with unknown labels.
         self.numbers = np.flatnonzero(np.logical_or.reduceat(unknown, chains[:-1]))
-        self._blocks = self._make_blocks(n_contexts)
+        self.blocks = self._make_blocks(n_contexts)
 
     def _make_blocks(self, n_contexts: int) -> list[_Block]:
         """Divide the chains into blocks whose scores fit in memory."""
@@ -154,7 +154,7 @@ class UnknownLabels:
             )  # fmt: skip
             likelihoods[block.numbers] -= conditional
 
-        self.threads.map(subtract, self._blocks)
+        self.threads.map(subtract, self.blocks)
 
     def subtract_residuals(
         self,
@@ -178,7 +178,7 @@ class UnknownLabels:
             )
             likelihoods[block.numbers] -= conditional
 
-        self.threads.map(subtract, self._blocks)
+        self.threads.map(subtract, self.blocks)
 
     def _block_scores(self, block: _Block, scores: np.ndarray) -> np.ndarray:
         """Return the scores of a block, minus infinity for labels that are not possible."""

@@ -10,16 +10,11 @@ from support.family import assert_equal_arrays, assert_same_forest, scores_of
 from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten
-from treecrf.chains.constraints import Constraints
-from treecrf.chains.likelihood import ChainLabels
-from treecrf.chains.sampled.sampling import ExampleList
+from treecrf.chains.factored.constant_likelihood import TransitionSums
 from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.base.fitted import fitted_model
-from treecrf.learners.boosted.sampled.constant_transitions import (
-    ContextWeights,
-    grow_transitions,
-)
-from treecrf.trees.forest import LABEL, Forest, check_forest
+from treecrf.learners.boosted.constant.transitions import transition_step
+from treecrf.trees.forest import LABEL, check_forest
 from treecrf.trees.growing.settings import TreeSettings
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
@@ -37,7 +32,7 @@ SETTINGS = [
     {"missing": "surrogate", "second_order": True},
     {"missing": "weighting", "order": 2},
     {"transitions": ((True, True, False), (True, True, True), (False, True, True))},
-    {"max_examples": 300, "second_order": True},
+    {"sampling": 0.1, "max_examples": 300, "second_order": True},
 ]
 
 
@@ -147,54 +142,25 @@ def test_transitions_are_learned():
         assert found[2, 0] < found[2, 2]
 
 
-def drawn(rng, n_positions, depths, n_labels, order):
-    """Return random examples of each label, some of them at the same position."""
-    lists = []
-    for _ in range(n_labels):
-        positions = np.sort(rng.integers(n_positions, size=20)).astype(np.int32)
-        contexts = (rng.random(20) * n_labels ** depths[positions]).astype(np.int32)
-        values = rng.integers(-(2**20), 2**20, (20, 2)) / 2**20
-        values[:, 1] = np.abs(values[:, 1])
-        lists.append(
-            ExampleList(positions, contexts, np.zeros((20, order)), values, None, (0, 0, 0))
+@pytest.mark.parametrize("bound_share", [None, 0.0, 0.3])
+def test_steps_are_newton_steps(bound_share):
+    rng = np.random.default_rng(0)
+    residuals = rng.normal(size=(2, 3, 3))
+    own, influence = rng.random((2, 2, 3, 3))
+    residuals[0, 1, 1] = own[0, 1, 1] = influence[0, 1, 1] = 0.0
+    sums = TransitionSums(residuals, own, influence if bound_share else None)
+    for l2, rate in ((0.0, 0.1), (2.5, 0.5)):
+        tree_settings = TreeSettings(
+            max_leaf_nodes=4, l2_regularization=l2, learning_rate=rate, max_leaf_value=0.3, seed=0
         )
-    return lists
-
-
-@pytest.mark.parametrize("has_curvature", [False, True])
-@pytest.mark.parametrize("order", [1, 2])
-def test_steps_are_newton_steps(order, has_curvature):
-    rng = np.random.default_rng(order)
-    lengths, n_labels, l2 = [1, 6, 2, 4], 3, 2.5
-    offsets = np.cumsum([0, *lengths])
-    codes = rng.integers(n_labels, size=13).astype(np.int32)
-    depths = np.minimum(np.concatenate([np.arange(n) for n in lengths]), order)
-    weights = rng.integers(0, 4, 13).astype(float)
-    tree_settings = TreeSettings(
-        max_leaf_nodes=4, l2_regularization=l2, learning_rate=0.1, max_leaf_value=0.3, seed=0
-    )
-    forest = Forest(n_labels, order, has_transitions=True)
-    draw = drawn(rng, 13, depths, n_labels, order)
-    data = ChainLabels(offsets, codes, n_labels, order, Constraints(np.arange(n_labels)))
-    of_contexts = ContextWeights(data).sums(weights)
-    of_contexts = None if has_curvature else of_contexts
-    grow_transitions(forest, tree_settings, draw, depths, of_contexts)
-    expected = np.zeros((order + 1, n_labels, n_labels**order))
-    for d, v, c in np.ndindex(expected.shape):
-        examples = draw[v]
-        chosen = (depths[examples.positions] == d) & (examples.contexts == c)
-        weight = examples.curvatures[chosen].sum()
-        if not has_curvature:
-            weight = 0.0
-            for t in range(13):
-                context = sum(codes[t - lag] * n_labels ** (lag - 1) for lag in range(1, order + 1)
-                              if lag <= depths[t])  # fmt: skip
-                weight += weights[t] * (depths[t] == d and context == c)
-        step = examples.residuals[chosen].sum() / (l2 + weight)
-        expected[d, v, c] = 0.1 * np.clip(step, -0.3, 0.3)
-    assert np.abs(expected).max() == pytest.approx(0.03)  # clipped
-    found = forest.transitions[0] * LEAF_UNIT
-    np.testing.assert_allclose(found, expected, rtol=0, atol=LEAF_UNIT)
+        found = transition_step(sums, bound_share, tree_settings) * LEAF_UNIT
+        for index in np.ndindex(residuals.shape):
+            weight = own[index]
+            if bound_share:
+                weight = max(weight, bound_share * (weight + influence[index]))
+            step = residuals[index] / (l2 + weight) if residuals[index] else 0.0
+            expected = min(rate, 0.2) * np.clip(step, -0.3, 0.3)
+            assert found[index] == pytest.approx(expected, abs=LEAF_UNIT)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +170,6 @@ def test_steps_are_newton_steps(order, has_curvature):
         ({"objective": "hamming_log"}, "objective='hamming_log' with .*; expected 'log'"),
         ({"init": "pseudo_likelihood"}, "init='pseudo_likelihood' with .*; expected 'zero'"),
         ({"beam_width": 2}, "beam_width=2 with constant_transitions=True; expected None"),
-        ({"sampling": None}, "sampling=None with .*; expected 'auto' or a number"),
     ],
 )
 def test_settings_that_do_not_work(settings, message):

@@ -104,8 +104,12 @@ class FactoredScores:
     def take(self, first: int, last: int) -> FactoredScores:
         """Return a copy of the scores of the sequences from ``first`` to ``last - 1``."""
         positions = slice(self.offsets[first], self.offsets[last])
+        return self.at(positions, self.offsets[first : last + 1] - self.offsets[first])
+
+    def at(self, positions: slice | np.ndarray, offsets: np.ndarray) -> FactoredScores:
+        """Return a copy of the scores at some positions, which are those of whole sequences."""
         taken = copy.copy(self)
-        taken.offsets = self.offsets[first : last + 1] - self.offsets[first]
+        taken.offsets = offsets
         taken._constrain(self.constraints.at(positions))
         taken.state = self.state[:, positions].copy()
         taken.transitions = self.transitions.copy()
@@ -134,6 +138,15 @@ class FactoredScores:
         self.transitions += transitions
         if state is not None:
             self.state += np.rint(state / SCORE_UNIT).astype(np.int32)
+
+    def set_state(self, state: np.ndarray, added: np.ndarray) -> None:
+        """Replace the scores of labels at positions, by float64 multiples of the unit.
+
+        ``added`` are bounds of what this adds for each label.
+        """
+        self.make_room(added)
+        # Terms may overflow, unlike their sums modulo 2**32.
+        self.state[:] = np.rint(state / SCORE_UNIT).astype(np.int64).astype(np.int32)
 
     def ensure_rest(self) -> np.ndarray:
         """Return ``rest``, after allocating it with zeros if there is none."""

@@ -67,7 +67,7 @@ class Booster:
         tree_settings: TreeSettings,
         position_weights: np.ndarray,
         threads: Threads,
-        start: np.ndarray | None = None,  # scores to add trees to, which change; None: 0
+        start: Any = None,  # scores to add trees to, which change; None: 0
         keys: np.ndarray | None = None,  # of the sequences; may be None without subsamples
     ):
         self.forest = forest
@@ -96,7 +96,7 @@ class Booster:
         self._growers: list[TreeGrower] = []
         self._n_layers = storage.n_layers
 
-    def _store_scores(self, layout: ColumnLayout, start: np.ndarray | None) -> ScoreStorage:
+    def _store_scores(self, layout: ColumnLayout, start: Any) -> ScoreStorage:
         """Add the trees to start from to the starting scores, under the constraints."""
         given = self.objective.given
         scores = self.forest.scores(

@@ -68,12 +68,11 @@ class TreeCRF(BoostedSequenceClassifier):
     constant_transitions : "auto" or bool, default=False
         Whether the scores of labels after labels are the same at all positions. The trees test the
         input only, and each iteration adds to one matrix of transition scores, which inspection of
-        the trees does not cover. With many labels, this saves memory, and time in prediction. It
-        requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
-        ``order`` of at least 1, and works neither with a beam nor with
-        ``init="pseudo_likelihood"``. With ``early_stopping``, ``"auto"`` chooses by
-        cross-validation, where it is possible; otherwise, it is False, and in a warm start what the
-        model has.
+        the trees does not cover. With many labels, this saves memory and time: an example is a
+        label at a position, without a context. It requires ``objective="log"`` and an ``order``
+        of at least 1, and works neither with a beam nor with ``init="pseudo_likelihood"``. With
+        ``early_stopping``, ``"auto"`` chooses by cross-validation, where it is possible; otherwise,
+        it is False, and in a warm start what the model has.
 
     Objective
 
@@ -173,8 +172,8 @@ class TreeCRF(BoostedSequenceClassifier):
         Which examples each tree is fitted to. With a float, examples with an absolute residual of
         at least this value are always used. The others are used with a probability proportional to
         their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 80 per position,
-        and otherwise None.
+        examples. ``"auto"`` is 0.1 for at least a million examples, or at least 80 per position
+        (10 with ``constant_transitions``), and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
@@ -535,7 +534,6 @@ def why_no_constant_transitions(crf: TreeCRF) -> str | None:
         ("objective", crf.objective == "log", "'log'"),
         ("init", crf.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
         ("beam_width", crf.beam_width is None, "None"),
-        ("sampling", crf.sampling is not None, "'auto' or a number"),
     ):
         if not is_supported:
             return (

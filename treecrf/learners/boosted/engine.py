@@ -30,7 +30,6 @@ from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
 from treecrf.learners.boosted.training_scores import (
     TrainingScores,
     starting_scores,
-    starting_table,
 )
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
@@ -218,7 +217,7 @@ class AllExamples(Engine):
             setup.tree_settings,
             part.position_weights,
             threads,
-            starting_table(part, kind.order),
+            kind.start(part),
             part.keys,
         )
 

@@ -21,10 +21,9 @@ from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
-# ``sampling="auto"`` samples from this many examples on, in total or per position. An example is a
-# position, its previous labels, and a label.
+# ``sampling="auto"`` samples from this many examples on, or from as many at a position as a kind of
+# chains says. An example is a position, its previous labels, and a label.
 MANY_EXAMPLES = 1 << 20
-MANY_AT_A_POSITION = 80
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
 
@@ -116,8 +115,8 @@ def sampling_threshold(spec: BoostingSpec, n_labels: int, n_positions: int) -> f
     if spec.sampling != "auto":
         return spec.sampling
     n_scores = kind.n_scores(n_labels)
-    is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
-    return None if is_few and not kind.constant_transitions else THRESHOLD
+    is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < kind.many_at_a_position
+    return None if is_few else THRESHOLD
 
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:

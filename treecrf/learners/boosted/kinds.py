@@ -34,6 +34,8 @@ class ChainKind(ABC):
     has_curvature: bool  # whether steps are Newton steps
     is_backward: bool = False  # whether training begins at the end of the sequences
 
+    # Number of examples at a position from which on ``sampling="auto"`` draws samples of them.
+    many_at_a_position: ClassVar[int] = 80
     # Whether the scores of labels after labels are the same at all positions.
     constant_transitions: ClassVar[bool] = False
     # Adds the trees that are fitted to all examples.
@@ -63,13 +65,16 @@ class ChainKind(ABC):
             data.previous,
         )
 
+    def start(self, data: EncodedPart) -> Any:
+        """Return the scores that a booster adds trees to; None stands for scores of 0."""
+        return starting_table(data, self.order)
+
     def scores(
         self, encoder: Encoder, data: EncodedPart, threads: Threads, is_validation: bool = False
     ) -> TrainingScores:
         """Return the scores that trees are added to, with their objective."""
         objective = self.objective(data, threads, is_validation)
-        start = starting_table(data, self.order)
-        return TableScores(encoder, data.encoded, objective, threads, start)
+        return TableScores(encoder, data.encoded, objective, threads, self.start(data))
 
     @abstractmethod
     def check_size(self, n_labels: int, n_positions: int, in_partitions: bool = False) -> None:

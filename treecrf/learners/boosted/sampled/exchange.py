@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.chains.factored.constant_likelihood import TransitionSums
 from treecrf.chains.likelihood import MeanSums
 from treecrf.learners.boosted.sampled.examples import ResidentExamples, SampledExamples
 from treecrf.trees.forest import Forest
@@ -57,7 +58,7 @@ class ShardAnswer:
     examples: SampledExamples | ResidentExamples | None
     value: MeanSums | None  # objective on the training sequences, if wanted
     validation: MeanSums | None  # objective on the validation sequences, if wanted
-    context_weights: np.ndarray | None  # sums of `ContextWeights`, if transitions need them
+    transition_sums: TransitionSums | None  # with constant transitions, if there was a request
     predictions: dict[int, np.ndarray]  # by partition number, if ``scoring`` needs all of them
     score: MeanSums | None = None  # value of ``scoring`` if it is a mean over the positions
     answer: Any = None  # to the query, if there is one

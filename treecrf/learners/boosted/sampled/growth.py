@@ -9,10 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from treecrf.chains.factored.constant_likelihood import TransitionSums
 from treecrf.chains.sampled._samples import Sample
 from treecrf.chains.sampled.sampling import EXAMPLE_UNIT, ExampleList, RawSample, mu_for
 from treecrf.learners.boosted.booster import choices_of_tree
-from treecrf.learners.boosted.sampled.constant_transitions import grow_transitions
+from treecrf.learners.boosted.constant.transitions import transition_step
 from treecrf.learners.boosted.sampled.examples import DrawnExamples, ListedPositions
 from treecrf.learners.boosted.sampled.exchange import (
     IterationRequest,
@@ -45,9 +46,7 @@ class ListGrowers:
         self._rows = positions.encoded.rows_from_first
         self._empty = setup.empty
         self.n_labels = setup.n_labels
-        # Whether the contexts of a position are one example, because no tree tests labels.
-        self._joins_contexts = setup.spec.kind.constant_transitions
-        self._scheduler = self._make_scheduler(0 if self._joins_contexts else setup.empty.order)
+        self._scheduler = self._make_scheduler(setup.tested_labels)
 
     def _make_scheduler(self, order: int) -> TreeScheduler:
         n_threads = self.threads.n_threads
@@ -96,17 +95,12 @@ class ListGrowers:
 
     def _round(self, examples: ExampleList) -> None:
         """Round the values of examples in place, so that sums of them or fractions are exact."""
-        weights = examples.curvatures
-        if self._joins_contexts and not self.has_curvature:
-            # The contexts of a position together have its weight.
-            depth = self.positions.depth[examples.positions]
-            weights /= self.n_labels ** depth.astype(float)
         divides_rows = self.table.has_missing and not self.surrogates
         bits = FRACTION_SUM_BITS if divides_rows else MAX_UNITS_LOG2
-        arrays = (examples.residuals, weights, examples.counts)
+        arrays = (examples.residuals, examples.curvatures, examples.counts)
         for values, size in zip(arrays, examples.sums, strict=True):
             # Sums of the examples, multiples of `EXAMPLE_UNIT`, are exact as far as this.
-            is_exact = not self._joins_contexts and size < EXAMPLE_UNIT * 2.0 ** (bits - 1)
+            is_exact = size < EXAMPLE_UNIT * 2.0 ** (bits - 1)
             if values is not None and not is_exact:
                 round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
@@ -114,22 +108,10 @@ class ListGrowers:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
         positions = examples.positions
         labels = examples.labels
-        values = examples.values
-        counts = examples.counts if self.with_counts else None
         if self.positions.given is not None:
             labels = np.ascontiguousarray(self.positions.given[:, positions].T)
-        if self._joins_contexts:
-            first = np.flatnonzero(np.diff(positions, prepend=-1))
-            positions = positions[first]
-            labels = np.zeros((len(first), 0), dtype=np.uint8)
-            values = _sums_of_runs(values, first)
-            counts = _sums_of_runs(counts, first)
-        return self._rows[positions], labels, values, counts
-
-
-def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray | None:
-    """Sum runs of rows, which begin at ``starts``."""
-    return values if values is None or not len(starts) else np.add.reduceat(values, starts)
+        counts = examples.counts if self.with_counts else None
+        return self._rows[positions], labels, examples.values, counts
 
 
 class SampledGrowth:
@@ -159,8 +141,8 @@ class SampledGrowth:
         mu = mu_for(self.setup.threshold, size, self.setup.spec.max_examples)
         trees = None
         if step.request is not None and mu >= step.request.mu:
-            context_weights = total(answer.context_weights for answer in answers)
-            trees = self._grow_trees(examples, mu, context_weights, step, n_threads)
+            sums = total(answer.transition_sums for answer in answers)
+            trees = self._grow_trees(examples, mu, sums, step, n_threads)
         return IterationResult(
             trees,
             mu,
@@ -176,7 +158,7 @@ class SampledGrowth:
         self,
         examples: list[DrawnExamples],
         mu: float,
-        context_weights: np.ndarray | None,
+        sums: TransitionSums | None,
         step: IterationRequest,
         n_threads: int,
     ) -> Forest:
@@ -187,9 +169,10 @@ class SampledGrowth:
         with nullcontext() if growers is self._resident else growers.threads:
             lists = raw.lists(mu, growers.threads, counted=growers.with_counts, release=True)
             forest = growers.grow(lists, step.n_iter, step.learning_rate)
-        if self.setup.spec.kind.constant_transitions:
+        if sums is not None:
             tree_settings = replace(self.setup.tree_settings, learning_rate=step.learning_rate)
-            grow_transitions(forest, tree_settings, lists, growers.positions.depth, context_weights)
+            share = self.setup.spec.kind.bound_share
+            forest.transitions.append(transition_step(sums, share, tree_settings))
         return forest
 
     def release_growers(self) -> None:
@@ -210,7 +193,7 @@ class SampledGrowth:
     def _samples(self, examples: list[DrawnExamples]) -> list[Sample]:
         """Return the samples of all shards, whose positions are numbered one after another."""
         has_given = examples[0].positions.given is not None
-        n_lags = 0 if has_given else self.setup.spec.kind.order
+        n_lags = 0 if has_given else self.setup.tested_labels
         samples = []
         n_before = 0
         for drawn in examples:

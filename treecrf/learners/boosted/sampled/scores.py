@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from treecrf.chains.factored.constant_likelihood import ConstantLikelihood
 from treecrf.chains.factored.factored_scores import FactoredScores
 from treecrf.chains.factored.lattice import FactoredLattice
 from treecrf.chains.likelihood import ExampleTable, MeanSums
@@ -19,6 +20,7 @@ from treecrf.chains.sampled._samples import Sample
 from treecrf.chains.sampled.likelihood import SampledLikelihood
 from treecrf.chains.sampled.sampling import LikelihoodSampler, TableSampler
 from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted.constant.scores import starting_factors
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind, ExactKind
 from treecrf.learners.boosted.sampled.exchange import SampleRequest
@@ -167,6 +169,30 @@ class FactoredTrainingScores(SampledScores):
         return FactoredLattice(self.factored, self.factored.offsets, order, self.threads)
 
 
+class ConstantTrainingScores(FactoredTrainingScores):
+    """Factored scores with constant transitions: examples are labels at positions."""
+
+    objective: ConstantLikelihood
+
+    def make_sampler(self, kind: ChainKind, data: EncodedPart, threads: Threads) -> TableSampler:
+        """Return what draws examples from tables of residuals."""
+        return TableSampler(data.encoded.offsets, kind.order, threads, data.keys)
+
+    def sample(
+        self,
+        sampler: TableSampler,
+        iteration: int,
+        seed: int,
+        request: SampleRequest,
+        weights: np.ndarray | None,
+    ) -> tuple[list[Sample], MeanSums]:
+        """Draw examples, and compute the objective and the sums of its transitions."""
+        residuals, curvature, value = self.objective.examples(self.factored, iteration, weights)
+        examples = ExampleTable(residuals, curvature).weighted(weights)
+        samples = sampler.sample(examples, iteration, seed, request.mu, request.floor)
+        return samples, self.objective.sums(value)
+
+
 def sampled_scores(
     kind: ChainKind,
     encoder: Encoder,
@@ -179,9 +205,10 @@ def sampled_scores(
         objective = kind.objective(data, threads, is_validation)
         start = starting_table(data, kind.order)
         return SampledTableScores(encoder, data.encoded, objective, threads, start)
-    n_labels = data.labels.n_labels
-    objective = SampledLikelihood(data.labels, threads, kind.bound_share)
-    factored = FactoredScores(n_labels, kind.order, data.encoded.offsets, objective.constraints)
-    factored.start_from(data.start_state, data.start_transitions)
+    factored = starting_factors(data)
     updater = ScoreUpdater(encoder, data.encoded, kind.order)
+    if kind.constant_transitions:
+        objective = kind.objective(data, threads, is_validation)
+        return ConstantTrainingScores(factored, objective, updater, threads)
+    objective = SampledLikelihood(data.labels, threads, kind.bound_share)
     return FactoredTrainingScores(factored, objective, updater, threads)

@@ -20,3 +20,10 @@ class SampledSetup(BoostingSetup):
     weight: float  # sum of the position weights of the training data
     # Largest sample weights of the training and of the validation data; None if all are 1.
     largest_weights: tuple[float | None, float | None]
+
+    @property
+    def tested_labels(self) -> int:
+        """Number of previous labels that trees may test: none with constant transitions."""
+        if self.spec.kind.constant_transitions:
+            return 0
+        return self.empty.order

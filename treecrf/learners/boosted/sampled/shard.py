@@ -14,6 +14,7 @@ from threading import Lock
 
 import numpy as np
 
+from treecrf.chains.factored.constant_likelihood import TransitionSums
 from treecrf.chains.likelihood import MeanSums
 from treecrf.chains.sampled._samples import Sample
 from treecrf.learners.base.validation_metrics import (
@@ -24,7 +25,6 @@ from treecrf.learners.base.validation_metrics import (
 from treecrf.learners.boosted.booster import weights_in
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.engine import decoded
-from treecrf.learners.boosted.sampled.constant_transitions import ContextWeights
 from treecrf.learners.boosted.sampled.examples import (
     DrawnExamples,
     ListedPositions,
@@ -136,10 +136,10 @@ class Shard:
 
     def _answer(self, step: IterationRequest) -> ShardAnswer:
         examples = None
-        context_weights = None
+        transition_sums = None
         values: list[MeanSums | float] = []
         if step.request is not None and self._training:
-            examples, values, context_weights = self._draw(step)
+            examples, values, transition_sums = self._draw(step)
         elif step.wants_value:
             values = [partition.value(self.forest) for partition in self._training]
         validation: list[MeanSums | float] = []
@@ -157,7 +157,7 @@ class Shard:
             examples,
             total(values),
             total(validation),
-            context_weights,
+            transition_sums,
             predictions,
             total(scores),
             None if step.query is None else step.query(self),
@@ -165,26 +165,26 @@ class Shard:
 
     def _draw(
         self, step: IterationRequest
-    ) -> tuple[DrawnExamples, list[MeanSums | float], np.ndarray | None]:
+    ) -> tuple[DrawnExamples, list[MeanSums | float], TransitionSums | None]:
         """Draw examples from all partitions.
 
         Return also the objective on each, and the sums that constant transitions need.
         """
         samples = []
         values = []
-        context_weights = []
+        transition_sums = []
         for partition in self._training:
             drawn, value, sums = partition.draw(step.n_iter, step.request)
             samples.append(drawn)
             values.append(value)
-            context_weights.append(sums)
+            transition_sums.append(sums)
         positions = [partition.positions for partition in self._training]
         examples: DrawnExamples
         if self.is_resident:
             examples = ResidentExamples(positions[0], samples[0])
         else:
             examples = SampledExamples.packed(samples, positions, self.setup.encoder.window)
-        return examples, values, total(context_weights)
+        return examples, values, total(transition_sums)
 
     # Copies, and their size
 
@@ -266,13 +266,12 @@ class ScoredTraining(ScoredPartition):
         self.sampler = self.scores.make_sampler(kind, data, threads)
         is_weighted = (data.position_weights != 1).any()
         self.weights = data.position_weights if is_weighted else None
-        self.contexts = None
-        if kind.constant_transitions and not kind.has_curvature:
-            self.contexts = ContextWeights(data.labels)
+        if kind.constant_transitions:
+            self.scores.objective.total_weight = setup.weight
 
     def draw(
         self, iteration: int, request: SampleRequest
-    ) -> tuple[list[Sample], MeanSums | float, np.ndarray | None]:
+    ) -> tuple[list[Sample], MeanSums | float, TransitionSums | None]:
         """Draw examples, and compute the objective, and the sums that transitions need, if any."""
         tree_settings = self.setup.tree_settings
         offsets = self.data.encoded.offsets
@@ -283,8 +282,10 @@ class ScoredTraining(ScoredPartition):
             self.sampler, iteration, tree_settings.seed, request, weights
         )
         self.scores.objective.forget_tables()
-        context_weights = None if self.contexts is None else self.contexts.sums(weights)
-        return samples, value, context_weights
+        sums = None
+        if self.setup.spec.kind.constant_transitions:
+            sums = self.scores.objective.transition_sums
+        return samples, value, sums
 
 
 class ScoredValidation(ScoredPartition):
