@@ -254,7 +254,7 @@ cdef class BlockHistograms:
         n_bytes = features.bit_columns.shape[0] > 0
         self.joint = np.zeros(n_bytes * BYTES_AT_ONCE * 256 * 2 * MAX_WIDTH + 1)
         self.bit_starts = np.zeros(n_bytes * MANY + 1, dtype=np.int64)
-        self.bit_bins = np.zeros(n_bytes * MANY * 8 * tree_bins.n_byte_groups + 1, dtype=np.int32)
+        self.bit_bins = np.zeros(n_bytes * MANY * 8 * tree_bins.n_byte_groups + 4, dtype=np.int32)
 
     def __dealloc__(self):
         cdef Py_ssize_t i

@@ -251,12 +251,12 @@ TREECRF_WIDEST static void add_label_bytes(double *const *bins, const uint8_t *c
     TREECRF_WIDTHS(width, , add_label_bytes_n, bins, columns, n_bytes, joint, members)
 }
 
-/* List the bins of the bits that are set in a byte, from its first bin on; returns their number. */
+/* List the bins of the bits that are set in a byte, from its first bin on; returns their number. Up to
+ * three entries after the last one are garbage. */
 static inline ptrdiff_t list_byte(uint64_t byte, int32_t first_bin, int32_t *out)
 {
-    ptrdiff_t n = 0;
-    for (; byte; byte &= byte - 1)
-        out[n++] = first_bin + lowest_bit(byte);
+    int n = count_bits(byte);
+    list_word(byte, n, first_bin, out);
     return n;
 }
 
