@@ -106,6 +106,14 @@ def test_without_missing_values_all_methods_agree(method, dtype):
     assert_equal_arrays(ours.predict_proba(X), default.predict_proba(X))
 
 
+def test_means_of_booleans_are_those_of_their_numbers():
+    table = np.random.default_rng(0).random((1_000, 5)) < [0.0, 0.1, 0.5, 1.0, 1 / 3]
+    means = means_of(LocalPartitions([as_sequences(np.split(table, [3, 500]))]))
+    np.testing.assert_array_equal(means, table.mean(axis=0))
+    as_numbers = means_of(LocalPartitions([as_sequences([table.astype(float)])]))
+    np.testing.assert_array_equal(means, as_numbers)
+
+
 MEANS = {
     # A float32 sum of 2 million values is 1.5% off, a float16 sum of 4,000 is infinite.
     "small float32": (np.full(2_000_000, 0.1, np.float32), np.float64(np.float32(0.1))),

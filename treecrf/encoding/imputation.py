@@ -182,13 +182,17 @@ def _sums_of(
     sums = np.zeros((2, sequences.n_features), dtype=np.int64)
     n_present = 0
     for piece in _number_pieces(sequences):
-        table = _missing_to_zero(piece)
-        if sparse.issparse(table):
+        if sparse.issparse(piece):
+            table = _missing_to_zero(piece)
             values = np.ldexp(table.data.astype(np.float64), -exponents[table.indices])
             high, low = integer_parts(values)
             np.add.at(sums[0], table.indices, high)
             np.add.at(sums[1], table.indices, low)
+        elif piece.dtype.kind == "b":
+            ones = np.ldexp(1.0, -exponents)
+            sums += piece.sum(axis=0) * np.stack(integer_parts(ones))
         else:
+            table = _missing_to_zero(piece)
             high, low = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
             sums[0] += high.sum(axis=0)
             sums[1] += low.sum(axis=0)
@@ -205,6 +209,9 @@ def _largest_of(sequences: Sequences) -> np.ndarray:
     """Find the largest absolute value of each column; 0 for symbols."""
     largest = np.zeros(sequences.n_features)
     for piece in _number_pieces(sequences):
+        if piece.dtype.kind == "b" and not sparse.issparse(piece):
+            np.maximum(largest, piece.any(axis=0), out=largest)
+            continue
         highest = abs(_missing_to_zero(piece).astype(np.float64)).max(axis=0)
         if sparse.issparse(highest):
             highest = highest.toarray()
