@@ -213,6 +213,7 @@ def test_previous_labels_of_trees_are_predicted_by_cross_validation(direction, s
     (X_val, y_val), (X, y) = (X[:3], y[:3]), (X[3:], y[3:])
     settings = {
         "max_iter": 5, "early_stopping": False, "sampling": sampling, "l2_regularization": 1.0,
+        "learning_rate": 0.3,
     }  # fmt: skip
 
     def make(cv=None):

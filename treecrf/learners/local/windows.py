@@ -159,6 +159,8 @@ class SlidingWindowClassifier(WindowClassifier):
         takes much less time, in training and in prediction. It supports neither
         ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``. ``"auto"``
         is ``"one_output_per_tree"``.
+    learning_rate : float, default=0.15
+        Factor by which the leaf values of each tree are multiplied.
     max_features : float, default=1.0
         Fraction of the windowed features considered at each node, chosen at random.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
@@ -202,7 +204,7 @@ class SlidingWindowClassifier(WindowClassifier):
     max_depth: int | None = None
     multi_strategy: MultiStrategy = "auto"
     l2_regularization: float = 20.0
-    learning_rate: float = 0.3
+    learning_rate: float = 0.15
     second_order: bool = True
     min_gain: float = 0.0
     min_samples_leaf: int = 1
