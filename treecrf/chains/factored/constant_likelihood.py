@@ -79,6 +79,8 @@ class ConstantLikelihood(FactoredLikelihood):
         # Sums at the latest scores.
         self.transition_sums: TransitionSums | None = None
         self._pairs: tuple[np.ndarray, np.ndarray] | None = None
+        # The latest weights, and sums of them that do not depend on scores.
+        self._counted: tuple[np.ndarray | None, np.ndarray, np.ndarray | None] | None = None
         self._lock = Lock()
 
     @property
@@ -110,18 +112,21 @@ class ConstantLikelihood(FactoredLikelihood):
             tables = (self._residuals[:, :, 0], self._curvature[:, :, 0])
         self._gradients_of(scores, chosen, *tables, self.likelihoods, weights, sums)
         np.negative(sums[0], out=sums[0])
-        sums[0] += self._true_pairs(weights)
+        if self._counted is None or self._counted[0] is not weights:
+            contexts = self._context_weights(weights) if self.bound_share is None else None
+            self._counted = (weights, self._true_pairs(weights), contexts)
+        sums[0] += self._counted[1]
         if self._unknown is not None:
             self._add_unknown(scores, numbers[self._is_unknown[numbers]], weights, sums)
         self._likelihoods_of(
             scores, numbers[~has_weight[numbers] & ~self._is_unknown[numbers]], self.likelihoods
         )
-        self.transition_sums = self._as_sums(sums, weights)
+        self.transition_sums = self._as_sums(sums)
         return self._value()
 
-    def _as_sums(self, sums: np.ndarray, weights: np.ndarray | None) -> TransitionSums:
+    def _as_sums(self, sums: np.ndarray) -> TransitionSums:
         if self.bound_share is None:
-            return TransitionSums(sums[0], self._context_weights(weights))
+            return TransitionSums(sums[0], self._counted[2])
         return TransitionSums(sums[0], sums[1], sums[2] if self.bound_share > 0 else None)
 
     def _clear(self, is_chosen: np.ndarray) -> None:

@@ -21,7 +21,13 @@
 #include "chains/influence.h"
 
 #define LANES 8
+
+/* Compilers turn such loops into single instructions. */
+#if defined(_MSC_VER)
+#define EACH_LANE(k) for (int k = 0; k < LANES; k++)
+#else
 #define EACH_LANE(k) _Pragma("omp simd") for (int k = 0; k < LANES; k++)
+#endif
 
 /* Number of labels that share a pass over all labels. */
 #define BLOCK 4
