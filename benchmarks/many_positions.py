@@ -8,6 +8,7 @@ pages, and of its scratch files. Accuracy and log loss are those of new sequence
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 import warnings
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--positions", nargs="+", type=int, default=[1_000_000, 10_000_000])
     parser.add_argument("--max-examples", nargs="+", type=int, default=[300_000])
     parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--settings", type=json.loads, default={}, help="of TreeCRF, as JSON")
     parser.add_argument("--folder", help="for the data and the scratch files")
     arguments = parser.parse_args()
     rows = []
@@ -58,8 +60,8 @@ def main() -> None:
             write(Path(folder), n_positions // LENGTH)
             size = sum(file.stat().st_size for file in Path(folder).iterdir())
             for max_examples in arguments.max_examples:
-                settings = {"max_iter": arguments.iterations, "max_examples": max_examples}
-                result = in_new_process(train, folder, settings)
+                fixed = {"max_iter": arguments.iterations, "max_examples": max_examples}
+                result = in_new_process(train, folder, fixed | arguments.settings)
                 row = [f"{n_positions:,}", f"{max_examples:,}", f"{size / MB:.0f}", *cells(result)]
                 rows.append(row)
                 print(*row, sep=" | ", flush=True)

@@ -108,7 +108,7 @@ WITH = [
     TreeCRF(beam_width=5, beam="forward-only"),
     TreeCRF(second_order=True, curvature="diagonal"),
     TreeCRF(sampling=0.1, max_examples=1000),
-    TreeCRF(sampling=None, max_examples=np.int64(300_000), early_stopping=False),
+    TreeCRF(sampling=None, max_examples="auto", early_stopping=False),
     TreeMEMM(decoding="beam", beam_width=3),
     LinearCRF(tol=0.1, early_stopping=False),
     FutureFeatureMEMM(early_stopping=True, refit=True),

@@ -206,7 +206,7 @@ BAD_PARAMETERS = {
     "second_order": [1, "yes", None], "curvature": ["full", None], "min_gain": [-1, np.nan],
     "min_samples_leaf": [0, 1.5], "max_features": [0, 1.1, "sqrt", None],
     "max_features_per_tree": [0, 1.1, None], "subsample": [0, 1.1, None],
-    "sampling": [0, -1, np.nan, "all"], "max_examples": [0, 1.5, "auto"],
+    "sampling": [0, -1, np.nan, "all"], "max_examples": [0, 1.5, "all"],
     "max_bins": [1, 256, 10.0, "all"], "categorical_features": ["from_type", 3],
     "missing": ["mean", None], "monotonic_cst": ["up", 1], "interaction_cst": ["none", 2],
     "init": ["one", None], "beam_width": [0, -1, 1.5, "10"], "beam": ["one-pass", None],

@@ -18,6 +18,7 @@ from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, 
 from treecrf.encoding.encoded import window_within
 from treecrf.inputs.large.local_partitions import PartitionsView
 from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.engines import example_limit
 from treecrf.learners.boosted.sampled.exchange import IterationRequest, IterationResult, Stale
 from treecrf.learners.boosted.sampled.growth import SampledGrowth
 from treecrf.learners.boosted.sampled.setup import SampledSetup
@@ -396,7 +397,9 @@ def require_memory_of_workers(cluster: Cluster, spec: BoostingSpec, data: Traini
     table = (4 if spec.kind.is_factored else 8) * spec.kind.n_scores(n_labels)
     position_bytes = FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
     width = sum(window_within(spec.window, data.training.described.longest)) + 1
-    exchanged = (spec.max_examples or 0) * (EXAMPLE_BYTES + width * n_features)
+    exchanged = (example_limit(spec, data.training.n_positions) or 0) * (
+        EXAMPLE_BYTES + width * n_features
+    )
     workers = cluster.workers()
     n_threads = sum(worker["nthreads"] for worker in workers.values())
     for address, worker in workers.items():

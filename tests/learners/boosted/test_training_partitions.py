@@ -30,7 +30,7 @@ from treecrf import (
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.sequences import InputSchema
-from treecrf.learners.boosted import selection, starts
+from treecrf.learners.boosted import engines, selection, starts
 
 SMALL = {
     "max_iter": 3,
@@ -229,6 +229,15 @@ def test_rare_values_need_more_positions(n_columns, n_words, n_positions):
     categories = {0: np.arange(n_words)} if n_words else {}
     schema = InputSchema("table", n_columns, None, np.zeros(n_columns), categories)
     assert starts.start_positions(schema) == n_positions
+
+
+def test_examples_grow_with_the_data(monkeypatch):
+    """Their number follows from the positions of all parts."""
+    X, y = data_of("numbers", seed=1)
+    monkeypatch.setattr(engines, "EXAMPLES", 60)
+    monkeypatch.setattr(engines, "POSITIONS_OF_EXAMPLES", sum(map(len, y)) / 8)
+    automatic = assert_same_in_parts(TreeCRF(**ZERO), X, y, cut(len(X), 2), cut(len(X), 5, 3))
+    assert_same_model(TreeCRF(**ZERO | {"max_examples": 120}).fit(X, y), automatic, X)
 
 
 @pytest.mark.parametrize("name", ["first order", "linear", "held out", "MEMM, held out"])

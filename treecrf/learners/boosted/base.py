@@ -87,7 +87,11 @@ class BoostedSequenceClassifier(SequenceLearner):
         "max_features_per_tree": [Interval(numbers.Real, 0, 1, closed="right")],
         "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
         "sampling": [StrOptions({"auto"}), Interval(numbers.Real, 0, None, closed="neither"), None],
-        "max_examples": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "max_examples": [
+            StrOptions({"auto"}),
+            Interval(numbers.Integral, 1, None, closed="left"),
+            None,
+        ],
         "max_bins": [StrOptions({"auto"}), Interval(numbers.Integral, 2, MAX_BINS, closed="both")],
         "missing": [StrOptions(set(METHODS))],
         "monotonic_cst": ["array-like", dict, None],

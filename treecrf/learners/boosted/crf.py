@@ -174,9 +174,10 @@ class TreeCRF(BoostedSequenceClassifier):
         their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
         examples. ``"auto"`` is 0.1 for at least a million examples, or at least 80 per position
         (10 with ``constant_transitions``), and otherwise None.
-    max_examples : int or None, default=300_000
+    max_examples : "auto", int or None, default="auto"
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
-        ``sampling`` is raised accordingly. None is no limit.
+        ``sampling`` is raised accordingly. ``"auto"`` is 300,000 up to a million training
+        positions, and grows with their cube root from there on. None is no limit.
 
     Start
 
@@ -329,7 +330,7 @@ class TreeCRF(BoostedSequenceClassifier):
     max_features_per_tree: float = 1.0
     subsample: float = 1.0
     sampling: Literal["auto"] | float | None = "auto"
-    max_examples: int | None = 300_000
+    max_examples: Literal["auto"] | int | None = "auto"
     max_bins: Literal["auto"] | int = "auto"
     missing: Missing = "weighting"
     categorical_features: CategoricalFeatures = "from_dtype"

@@ -26,6 +26,13 @@ from treecrf.utils.threads import Threads
 MANY_EXAMPLES = 1 << 20
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
+# ``max_examples="auto"``: with more positions than these, their number grows with the cube root.
+# Trees on more examples are better, but each iteration takes longer. Up to a million positions, the
+# same time is better spent on more iterations of this number of examples. With more positions,
+# growth is a small part of an iteration, which computes the residuals of all of them. An example
+# takes about 300 bytes; with the cube root, their memory grows slowly.
+EXAMPLES = 300_000
+POSITIONS_OF_EXAMPLES = 1_000_000
 
 
 # Chains of conditional random fields
@@ -98,7 +105,7 @@ def engine_for(spec: BoostingSpec, n_labels: int, n_positions: int) -> Engine:
         return AllExamples()
     from treecrf.learners.boosted.sampled.engine import SampledEngine
 
-    return SampledEngine(threshold)
+    return SampledEngine(threshold, example_limit(spec, n_positions))
 
 
 def sampling_threshold(spec: BoostingSpec, n_labels: int, n_positions: int) -> float | None:
@@ -117,6 +124,13 @@ def sampling_threshold(spec: BoostingSpec, n_labels: int, n_positions: int) -> f
     n_scores = kind.n_scores(n_labels)
     is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < kind.many_at_a_position
     return None if is_few else THRESHOLD
+
+
+def example_limit(spec: BoostingSpec, n_positions: int) -> int | None:
+    """Return the maximum number of examples in an iteration, on average; None is no limit."""
+    if spec.max_examples != "auto":
+        return spec.max_examples
+    return round(EXAMPLES * max(1.0, n_positions / POSITIONS_OF_EXAMPLES) ** (1 / 3))
 
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:

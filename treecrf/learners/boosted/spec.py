@@ -80,7 +80,7 @@ class BoostingSpec:
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data
     multi_output: bool  # whether an iteration has one tree for all labels
     sampling: Any
-    max_examples: int | None
+    max_examples: int | str | None
     max_bins: int | str
     missing: str
     monotonic_cst: Any

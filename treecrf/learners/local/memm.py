@@ -151,7 +151,7 @@ class TreeMEMM(LocalClassifier):
     max_features_per_tree: float = 1.0
     subsample: float = 1.0
     sampling: Literal["auto"] | float | None = "auto"
-    max_examples: int | None = 300_000
+    max_examples: Literal["auto"] | int | None = "auto"
     max_bins: Literal["auto"] | int = "auto"
     missing: Missing = "weighting"
     categorical_features: CategoricalFeatures = "from_dtype"

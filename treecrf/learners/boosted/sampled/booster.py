@@ -160,7 +160,7 @@ class SampledBooster:
             if iteration not in self._last_chosen:
                 self._choose_subsamples(iteration)
             last_chosen = self._last_chosen[iteration]
-        max_examples = setup.spec.max_examples
+        max_examples = setup.max_examples
         if max_examples is None:
             return SampleRequest(setup.threshold, self._floor(), last_chosen)
         if self._size is None:
@@ -179,7 +179,7 @@ class SampledBooster:
         if setup.tree_settings.subsample < 1:
             weight = self._chosen_weights[self.forest.n_iter]
         n_examples = kind.n_scores(setup.n_labels)
-        return floor_for(setup.threshold, setup.spec.max_examples, weight, n_examples)
+        return floor_for(setup.threshold, setup.max_examples, weight, n_examples)
 
     def _choose_subsamples(self, first: int) -> None:
         """Choose the subsamples of some iterations, which depend on all sequences."""

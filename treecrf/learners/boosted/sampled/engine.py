@@ -40,6 +40,8 @@ class SampledEngine(Engine):
 
     # Absolute residuals of at least this size are always sampled.
     threshold: float
+    # Maximum number of examples in an iteration, on average; None is no limit.
+    max_examples: int | None
 
     takes_partitions = True
 
@@ -69,6 +71,7 @@ class SampledEngine(Engine):
             setup.encoder,
             setup.tree_settings,
             threshold=self.threshold,
+            max_examples=self.max_examples,
             empty=forest.copy(0),
             n_sequences=data.training.n_sequences,
             weight=float(total(weight for weight, _ in totals)),

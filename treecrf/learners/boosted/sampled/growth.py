@@ -138,7 +138,7 @@ class SampledGrowth:
         """Grow trees on the answers of all shards, in any order; the step needs no trees."""
         examples = [answer.examples for answer in answers if answer.examples is not None]
         size = sum(drawn.size for drawn in examples)
-        mu = mu_for(self.setup.threshold, size, self.setup.spec.max_examples)
+        mu = mu_for(self.setup.threshold, size, self.setup.max_examples)
         trees = None
         if step.request is not None and mu >= step.request.mu:
             sums = total(answer.transition_sums for answer in answers)

@@ -13,8 +13,9 @@ class SampledSetup(BoostingSetup):
     """Everything but the data that shards and the growth of trees depend on; it never changes."""
 
     # Absolute residuals of at least this size are always sampled. It rises if there would be more
-    # than ``spec.max_examples``.
+    # than ``max_examples``.
     threshold: float
+    max_examples: int | None  # in an iteration, on average; None is no limit
     empty: Forest  # without trees
     n_sequences: int  # of the training data
     weight: float  # sum of the position weights of the training data
