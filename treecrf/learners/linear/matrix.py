@@ -133,8 +133,7 @@ class DistinctRows:
         starts, indices, values = by_row
         if values is not None or len(indices) * MAX_SHARE_OF_ENTRIES < len(starts) - 1:
             return None
-        sums = np.append(np.uint64(0), np.cumsum(mix(0, indices)))
-        keys = sums[starts[1:]] - sums[starts[:-1]]
+        keys = np.concatenate([_keys(starts[k], indices) for k in _pieces(starts)])
         _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
         lengths = np.diff(starts)
         n_entries = int(lengths[firsts].sum()) + len(numbers)
@@ -144,6 +143,20 @@ class DistinctRows:
             return None
         distinct = (np.append(0, np.cumsum(lengths[firsts])), indices[_spans(starts, firsts)], None)
         return cls(distinct, (np.arange(len(starts)), numbers.astype(np.int32), None))
+
+
+def _pieces(starts: np.ndarray) -> list[slice]:
+    """Return the starts, and the end, of some rows at a time: all at once would need memory."""
+    n_rows = len(starts) - 1
+    firsts = range(0, n_rows, RANGE_POSITIONS)
+    return [slice(first, min(first + RANGE_POSITIONS, n_rows) + 1) for first in firsts]
+
+
+def _keys(starts: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return hashes of the attributes of rows."""
+    hashes = mix(0, indices[starts[0] : starts[-1]])
+    sums = np.append(np.uint64(0), np.cumsum(hashes))[starts - starts[0]]
+    return sums[1:] - sums[:-1]
 
 
 def _spans(starts: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -158,7 +171,12 @@ def _are_equal(starts: np.ndarray, indices: np.ndarray, rows: np.ndarray) -> boo
     lengths = np.diff(starts)
     if not np.array_equal(lengths, lengths[rows]):
         return False
-    return np.array_equal(indices, indices[_spans(starts, rows)])
+    for k in _pieces(starts):
+        first, last = starts[k][0], starts[k][-1]
+        others = _spans(starts, rows[k.start : k.stop - 1])
+        if not np.array_equal(indices[first:last], indices[others]):
+            return False
+    return True
 
 
 def _entries(starts: np.ndarray, indices: np.ndarray, values: np.ndarray | None) -> SparseArrays:
