@@ -147,11 +147,6 @@ cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t i) noexcept nog
     return tile_length(chain, i) * chain.shape.width
 
 
-cdef inline double finite_inverse(double p) noexcept nogil:
-    """Return 1 / p, or 0 if that is not finite."""
-    return 1.0 / p if p >= SMALLEST_P else 0.0
-
-
 cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     """Return whether a block begins at the j-th position of tile i.
 
@@ -199,16 +194,16 @@ cdef void contexts_ahead(const Chain *chain, const Influence *influence, Py_ssiz
     """Write P(context at the end of a block | c at its start): all labels differ."""
     cdef Py_ssize_t s, v, k, first, size = 1, n_labels = chain.shape.n_labels
     cdef double *work = influence.work
-    cdef double *contexts
+    cdef double *inverse
     cdef double *pairs
     row[0] = 1.0
     for s in range(j, j + chain.shape.order):
         # The contexts that begin with the last labels of c. `size` of them differ in later labels.
         first = c * size % chain.shape.n_contexts
-        contexts = row_at(chain, influence.contexts, s) + first
+        inverse = row_at(chain, influence.inverse, s) + first
         pairs = pairs_at(chain, i, s) + first
         for k in range(size):
-            work[k] = row[k] * finite_inverse(contexts[k])
+            work[k] = row[k] * inverse[k]
         for v in range(n_labels):
             for k in range(size):
                 row[k * n_labels + v] = work[k] * pairs[k]
@@ -222,14 +217,14 @@ cdef void contexts_behind(const Chain *chain, const Influence *influence, Py_ssi
     cdef Py_ssize_t s, h, k, size = 1, n_labels = chain.shape.n_labels
     cdef Py_ssize_t n_ends = chain.shape.n_contexts // n_labels, step = chain.shape.n_contexts
     cdef double *work = influence.work
-    cdef double *contexts
+    cdef double *inverse
     cdef double *pairs
     row[0] = 1.0
     for s in range(j + chain.shape.order - 1, j - 1, -1):
         # The contexts that end with the first labels of c: every `step`-th one from number c on.
-        contexts = row_at(chain, influence.contexts, s + 1) + c
+        inverse = row_at(chain, influence.inverse, s + 1) + c
         for k in range(size):
-            work[k] = row[k] * finite_inverse(contexts[k * step])
+            work[k] = row[k] * inverse[k * step]
         pairs = pairs_at(chain, i, s) + c % n_labels * row_stride(chain, i) + c // n_labels
         step //= n_labels
         for h in range(n_labels):
