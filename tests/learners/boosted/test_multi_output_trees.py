@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from support.family import assert_same_forest
 from support.settings import FIXED, PLAIN
 
@@ -11,6 +12,7 @@ from treecrf import SlidingWindowClassifier, TreeCRF, load
 
 SETTINGS = {
     "max_iter": 6,
+    "learning_rate": 0.3,
     "max_leaf_nodes": 8,
     "l2_regularization": 1.0,
     "multi_strategy": "multi_output_tree",
@@ -26,6 +28,10 @@ MODELS = {
         subsample=0.7, max_features=0.5, max_features_per_tree=0.9, random_state=3, **SETTINGS
     ),
     "leaves of three": SlidingWindowClassifier(min_samples_leaf=3, max_depth=2, **SETTINGS),
+    "constant transitions": TreeCRF(constant_transitions=True, **SETTINGS),
+    "constant transitions of order 2": TreeCRF(
+        order=2, constant_transitions=True, init="linear", class_weight="balanced", **SETTINGS
+    ),
 }
 
 
@@ -58,35 +64,34 @@ def trees_of(model):
 def test_training_scores_are_those_of_the_model(name):
     """What is added to the scores in training is what the trees say afterwards."""
     X, y = labeled()
-    model = MODELS[name].fit(X, y)
+    model = clone(MODELS[name]).set_params(early_stopping=True, n_iter_no_change=6)
+    model.fit(X, y, X_val=X, y_val=y)
     forest = model._forest
     assert forest.is_multi_output
     assert len(forest.trees) == model.n_iter_ == 6
     assert all(tree["leaf"].shape[1] == 11 for tree in forest.trees)
-    expected = mean_log_probability(model, X, y)
-    assert model.train_score_[-1] == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_allclose(model.train_score_, model.validation_score_, atol=1e-9)
     assert model.train_score_[-1] > model.train_score_[0] + 0.1
+    if model.order == 0:
+        expected = mean_log_probability(model, X, y)
+        assert model.train_score_[-1] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_threads_and_order_of_sequences_do_not_matter(name):
     X, y = labeled()
-    expected = trees_of(MODELS[name].fit(X, y))
-    others = MODELS[name].set_params(n_jobs=2).fit(X[::-1], y[::-1])
-    MODELS[name].set_params(n_jobs=None)
-    for tree, other in zip(expected, trees_of(others), strict=True):
-        for field, values in tree.items():
-            np.testing.assert_array_equal(values, other[field], err_msg=field)
+    expected = clone(MODELS[name]).fit(X, y)
+    other = clone(MODELS[name]).set_params(n_jobs=2).fit(X[::-1], y[::-1])
+    assert_same_forest(expected, other)
 
 
-def test_two_labels_have_the_trees_of_one_output():
+@pytest.mark.parametrize("name", ["window", "constant transitions"])
+def test_two_labels_have_the_trees_of_one_output(name):
     X, y = labeled(n_labels=2)
-    model = MODELS["window"].fit(X, y)
+    model = clone(MODELS[name]).fit(X, y)
     for tree in trees_of(model):  # residuals sum to 0 over the labels
         np.testing.assert_array_equal(tree["leaf"][:, 0], -tree["leaf"][:, 1])
-    one_output = SlidingWindowClassifier(window=1, **SETTINGS | {"multi_strategy": "auto"}).fit(
-        X, y
-    )
+    one_output = clone(model).set_params(multi_strategy="one_output_per_tree").fit(X, y)
     np.testing.assert_allclose(model.train_score_, one_output.train_score_, atol=1e-6)
 
 
@@ -129,7 +134,7 @@ def test_iterations_are_chosen_by_cross_validation():
         ({"missing": "surrogate"}, "missing='surrogate' with .*; expected 'weighting'"),
         ({"monotonic_cst": {0: {"l0": 1}}}, "monotonic_cst=.* with .*; expected None"),
         ({"sampling": 0.2}, "sampling=0.2 with .*; expected None or 'auto'"),
-        ({"order": 1}, "order=1 with .*; expected 0"),
+        ({"order": 1}, "order=1 with .*; expected 0, or constant_transitions=True"),
         ({"multi_strategy": "both"}, "multi_strategy"),
     ],
 )

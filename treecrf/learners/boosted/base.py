@@ -462,8 +462,9 @@ def has_multi_output(model: BoostedSequenceClassifier) -> bool:
 
 def check_multi_output(model: BoostedSequenceClassifier) -> None:
     """Raise an error that names both settings if a tree for all labels cannot be combined."""
+    has_one_context = model.order == 0 or getattr(model, "constant_transitions", False) is True
     for name, is_supported, expected in (
-        ("order", model.order == 0, "0"),
+        ("order", has_one_context, "0, or constant_transitions=True"),
         ("missing", model.missing != "surrogate", "'weighting'"),
         ("monotonic_cst", model.monotonic_cst is None, "None, or a tree for each label"),
         ("sampling", model.sampling in (None, "auto"), "None or 'auto'"),

@@ -114,8 +114,9 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether each label has trees of its own, or an iteration adds one tree for all labels, whose
         leaves have a value for each (``"multi_output_tree"``, as in XGBoost). With many labels, it
         takes much less time, in training and in prediction. Its tests read the input only, so it
-        requires ``order=0``. It supports neither ``missing="surrogate"`` nor monotonic constraints
-        nor a number as ``sampling``. ``"auto"`` is ``"one_output_per_tree"``.
+        requires ``constant_transitions=True`` or ``order=0``. It supports neither
+        ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``. ``"auto"``
+        is ``"one_output_per_tree"``.
     max_leaf_nodes : int, default=64
         Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
