@@ -64,7 +64,7 @@ X, X_test, y, y_test = X[:50], X[50:], y[:50], y[50:]
 
 model = TreeCRF(
     window=1, max_iter=40, max_leaf_nodes=12, second_order=True, learning_rate=0.3,
-    l2_regularization=10, init="zero", missing="weighting-only",
+    l2_regularization=10, init="zero", missing="weighting-only", constant_transitions=False,
 ).fit(X, y)  # fmt: skip
 print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 

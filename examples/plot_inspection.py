@@ -75,8 +75,11 @@ def sentence() -> tuple[list[dict], list[str]]:
 X, y = (list(part) for part in zip(*(sentence() for _ in range(350)), strict=True))
 X, X_test, y, y_test = X[:150], X[150:], y[:150], y[150:]
 
-# Without a linear start, the trees are the whole model.
-model = TreeCRF(window=2, max_iter=60, max_leaf_nodes=12, l2_regularization=5, init="zero")
+# Without a linear start and constant transitions, the trees are the whole model.
+model = TreeCRF(
+    window=2, max_iter=60, max_leaf_nodes=12, l2_regularization=5, init="zero",
+    constant_transitions=False,
+)  # fmt: skip
 model.fit(X, y, X_test, y_test)
 print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 

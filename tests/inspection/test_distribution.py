@@ -51,7 +51,7 @@ CONSTANT = {
 BY_POSITION = {
     "linear, transition features": LinearCRF(transition_features=True, max_iter=20, tol=0.1),
     "trees": TreeCRF(**ZERO),
-    "trees, defaults": TreeCRF(random_state=0),
+    "trees, defaults": TreeCRF(constant_transitions=False, random_state=0),
     "trees, rules": TreeCRF(transitions=RULES, **ZERO),
     "trees, order 2": TreeCRF(order=2, **ZERO),
     "trees, order 2, rules": TreeCRF(order=2, transitions=RULES, **ZERO),

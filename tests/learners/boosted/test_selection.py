@@ -437,7 +437,7 @@ def test_validation_data_leave_the_kind_to_the_folds():
 @pytest.mark.parametrize(
     "settings",
     [{"early_stopping": False}, {"order": 0}, {"beam_width": 2}, {"objective": "hamming_log"},
-     {"init": "pseudo_likelihood"}, {"sampling": None}, {"warm_start": True}],
+     {"init": "pseudo_likelihood"}, {"warm_start": True}],
 )  # fmt: skip
 def test_transitions_are_not_constant_where_nothing_is_chosen(settings):
     X, y = switches()
@@ -464,6 +464,22 @@ def test_a_warm_start_keeps_the_kind(make, is_constant, tmp_path):
         model.set_params(constant_transitions=not is_constant)
         with pytest.raises(ValueError, match=f"constant_transitions={is_constant}, which cannot"):
             model.fit(X, y)
+
+
+@pytest.mark.parametrize("least", [2, 3])
+def test_with_many_labels_starts_are_compared_in_little_memory(least, monkeypatch):
+    monkeypatch.setattr(selection, "MANY_LABELS", least)
+    kinds = []
+
+    class Run(race.FoldRun):
+        def __init__(self, spec, *arguments):
+            kinds.append(spec.kind.constant_transitions)
+            super().__init__(spec, *arguments)
+
+    monkeypatch.setattr(race, "FoldRun", Run)
+    auto(constant_transitions="auto").fit(*products())
+    n_folds = len(kinds) // 3
+    assert kinds == [least == 2] * 2 * n_folds + [least != 2] * n_folds
 
 
 def test_a_kind_that_catches_up_is_trained_on():

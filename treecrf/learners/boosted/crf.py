@@ -65,7 +65,7 @@ class TreeCRF(BoostedSequenceClassifier):
         Number of positions to the left and to the right whose features the trees can use.
         Offsets outside of all training sequences are left out.
     transitions
-    constant_transitions : "auto" or bool, default=False
+    constant_transitions : "auto" or bool, default="auto"
         Whether the scores of labels after labels are the same at all positions. The trees test the
         input only, and each iteration adds to one matrix of transition scores, which inspection of
         the trees does not cover. With many labels, this saves memory and time: an example is a
@@ -345,7 +345,7 @@ class TreeCRF(BoostedSequenceClassifier):
     decoding: Decoding = "marginal"
     cost_matrix: CostMatrix = None
     transitions: Transitions = None
-    constant_transitions: Literal["auto"] | bool = False
+    constant_transitions: Literal["auto"] | bool = "auto"
     early_stopping: EarlyStopping = "auto"
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
