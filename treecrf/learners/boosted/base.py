@@ -111,7 +111,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     monotonic_cst: Any = None
     interaction_cst: Any = None
     scoring: Any = "loss"
-    multi_strategy: Any = "auto"
+    multi_strategy: Any = ONE_OUTPUT
 
     # Advice for the case of too many contexts, for error messages.
     _alternative: ClassVar[str]
@@ -146,6 +146,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         if self.early_stopping:
             stopping = Stopping(self.n_iter_no_change, self.tol)
         is_likelihood = getattr(self, "objective", "log") == "log"
+        multi_outputs = multi_outputs_of(self)
         settings = {
             "name": type(self).__name__,
             "starts": [None],
@@ -155,7 +156,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             "window": self._window(),
             "linear": {"window": self.window, "transitions": self.transitions},
             "tree_settings": common_tree_settings(self, kind.has_curvature),
-            "multi_output": has_multi_output(self),
+            "multi_output": multi_outputs[0],
+            "multi_outputs": multi_outputs,
             "scoring": scoring,
             "stopping": stopping,
             "decoder": decoder,
@@ -168,6 +170,10 @@ class BoostedSequenceClassifier(SequenceLearner):
     @abstractmethod
     def _kind(self) -> ChainKind:
         """Return what training does with the sequences."""
+
+    def _allows_one_context(self) -> bool:
+        """Return whether all scores of a label at a position may be one."""
+        return self.order == 0
 
     # Warm start
 
@@ -189,8 +195,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "order": self._forest.order, "window": encoder.max_window, "missing": encoder.missing
         }  # fmt: skip
         if self.multi_strategy != "auto":
-            is_multi_output = self._forest.is_multi_output
-            fixed["multi_strategy"] = MULTI_OUTPUT if is_multi_output else ONE_OUTPUT
+            fixed["multi_strategy"] = self.multi_strategy_
         return fixed
 
     # Fitted attributes
@@ -215,6 +220,11 @@ class BoostedSequenceClassifier(SequenceLearner):
         }
         fitted |= names_in(encoder.names) | trained.history.scores()
         return fitted | self._model_attributes(trained)
+
+    @property
+    def multi_strategy_(self) -> str:
+        """Whether each label has trees of its own, or an iteration has one tree for all labels."""
+        return MULTI_OUTPUT if self._forest.is_multi_output else ONE_OUTPUT
 
     def _model_attributes(self, trained: Trained) -> dict:
         """Return the fitted attributes that predictions depend on."""
@@ -450,27 +460,34 @@ def common_tree_settings(model: BoostedSequenceClassifier, has_curvature: bool) 
     )
 
 
-def has_multi_output(model: BoostedSequenceClassifier) -> bool:
-    """Return whether an iteration has one tree for all labels; errors if it cannot have."""
+def multi_outputs_of(model: BoostedSequenceClassifier) -> tuple[bool, ...]:
+    """Return whether an iteration may have one tree for all labels: what there is to choose from.
+
+    ValueError if it cannot have one, and the parameter requires it.
+    """
+    if model.multi_strategy == ONE_OUTPUT:
+        return (False,)
     if model.multi_strategy == "auto" and model.warm_start and hasattr(model, "_forest"):
-        return model._forest.is_multi_output
-    if model.multi_strategy != MULTI_OUTPUT:
-        return False
-    check_multi_output(model)
-    return True
+        return (model._forest.is_multi_output,)
+    reason = why_no_multi_output(model)
+    if model.multi_strategy == "auto":
+        return (False,) if reason is not None else (False, True)
+    if reason is not None:
+        raise ValueError(reason)
+    return (True,)
 
 
-def check_multi_output(model: BoostedSequenceClassifier) -> None:
-    """Raise an error that names both settings if a tree for all labels cannot be combined."""
-    has_one_context = model.order == 0 or getattr(model, "constant_transitions", False) is True
+def why_no_multi_output(model: BoostedSequenceClassifier) -> str | None:
+    """Return why an iteration cannot have one tree for all labels; None if it can."""
     for name, is_supported, expected in (
-        ("order", has_one_context, "0, or constant_transitions=True"),
+        ("order", model._allows_one_context(), "0, or constant_transitions"),
         ("missing", model.missing != "surrogate", "'weighting'"),
         ("monotonic_cst", model.monotonic_cst is None, "None, or a tree for each label"),
         ("sampling", model.sampling in (None, "auto"), "None or 'auto'"),
     ):
         if not is_supported:
-            raise ValueError(
+            return (
                 f"{name}={getattr(model, name)!r} with multi_strategy={MULTI_OUTPUT!r}; expected "
                 f"{expected}"
             )
+    return None

@@ -15,7 +15,7 @@ from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.validation_metrics import resolved_scoring
 from treecrf.learners.base.warm_start import refuse_lost_objective
-from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.base import MULTI_OUTPUT, BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.engines import crf_chain, crf_kind
 from treecrf.learners.boosted.kinds import ChainKind
@@ -114,9 +114,11 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether each label has trees of its own, or an iteration adds one tree for all labels, whose
         leaves have a value for each (``"multi_output_tree"``, as in XGBoost). With many labels, it
         takes much less time, in training and in prediction. Its tests read the input only, so it
-        requires ``constant_transitions=True`` or ``order=0``. It supports neither
-        ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``. ``"auto"``
-        is ``"one_output_per_tree"``.
+        requires constant transitions, which ``constant_transitions="auto"`` then stands for, or
+        ``order=0``. It supports neither ``missing="surrogate"`` nor monotonic constraints nor a
+        number as ``sampling``. With ``early_stopping``, ``"auto"`` chooses by cross-validation,
+        from 32 labels on and below a million examples; otherwise, each label has trees of its own,
+        and in a warm start it is what the model has.
     max_leaf_nodes : int, default=64
         Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
@@ -137,7 +139,7 @@ class TreeCRF(BoostedSequenceClassifier):
     max_bins : "auto" or int, default="auto"
         Maximum number of quantile bins per numeric feature, at most 255. There are fewer bins, but
         at least 16, if they would hold fewer than 16 training positions on average. ``"auto"``
-        takes a quarter of the number of training positions per leaf, at least 64 and at most 255:
+        takes a quarter of the number of training positions per leaf, at least 128 and at most 255:
         finer thresholds take time and hardly improve trees. Values that recur at least four times
         on average have a bin each, up to ``max_bins`` or 255.
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
@@ -262,6 +264,8 @@ class TreeCRF(BoostedSequenceClassifier):
         of sequences, the mean of log q over the validation positions.
     constant_transitions_ : bool
         Whether the scores of labels after labels are the same at all positions.
+    multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
+        Whether each label has trees of its own, or an iteration has one tree for all labels.
     evals_result_ : dict
         Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
         arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
@@ -372,8 +376,19 @@ class TreeCRF(BoostedSequenceClassifier):
     def _kind(self) -> ChainKind:
         is_constant = self.constant_transitions
         if is_constant == "auto":
-            is_constant = self.warm_start and getattr(self, "constant_transitions_", False)
+            is_earlier = self.warm_start and getattr(self, "constant_transitions_", False)
+            is_constant = is_earlier or self._needs_constant_transitions()
         return kind_of(self, is_constant)
+
+    def _needs_constant_transitions(self) -> bool:
+        """Return whether trees for all labels, which test no previous labels, are requested."""
+        return self.order > 0 and self.multi_strategy == MULTI_OUTPUT
+
+    def _allows_one_context(self) -> bool:
+        """Return whether all scores of a label at a position may be one."""
+        if self.order == 0:
+            return True
+        return self.constant_transitions is not False and why_no_constant_transitions(self) is None
 
     def _spec(self) -> BoostingSpec:
         check_combinations(self)
@@ -384,7 +399,8 @@ class TreeCRF(BoostedSequenceClassifier):
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
             starts = [WHOLE, FRACTION]  # without data to compare them on, neither is used
         spec = replace(super()._spec(), starts=starts)
-        if self.constant_transitions == "auto" and why_no_constant_transitions(self) is None:
+        is_open = self.constant_transitions == "auto" and not self._needs_constant_transitions()
+        if is_open and why_no_constant_transitions(self) is None:
             spec = replace(spec, kinds=(spec.kind, kind_of(self, constant_transitions=True)))
         return spec
 

@@ -83,6 +83,11 @@ class ChainKind(ABC):
         If the data stay in partitions, this is the number of positions in the largest.
         """
 
+    @property
+    def has_one_context(self) -> bool:
+        """Whether all scores of a label at a position are one, as trees for all labels need it."""
+        return self.constant_transitions or self.order == 0
+
     # What samples of the examples need to know
 
     def n_scores(self, n_labels: int) -> int:

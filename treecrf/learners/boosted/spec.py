@@ -31,6 +31,8 @@ class Trained:
     def __str__(self) -> str:
         n_iter = self.forest.n_iter
         trees = f"{n_iter} iteration{'s' * (n_iter != 1)} of trees"
+        if self.forest.is_multi_output:
+            trees = f"{trees} for all labels"
         if self.forest.transitions is not None:
             trees = f"{trees} with constant transitions"
         return trees if self.start is None else f"{trees}, added to {self.start}"
@@ -58,6 +60,7 @@ class Variant:
 
     start: Any  # an item of ``BoostingSpec.starts``
     kind: ChainKind  # an item of ``BoostingSpec.kinds``
+    multi_output: bool = False  # an item of ``BoostingSpec.multi_outputs``
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,9 @@ class BoostingSpec:
     decoder: ValidationDecoder | None  # None if ``scoring`` needs no predictions
     max_iter: int
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data
-    multi_output: bool  # whether an iteration has one tree for all labels
+    # Whether an iteration has one tree for all labels: what is chosen, or first to choose from.
+    multi_output: bool
+    multi_outputs: tuple[bool, ...]  # to choose from
     sampling: Any
     max_examples: int | str | None
     max_bins: int | str
@@ -99,12 +104,18 @@ class BoostingSpec:
     @property
     def n_variants(self) -> int:
         """Number of models to choose from."""
-        return len(self.starts) * len(self.kinds)
+        return len(self.starts) * len(self.kinds) * len(self.multi_outputs)
 
     def of(self, variant: Variant) -> BoostingSpec:
         """Return the settings with a variant that was chosen."""
-        kind = variant.kind
-        return replace(self, starts=[variant.start], kind=kind, kinds=(kind,))
+        return replace(
+            self,
+            starts=[variant.start],
+            kind=variant.kind,
+            kinds=(variant.kind,),
+            multi_output=variant.multi_output,
+            multi_outputs=(variant.multi_output,),
+        )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.base.warm_start import warn_without_new_iterations
 from treecrf.learners.boosted.booster import boost
 from treecrf.learners.boosted.engine import BoostingRun
-from treecrf.learners.boosted.engines import make_run, trains_on_partitions
+from treecrf.learners.boosted.engines import make_run, suited_to, trains_on_partitions
 from treecrf.learners.boosted.reports import Reports
 from treecrf.learners.boosted.selection import (
     MovingChoice,
@@ -53,6 +53,7 @@ def train(
     Some models need all data in one place: models without sampling, such as ``sampling="auto"``
     with few examples, and objectives other than the log-likelihood. Others stay in partitions.
     """
+    spec = suited_to(data, spec)
     in_memory = data.training.in_memory
     if not in_memory and not trains_on_partitions(spec, data):
         return _train_gathered(spec, data, callbacks, make_model)
