@@ -134,10 +134,58 @@ def test_iterations_are_chosen_by_cross_validation():
         ({"missing": "surrogate"}, "missing='surrogate' with .*; expected 'weighting'"),
         ({"monotonic_cst": {0: {"l0": 1}}}, "monotonic_cst=.* with .*; expected None"),
         ({"sampling": 0.2}, "sampling=0.2 with .*; expected None or 'auto'"),
-        ({"order": 1}, "order=1 with .*; expected 0, or constant_transitions=True"),
+        ({"order": 1, "constant_transitions": False}, "order=1 with .*; expected 0"),
         ({"multi_strategy": "both"}, "multi_strategy"),
     ],
 )
 def test_settings_that_cannot_be_combined(parameters, message):
     with pytest.raises(ValueError, match=message):
         TreeCRF(order=0, **SETTINGS).set_params(**parameters).fit(*labeled())
+
+
+def phonemes(n_labels, n_sequences=150, seed=0):
+    """Symbols that determine the label together with their neighbors."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n_sequences):
+        symbols = rng.integers(0, n_labels, rng.integers(5, 12))
+        labels = (symbols + (np.roll(symbols, 1) % 2)) % n_labels
+        X.append(symbols.astype(float)[:, None])
+        y.append(labels)
+    return X, y
+
+
+def chosen_trees(n_labels, **parameters):
+    model = TreeCRF(window=1, max_iter=6, init="zero", random_state=0, **parameters)
+    return model.fit(*phonemes(n_labels)).multi_strategy_
+
+
+def test_cross_validation_chooses_the_trees():
+    """The chosen trees are those of the better model on held-out data."""
+    X, y = phonemes(40)
+    scores = {}
+    for strategy in ("one_output_per_tree", "multi_output_tree", "auto"):
+        model = TreeCRF(
+            window=1, max_iter=6, init="zero", multi_strategy=strategy, constant_transitions=True
+        ).fit(X, y)
+        scores[strategy] = model.validation_score_.max()
+        if strategy == "auto":
+            assert scores[model.multi_strategy_] == scores["auto"]
+    assert scores["auto"] == max(scores.values())
+
+
+def test_few_labels_and_parameters_leave_no_choice():
+    assert chosen_trees(8) == "one_output_per_tree"
+    assert chosen_trees(40, early_stopping=False) == "one_output_per_tree"
+    assert chosen_trees(40, multi_strategy="multi_output_tree") == "multi_output_tree"
+    assert chosen_trees(40, missing="surrogate") == "one_output_per_tree"
+    assert chosen_trees(40, constant_transitions=False) == "one_output_per_tree"
+
+
+def test_trees_for_all_labels_make_transitions_constant():
+    X, y = labeled()
+    model = TreeCRF(window=1, **SETTINGS).fit(X, y)
+    assert model.constant_transitions_
+    assert model.multi_strategy_ == "multi_output_tree"
+    with pytest.raises(ValueError, match=r"order=1 with .*; expected 0, or constant_transitions"):
+        TreeCRF(constant_transitions=False, **SETTINGS).fit(X, y)

@@ -72,7 +72,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         return replace(super()._label_rules(), uses_known_examples=True)
 
 
-@documented_as(TreeCRF, without=["init_"])
+@documented_as(TreeCRF, without=["init_", "constant_transitions_", "multi_strategy_"])
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeMEMM(LocalClassifier):
     """Maximum-entropy Markov model trained by gradient tree boosting.

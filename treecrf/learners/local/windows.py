@@ -171,6 +171,8 @@ class SlidingWindowClassifier(WindowClassifier):
 
     Attributes
     ----------
+    multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
+        Whether each label has trees of its own, or an iteration has one tree for all labels.
     estimator_ : classifier
         The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
         ``classes_`` and ``n_features_in_``.
