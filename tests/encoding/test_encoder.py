@@ -94,10 +94,10 @@ def test_codes_that_recur_have_a_bin_each():
     ("n_positions", "max_leaf_nodes", "n_bins"),
     [
         (300, 64, 18),  # 16 positions a bin
-        (4_000, 64, 64),
-        (20_000, 64, 78),  # 4 positions a bin and leaf
+        (4_000, 64, 128),
+        (40_000, 64, 156),  # 4 positions a bin and leaf
         (20_000, 16, 255),
-        (20_000, 1_000, 64),
+        (20_000, 1_000, 128),
         (70_000, 64, 255),
     ],
 )
@@ -122,10 +122,10 @@ def test_automatic_bins_follow_from_the_depth_of_trees():
     values = np.random.default_rng(0).normal(size=(4_000, 1))
     X = np.split(values, 40)
     y = [(x[:, 0] > 0).astype(int) for x in X]
-    assert n_of() == n_of(max_leaf_nodes=16) == 64
-    assert n_of(max_leaf_nodes=10) == 100
-    assert n_of(max_depth=3) == 125
-    assert n_of(max_depth=3, max_bins=50) == 50
+    assert n_of() == n_of(max_leaf_nodes=16) == 128
+    assert n_of(max_leaf_nodes=5) == 200
+    assert n_of(max_depth=2) == 250
+    assert n_of(max_depth=2, max_bins=50) == 50
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 10, 255])
