@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -348,6 +349,55 @@ def from_file(stored: Mapping[str, np.ndarray], n_labels: int) -> Mapping[str, n
     leaf = np.zeros((len(is_leaf), n_labels))
     leaf[is_leaf] = units * LEAF_UNIT
     return {**stored, "leaf": leaf}
+
+
+def with_transitions_as_trees(forest: Forest) -> Forest:
+    """Return a forest of the same scores without constant transitions.
+
+    Its last iteration has a tree for each label, which tests the previous labels and has the sums
+    of the transitions in its leaves.
+    """
+    plain = forest.one_output_per_tree().copy()
+    if plain.transitions is None:
+        return plain
+    transitions = plain.sum_of_transitions((0, plain.n_iter)) * LEAF_UNIT
+    plain.transitions = None
+    plain.trees += [tree_of_transitions(scores) for scores in transitions.swapaxes(0, 1)]
+    return plain
+
+
+def tree_of_transitions(scores: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a tree whose values are the scores of a label after contexts.
+
+    ``scores`` are (order + 1, n_contexts): for each number of previous labels, the first contexts.
+    At each lag, the labels are tested one after another; if no test holds, there is no label.
+    """
+    order = len(scores) - 1
+    n_labels = round(scores.shape[1] ** (1 / order))
+    nodes: list[dict] = []
+
+    def add(**fields: Any) -> int:
+        nodes.append({"true_child": -1, "false_child": -1} | fields)
+        return len(nodes) - 1
+
+    def add_lags(depth: int, context: int) -> int:
+        """Add the tests of the labels after the first lags; return the number of the first node."""
+        if depth == order:
+            return add(leaf=scores[depth, context])
+        first = len(nodes)
+        for label in range(n_labels):
+            node = add(column=LABEL, offset=depth + 1, value=label)
+            nodes[node]["true_child"] = add_lags(depth + 1, context + label * n_labels**depth)
+            nodes[node]["false_child"] = len(nodes)
+        add(leaf=scores[depth, context])
+        return first
+
+    add_lags(0, 0)
+    children = np.array([[node[name] for node in nodes] for name in ("true_child", "false_child")])
+    names = ("column", "offset", "value", "leaf")
+    return make_tree(
+        children, **{name: np.array([node.get(name, 0) for node in nodes]) for name in names}
+    )
 
 
 def make_tree(children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:

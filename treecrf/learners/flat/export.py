@@ -36,10 +36,6 @@ class FlatForest:
     """A forest with its flat form."""
 
     def __init__(self, forest: Forest, encoder: Encoder):
-        if forest.transitions is not None:
-            raise ValueError(
-                "the model has constant transitions; expected one with constant_transitions=False"
-            )
         self.forest = forest.one_output_per_tree()
         self.encoder = encoder
         self.flat = conjunctions_of(self.forest, encoder)

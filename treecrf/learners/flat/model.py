@@ -29,7 +29,7 @@ from treecrf.learners.local.windows import (
     SlidingWindowClassifier,
 )
 from treecrf.trees.explain.conjunctions import WeightedConjunctions
-from treecrf.trees.forest import Forest
+from treecrf.trees.forest import Forest, with_transitions_as_trees
 from treecrf.utils import model_file
 from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions
 from treecrf.utils.validation import Interval, StrOptions, documented_as
@@ -344,8 +344,6 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
         If the model is not fitted.
     TypeError
         If the model does not consist of boosted trees.
-    ValueError
-        If the model has ``constant_transitions``.
 
     Examples
     --------
@@ -365,4 +363,26 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
     parameters = model.get_params(deep=False)
     names = parameters.keys() & set(PREDICTION_PARAMETERS)
     flat = FlatModel(**{name: parameters[name] for name in names})
+    model = without_constant_transitions(model)
     return flat._adopt(model, fitted_model(model).chain.forest, NOTHING)
+
+
+def without_constant_transitions(model: BoostedSequenceClassifier) -> BoostedSequenceClassifier:
+    """Return a model of the same scores whose transitions are trees: those of a last iteration."""
+    if model._forest.transitions is None:
+        return model
+    forest = with_transitions_as_trees(model._forest)
+    copied = copy.copy(model)
+    vars(copied).update(
+        _forest=forest,
+        n_iter_=forest.n_iter,
+        constant_transitions_=False,
+        train_score_=with_last_repeated(model.train_score_),
+        validation_score_=with_last_repeated(model.validation_score_),
+    )
+    return copied
+
+
+def with_last_repeated(scores: np.ndarray) -> np.ndarray:
+    """Return the scores of iterations, of which one more changes nothing."""
+    return np.append(scores, scores[-1:])
