@@ -613,3 +613,23 @@ def test_models_without_trees_are_refused(letters):
                    "fit"):  # fmt: skip
         with pytest.raises(NotFittedError):
             getattr(FlatModel(), method)()
+
+
+@pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_constant_transitions_become_trees(order, multi_strategy, tmp_path):
+    rng = np.random.default_rng(order)
+    X = [rng.normal(size=(n, 3)) for n in (1, 2, 9, 30)]
+    y = [np.array(list("abc"))[(x[:, 0] > 0).astype(int) + (x[:, 1] > 0.5)] for x in X]
+    model = TreeCRF(
+        order=order, constant_transitions=True, multi_strategy=multi_strategy, max_iter=4,
+        early_stopping=False, init="linear", l2_regularization=1.0,
+    ).fit(X, y)  # fmt: skip
+    flat = flatten(model)
+    expected = np.concatenate(model.predict_proba(X))
+    np.testing.assert_allclose(np.concatenate(flat.predict_proba(X)), expected, atol=1e-12)
+    flat.save(tmp_path / "flat")
+    loaded = treecrf.load(tmp_path / "flat")
+    assert loaded.to_frame().equals(flat.to_frame())
+    np.testing.assert_allclose(np.concatenate(loaded.predict_proba(X)), expected, atol=1e-12)
+    assert flat.prune(0.0).n_weights_ == flat.n_weights_

@@ -117,7 +117,7 @@ class TreeCRF(BoostedSequenceClassifier):
         requires constant transitions, which ``constant_transitions="auto"`` then stands for, or
         ``order=0``. It supports neither ``missing="surrogate"`` nor monotonic constraints nor a
         number as ``sampling``. With ``early_stopping``, ``"auto"`` chooses by cross-validation,
-        from 32 labels on and below a million examples; otherwise, each label has trees of its own,
+        from 24 labels on and below a million examples; otherwise, each label has trees of its own,
         and in a warm start it is what the model has.
     max_leaf_nodes : int, default=64
         Maximum number of leaves per tree. Trees grow best-first.
@@ -157,7 +157,8 @@ class TreeCRF(BoostedSequenceClassifier):
 
     l2_regularization : float, default=20.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order``, it is added to the sum of their curvature.
+        With ``second_order``, it is added to the sum of their curvature. A quarter of it counts in
+        trees for all labels (``multi_strategy``), because most labels have little weight in a leaf.
     min_gain : float, default=0.0
         Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1

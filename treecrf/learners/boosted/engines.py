@@ -25,9 +25,9 @@ from treecrf.utils.threads import Threads
 # chains says. An example is a position, its previous labels, and a label.
 MANY_EXAMPLES = 1 << 20
 # ``multi_strategy="auto"`` tries trees for all labels from this number of labels on, if there are
-# not so many examples that samples of them are needed. On held-out data, they were better with 49
-# and 122 labels; with 26 labels or fewer, trees of each label were better, and took as long.
-MANY_LABELS = 32
+# not so many examples that samples of them are needed. On held-out data, they were better with 26,
+# 49 and 116 labels; with 20 labels or fewer, they hardly differed, and trying them takes time.
+MANY_LABELS = 24
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
 # ``max_examples="auto"``: with more positions than these, their number grows with the cube root.

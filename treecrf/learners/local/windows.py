@@ -158,7 +158,7 @@ class SlidingWindowClassifier(WindowClassifier):
         leaves have a value for each (``"multi_output_tree"``, as in XGBoost). With many labels, it
         takes much less time, in training and in prediction. It supports neither
         ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``. With
-        ``early_stopping``, ``"auto"`` chooses by cross-validation, from 32 labels on and below a
+        ``early_stopping``, ``"auto"`` chooses by cross-validation, from 24 labels on and below a
         million examples; otherwise, each label has trees of its own, and in a warm start it is what
         the model has.
     learning_rate : float, default=0.15

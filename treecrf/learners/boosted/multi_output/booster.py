@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from treecrf.chains.likelihood import ExampleTable
@@ -10,6 +12,11 @@ from treecrf.trees.multi_output._grower import MultiOutputGrower
 
 # The number of the tree of an iteration, in place of a label, for random choices.
 ONLY_TREE = 0
+# Fraction of the penalty of leaves. Most labels have little weight in a leaf that other labels
+# chose, so that the penalty of trees of single labels would shrink them too much. On held-out data
+# with 15 to 116 labels, a quarter was better than all of it, or as good, in fewer iterations; a
+# tenth hardly differed.
+PENALTY_SHARE = 0.25
 
 
 class MultiOutputBooster(Booster):
@@ -21,6 +28,8 @@ class MultiOutputBooster(Booster):
     def _make_growers(self, n_layers: int) -> list[MultiOutputGrower]:
         """Make the grower of the trees; ``n_layers`` has no effect."""
         settings = self._growth_settings()
+        penalty = PENALTY_SHARE * settings.l2_regularization
+        settings = replace(settings, l2_regularization=penalty)
         return [MultiOutputGrower(self.encoded, self.table, settings, self.forest.n_labels)]
 
     def _grow_iteration(self, examples: ExampleTable, iteration: int) -> list[dict]:
