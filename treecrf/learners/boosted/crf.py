@@ -72,7 +72,7 @@ class TreeCRF(BoostedSequenceClassifier):
         label at a position, without a context. It requires ``objective="log"`` and an ``order``
         of at least 1, and works neither with a beam nor with ``init="pseudo_likelihood"``. With
         ``early_stopping``, ``"auto"`` chooses by cross-validation, where it is possible; otherwise,
-        it is False, and in a warm start what the model has.
+        it is False, and in a warm start what the model has. With more than 255 labels, it is True.
 
     Objective
 

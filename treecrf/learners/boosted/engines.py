@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from treecrf.chains.contexts import MAX_LABELS
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.chains import ForestChain
@@ -142,7 +143,10 @@ def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
     n_labels = len(data.classes)
     is_small = data.training.n_positions * n_labels < MANY_EXAMPLES
     if len(spec.multi_outputs) > 1 and not (n_labels >= MANY_LABELS and is_small):
-        return replace(spec, multi_outputs=(spec.multi_output,))
+        spec = replace(spec, multi_outputs=(spec.multi_output,))
+    if len(spec.kinds) > 1 and n_labels > MAX_LABELS:
+        constant = next(kind for kind in spec.kinds if kind.has_one_context)
+        return replace(spec, kind=constant, kinds=(constant,))
     return spec
 
 
