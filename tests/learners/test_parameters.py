@@ -37,6 +37,7 @@ OTHER_TEXTS = {
     "max_iter": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "min_samples_leaf": [(CRF,)],
     "missing": [(LINEAR, BOOSTING, PERCEPTRON, SVM)],
+    "multi_strategy": [(SLIDING,)],
     "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,), (FUTURE, LINEAR)],
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],

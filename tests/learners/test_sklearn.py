@@ -75,7 +75,7 @@ def test_fitted_attributes_end_with_an_underscore(trained):
     attributes = public - set(trained.get_params())
     assert attributes == {
         "classes_", "constant_transitions_", "feature_importances_", "init_", "n_features_in_",
-        "n_iter_", "train_score_", "validation_score_", "evals_result_",
+        "n_iter_", "train_score_", "validation_score_", "evals_result_", "multi_strategy_",
     }  # fmt: skip
 
 

@@ -95,8 +95,8 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     >>> from treecrf.inspection import strongest_weights
     >>> crf = LinearCRF().fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
     >>> print(*strongest_weights(crf, 2, label="v"), sep="\n")
-    +0.773 for 'v': label[-1] is 'c'
-    -0.627 for 'v': label[-1] is 'v'
+    +0.779 for 'v': label[-1] is 'c'
+    -0.633 for 'v': label[-1] is 'v'
     """
     check_model(model)
     if not isinstance(model, LinearSequenceClassifier):

@@ -9,7 +9,7 @@ import pytest
 from support.family import assert_equal_arrays, assert_same_forest, scores_of
 from support.settings import PLAIN
 
-from treecrf import TreeCRF, average, flatten
+from treecrf import TreeCRF, average
 from treecrf.chains.factored.constant_likelihood import TransitionSums
 from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.learners.base.fitted import fitted_model
@@ -185,11 +185,9 @@ def test_transitions_out_of_range_are_refused():
         crf.predict(X)
 
 
-def test_beams_and_flat_models_are_refused():
+def test_beams_are_refused():
     X, y = labeled(14)
     crf = model().fit(X, y)
-    with pytest.raises(ValueError, match="constant transitions"):
-        flatten(crf)
     crf.set_params(beam_width=2)
     for method in (crf.predict, lambda X: list(crf.staged_predict_proba(X))):
         with pytest.raises(ValueError, match="constant transitions needs all contexts"):

@@ -190,14 +190,3 @@ def test_trees_for_all_labels_make_transitions_constant():
     assert model.multi_strategy_ == "multi_output_tree"
     with pytest.raises(ValueError, match=r"order=1 with .*; expected 0, or constant_transitions"):
         TreeCRF(constant_transitions=False, **SETTINGS).fit(X, y)
-
-
-def test_very_many_labels_have_constant_transitions():
-    X, y = phonemes(300)
-    model = TreeCRF(window=1, max_iter=1, init="zero").fit(X, y)
-    assert len(model.classes_) > 255
-    assert model.constant_transitions_
-    model = TreeCRF(window=1, max_iter=1, early_stopping=False).fit(X, y)
-    assert model.constant_transitions_
-    with pytest.raises(ValueError, match="255"):
-        TreeCRF(window=1, max_iter=1, constant_transitions=False, sampling=0.1).fit(X, y)

@@ -171,10 +171,6 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _kind(self) -> ChainKind:
         """Return what training does with the sequences."""
 
-    def _allows_one_context(self) -> bool:
-        """Return whether all scores of a label at a position may be one."""
-        return self.order == 0
-
     # Warm start
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
@@ -221,16 +217,14 @@ class BoostedSequenceClassifier(SequenceLearner):
         fitted |= names_in(encoder.names) | trained.history.scores()
         return fitted | self._model_attributes(trained)
 
-    @property
-    def multi_strategy_(self) -> str:
-        """Whether each label has trees of its own, or an iteration has one tree for all labels."""
-        return MULTI_OUTPUT if self._forest.is_multi_output else ONE_OUTPUT
-
     def _model_attributes(self, trained: Trained) -> dict:
         """Return the fitted attributes that predictions depend on."""
         return {
-            "classes_": trained.classes, "_encoder": trained.encoder, "_forest": trained.forest
-        }  # fmt: skip
+            "classes_": trained.classes,
+            "multi_strategy_": strategy_of(trained.forest),
+            "_encoder": trained.encoder,
+            "_forest": trained.forest,
+        }
 
     # Predictions
 
@@ -399,6 +393,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         packed = from_file(model_file.Section(arrays, "forest"), len(self.classes_))
         check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
+        self.multi_strategy_ = strategy_of(self._forest)
         self.train_score_ = arrays["train_score"]
         self.validation_score_ = arrays["validation_score"]
         self.feature_importances_ = arrays["feature_importances"]
@@ -460,6 +455,11 @@ def common_tree_settings(model: BoostedSequenceClassifier, has_curvature: bool) 
     )
 
 
+def strategy_of(forest: Forest) -> str:
+    """Return the value of ``multi_strategy`` that the trees have."""
+    return MULTI_OUTPUT if forest.is_multi_output else ONE_OUTPUT
+
+
 def multi_outputs_of(model: BoostedSequenceClassifier) -> tuple[bool, ...]:
     """Return whether an iteration may have one tree for all labels: what there is to choose from.
 
@@ -479,8 +479,10 @@ def multi_outputs_of(model: BoostedSequenceClassifier) -> tuple[bool, ...]:
 
 def why_no_multi_output(model: BoostedSequenceClassifier) -> str | None:
     """Return why an iteration cannot have one tree for all labels; None if it can."""
+    may_have_one_context = model.order == 0 or getattr(model, "constant_transitions", False)
     for name, is_supported, expected in (
-        ("order", model._allows_one_context(), "0, or constant_transitions"),
+        ("order", may_have_one_context, "0, or constant_transitions"),
+        ("beam_width", getattr(model, "beam_width", None) is None, "None"),
         ("missing", model.missing != "surrogate", "'weighting'"),
         ("monotonic_cst", model.monotonic_cst is None, "None, or a tree for each label"),
         ("sampling", model.sampling in (None, "auto"), "None or 'auto'"),

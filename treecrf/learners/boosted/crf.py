@@ -72,7 +72,7 @@ class TreeCRF(BoostedSequenceClassifier):
         label at a position, without a context. It requires ``objective="log"`` and an ``order``
         of at least 1, and works neither with a beam nor with ``init="pseudo_likelihood"``. With
         ``early_stopping``, ``"auto"`` chooses by cross-validation, where it is possible; otherwise,
-        it is False, and in a warm start what the model has. With more than 255 labels, it is True.
+        it is False, and in a warm start what the model has.
 
     Objective
 
@@ -378,18 +378,8 @@ class TreeCRF(BoostedSequenceClassifier):
         is_constant = self.constant_transitions
         if is_constant == "auto":
             is_earlier = self.warm_start and getattr(self, "constant_transitions_", False)
-            is_constant = is_earlier or self._needs_constant_transitions()
+            is_constant = is_earlier or needs_constant_transitions(self)
         return kind_of(self, is_constant)
-
-    def _needs_constant_transitions(self) -> bool:
-        """Return whether trees for all labels, which test no previous labels, are requested."""
-        return self.order > 0 and self.multi_strategy == MULTI_OUTPUT
-
-    def _allows_one_context(self) -> bool:
-        """Return whether all scores of a label at a position may be one."""
-        if self.order == 0:
-            return True
-        return self.constant_transitions is not False and why_no_constant_transitions(self) is None
 
     def _spec(self) -> BoostingSpec:
         check_combinations(self)
@@ -400,7 +390,7 @@ class TreeCRF(BoostedSequenceClassifier):
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
             starts = [WHOLE, FRACTION]  # without data to compare them on, neither is used
         spec = replace(super()._spec(), starts=starts)
-        is_open = self.constant_transitions == "auto" and not self._needs_constant_transitions()
+        is_open = self.constant_transitions == "auto" and not needs_constant_transitions(self)
         if is_open and why_no_constant_transitions(self) is None:
             spec = replace(spec, kinds=(spec.kind, kind_of(self, constant_transitions=True)))
         return spec
@@ -543,9 +533,15 @@ def _check_init(crf: TreeCRF) -> None:
 
 
 def _check_constant_transitions(crf: TreeCRF) -> None:
+    is_required = crf.constant_transitions not in ("auto", False)
     reason = why_no_constant_transitions(crf)
-    if crf.constant_transitions not in ("auto", False) and reason is not None:
+    if reason is not None and (is_required or needs_constant_transitions(crf)):
         raise ValueError(reason)
+
+
+def needs_constant_transitions(crf: TreeCRF) -> bool:
+    """Return whether trees for all labels are required, which do not test previous labels."""
+    return crf.order > 0 and crf.multi_strategy == MULTI_OUTPUT
 
 
 def why_no_constant_transitions(crf: TreeCRF) -> str | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from treecrf.chains.contexts import MAX_LABELS
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.chains import ForestChain
@@ -142,11 +141,10 @@ def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
     """Return the settings without those variants that do not suit the data."""
     n_labels = len(data.classes)
     is_small = data.training.n_positions * n_labels < MANY_EXAMPLES
-    if len(spec.multi_outputs) > 1 and not (n_labels >= MANY_LABELS and is_small):
-        spec = replace(spec, multi_outputs=(spec.multi_output,))
-    if len(spec.kinds) > 1 and n_labels > MAX_LABELS:
-        constant = next(kind for kind in spec.kinds if kind.has_one_context)
-        return replace(spec, kind=constant, kinds=(constant,))
+    has_one_context = any(kind.has_one_context for kind in spec.kinds)
+    is_tried = has_one_context and is_small and n_labels >= MANY_LABELS
+    if len(spec.multi_outputs) > 1 and not is_tried:
+        return replace(spec, multi_outputs=(spec.multi_output,))
     return spec
 
 

@@ -18,7 +18,7 @@ from treecrf.learners.base.classifier import PREDICTION_PARAMETERS, SequenceClas
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.learner import SequenceLearner, names_in
 from treecrf.learners.base.saving import estimator_state, restored_estimator
-from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.base import ONE_OUTPUT, BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.flat.export import NOTHING, FlatExports, FlatForest, FlatTables, Pruned, prune
@@ -377,6 +377,7 @@ def without_constant_transitions(model: BoostedSequenceClassifier) -> BoostedSeq
         _forest=forest,
         n_iter_=forest.n_iter,
         constant_transitions_=False,
+        multi_strategy_=ONE_OUTPUT,
         train_score_=with_last_repeated(model.train_score_),
         validation_score_=with_last_repeated(model.validation_score_),
     )
