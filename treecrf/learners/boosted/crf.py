@@ -193,9 +193,9 @@ class TreeCRF(BoostedSequenceClassifier):
         it grows with their square root, and from 16 numbers in a window on with their number. From
         100,000 positions on, or from 100 for each column and category on if these are more (up to
         1,000,000), it is fitted to a sample of the sequences. An estimator replaces it, with its
-        own window and all of its scores; if it is fitted, it is used as it is. Neither works with a
-        beam or ``order=0``, and both cut numbers to their range in the training data of the linear
-        model.
+        own window and all of its scores, fitted to up to 1,000,000 positions; if it is fitted, it
+        is used as it is. Neither works with a beam or ``order=0``, and both cut numbers to their
+        range in the training data of the linear model.
         ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
         pseudo-likelihood in the first three iterations, whatever the objective. With
         ``early_stopping``, ``"auto"`` chooses between ``"linear"`` and all scores of the linear

@@ -18,8 +18,9 @@ from treecrf.learners.linear.start import fitted_to, own_start, rounded_linear
 # but labels that persist may need hundreds, which trees cannot make up for.
 START_TOLERANCE = 0.01
 # With more training positions, the linear model is fitted to a sample of the sequences, in one
-# place. The weights of numbers are as good as those of all positions. Those of categories are of
-# rare values, and need more positions: so many for each attribute, within these bounds.
+# place; an estimator of the user, to the largest. The weights of numbers are as good as those of
+# all positions. Those of categories are of rare values, and need more positions: so many for each
+# attribute, within these bounds.
 POSITIONS_PER_ATTRIBUTE = 100
 MIN_START_POSITIONS = 100_000
 MAX_START_POSITIONS = 1_000_000
@@ -66,7 +67,9 @@ def make_start(
 
 def fit_linear(spec: BoostingSpec, data: TrainingInput, init: float | LinearCRF) -> LinearCRF:
     """Fit the linear model of a start, without its factor, to training data or a sample of them."""
-    n_positions = start_positions(data.training.described.schema)
+    n_positions = MAX_START_POSITIONS
+    if not isinstance(init, LinearCRF):
+        n_positions = start_positions(data.training.described.schema)
     sample = data.training.at_random(n_positions, data.seed)
     return sample.gathered(_fit_start, spec, data.without_data(), init)
 
