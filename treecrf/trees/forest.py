@@ -79,8 +79,7 @@ class Forest:
 
     def __getstate__(self) -> dict:
         dropped = {"transitions": None, "_evaluators": {}, "_latest": None, "_lock": None}
-        dropped["_divided"] = None
-        return {**vars(self), "trees": self.pack(), **dropped}
+        return {**vars(self), "trees": self.pack(), **dropped, "_divided": None}
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state, _lock=Lock())
@@ -142,7 +141,7 @@ class Forest:
         forest = Forest(self.n_labels, self.order)
         for tree in self.trees:
             values = np.ascontiguousarray(tree["leaf"].T)
-            forest.trees += (tree | {"leaf": of_label} for of_label in values)
+            forest.trees += (tree | {"leaf": label_values} for label_values in values)
         if self.transitions is not None:
             forest.transitions = list(self.transitions)
         return forest

@@ -377,7 +377,7 @@ def test_starts_that_cannot_win_are_given_up(monkeypatch):
 
 
 def switches(n=40, length=15, seed=0):
-    """Two labels that persist; a number tells them apart, and another inverts it."""
+    """Two labels that persist and differ in the sign of a number, which another one inverts."""
     rng = np.random.RandomState(seed)
     y = [(rng.randint(2) + np.cumsum(rng.rand(length) < 0.2)) % 2 for _ in range(n)]
     X = []

@@ -158,7 +158,7 @@ class TreeCRF(BoostedSequenceClassifier):
     l2_regularization : float, default=20.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
         With ``second_order``, it is added to the sum of their curvature. A quarter of it counts in
-        trees for all labels (``multi_strategy``), because most labels have little weight in a leaf.
+        trees for all labels (``multi_strategy``), because a label has little weight in many leaves.
     min_gain : float, default=0.0
         Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1

@@ -172,7 +172,8 @@ def _are_equal(starts: np.ndarray, indices: np.ndarray, rows: np.ndarray) -> boo
     if not np.array_equal(lengths, lengths[rows]):
         return False
     for k in _pieces(starts):
-        first, last = starts[k][0], starts[k][-1]
+        first = starts[k][0]
+        last = starts[k][-1]
         others = _spans(starts, rows[k.start : k.stop - 1])
         if not np.array_equal(indices[first:last], indices[others]):
             return False

@@ -67,7 +67,35 @@ class SampledScores(TrainingScores):
         return {name: value for name, value in vars(self).items() if name in self.CHANGING}
 
 
-class SampledTableScores(TableScores, SampledScores):
+class TableSampledScores(SampledScores):
+    """Scores at which examples are drawn from tables of residuals, which the objective computes."""
+
+    @property
+    @abstractmethod
+    def source(self) -> Any:
+        """What the objective computes residuals from."""
+
+    def make_sampler(self, kind: ChainKind, data: EncodedPart, threads: Threads) -> TableSampler:
+        """Return what draws examples from tables of residuals."""
+        return TableSampler(data.encoded.offsets, kind.order, threads, data.keys)
+
+    def sample(
+        self,
+        sampler: TableSampler,
+        iteration: int,
+        seed: int,
+        request: SampleRequest,
+        weights: np.ndarray | None,
+    ) -> tuple[list[Sample], MeanSums | float]:
+        """Draw examples, and compute the objective."""
+        objective = self.objective
+        residuals, curvature, value = objective.examples(self.source, iteration, weights)
+        examples = ExampleTable(residuals, curvature, objective.counts).weighted(weights)
+        samples = sampler.sample(examples, iteration, seed, request.mu, request.floor)
+        return samples, objective.sums(value)
+
+
+class SampledTableScores(TableScores, TableSampledScores):
     """Scores in a table of all contexts, or of the given one at each position."""
 
     CHANGING = ("scores", "n_iter")
@@ -85,24 +113,10 @@ class SampledTableScores(TableScores, SampledScores):
         if is_first and self._allocate is not None:
             self.scores = moved(self.scores, self._allocate)
 
-    def make_sampler(self, kind: ChainKind, data: EncodedPart, threads: Threads) -> TableSampler:
-        """Return what draws examples from tables of residuals."""
-        return TableSampler(data.encoded.offsets, kind.order, threads, data.keys)
-
-    def sample(
-        self,
-        sampler: TableSampler,
-        iteration: int,
-        seed: int,
-        request: SampleRequest,
-        weights: np.ndarray | None,
-    ) -> tuple[list[Sample], MeanSums | float]:
-        """Draw examples, and compute the objective."""
-        objective = self.objective
-        residuals, curvature, value = objective.examples(self.scores, iteration, weights)
-        examples = ExampleTable(residuals, curvature, objective.counts).weighted(weights)
-        samples = sampler.sample(examples, iteration, seed, request.mu, request.floor)
-        return samples, objective.sums(value)
+    @property
+    def source(self) -> np.ndarray:
+        """The table."""
+        return self.scores
 
 
 class FactoredTrainingScores(SampledScores):
@@ -169,28 +183,15 @@ class FactoredTrainingScores(SampledScores):
         return FactoredLattice(self.factored, self.factored.offsets, order, self.threads)
 
 
-class ConstantTrainingScores(FactoredTrainingScores):
+class ConstantTrainingScores(TableSampledScores, FactoredTrainingScores):
     """Factored scores with constant transitions: examples are labels at positions."""
 
     objective: ConstantLikelihood
 
-    def make_sampler(self, kind: ChainKind, data: EncodedPart, threads: Threads) -> TableSampler:
-        """Return what draws examples from tables of residuals."""
-        return TableSampler(data.encoded.offsets, kind.order, threads, data.keys)
-
-    def sample(
-        self,
-        sampler: TableSampler,
-        iteration: int,
-        seed: int,
-        request: SampleRequest,
-        weights: np.ndarray | None,
-    ) -> tuple[list[Sample], MeanSums]:
-        """Draw examples, and compute the objective and the sums of its transitions."""
-        residuals, curvature, value = self.objective.examples(self.factored, iteration, weights)
-        examples = ExampleTable(residuals, curvature).weighted(weights)
-        samples = sampler.sample(examples, iteration, seed, request.mu, request.floor)
-        return samples, self.objective.sums(value)
+    @property
+    def source(self) -> FactoredScores:
+        """The factored scores."""
+        return self.factored
 
 
 def sampled_scores(
