@@ -62,31 +62,38 @@ cdef struct Histogram:
     double *contexts           # residuals, weights and examples of each extended context
 
 
+cdef class HistogramPool:
+    cdef bint failed                        # whether memory has run out
+    cdef double **memory                    # of each histogram
+    cdef Py_ssize_t max_histograms
+    cdef Py_ssize_t n_histograms            # number of histograms that have memory
+    cdef Py_ssize_t max_size                # size of a histogram with all bins
+    cdef int32_t *free_histograms           # histograms that no node has
+    cdef Py_ssize_t n_free
+
+    cdef int reserve(self, Py_ssize_t max_histograms, Py_ssize_t max_size) except -1
+    cdef void release_all(self) noexcept nogil
+    cdef bint is_full(self) noexcept nogil
+    cdef void take(self, Node *node) noexcept nogil
+    cdef void release(self, Node *node) noexcept nogil
+
+
 @cython.final
-cdef class Histograms:
+cdef class Histograms(HistogramPool):
     cdef Features features
     cdef ContextSets contexts
     cdef ChosenBins tree_bins               # the bins of the current tree, at first all
     cdef bint separate_counts               # whether the numbers of examples are not weights
-    cdef bint failed                        # whether memory has run out
     # Bins of the window tests come first, then those of the labels before examples in layers: for
     # each lag, one for every label and one for none.
     cdef Py_ssize_t n_lags                  # 0 without layers
     cdef Py_ssize_t n_label_bins
     cdef const uint8_t[:, ::1] labels       # label at each lag before each example
-    # Memory.
-    cdef double **memory                    # of each histogram
-    cdef Py_ssize_t n_histograms            # number of histograms that have memory
-    cdef Py_ssize_t max_size                # size of a histogram with all bins
     cdef Py_ssize_t size                    # size of a histogram of the current tree
-    cdef int32_t *free_histograms           # histograms that no node has
-    cdef Py_ssize_t n_free
     cdef double[::1] context_sums           # sums of a node that sums up its own choice of bins
 
     cdef Py_ssize_t _size(self) noexcept nogil
     cdef void begin(self) noexcept nogil
-    cdef void release(self, Node *node) noexcept nogil
-    cdef void take(self, Node *node) noexcept nogil
     cdef Histogram sums_of(self, const Node *node) noexcept nogil
     cdef Bins bins_of(self, const Node *node) noexcept nogil
     cdef void build(self, Node *node, Members members) noexcept nogil

@@ -299,23 +299,8 @@ cdef class Members:
                             depth)
 
 
-cdef class Histograms:
-    """The histograms of all open nodes, in memory that is reused."""
-
-    def __cinit__(self, Features features, ContextSets contexts, ChosenBins tree_bins,
-                  Py_ssize_t n_lags, bint separate_counts, Py_ssize_t max_histograms):
-        self.features = features
-        self.contexts = contexts
-        self.tree_bins = tree_bins
-        self.n_lags = n_lags
-        self.n_label_bins = n_lags * (contexts.n_labels + 1)
-        self.separate_counts = separate_counts
-        self.max_size = self._size()
-        self.context_sums = np.zeros(3 * contexts.n_extended)
-        self.memory = <double **> calloc(max_histograms, sizeof(double *))
-        self.free_histograms = <int32_t *> malloc(max_histograms * sizeof(int32_t))
-        if self.memory == NULL or self.free_histograms == NULL:
-            raise MemoryError(f"no memory for {max_histograms} histograms")
+cdef class HistogramPool:
+    """The histograms of open nodes, in memory that is reused."""
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -324,25 +309,27 @@ cdef class Histograms:
         free(self.memory)
         free(self.free_histograms)
 
-    cdef Py_ssize_t _size(self) noexcept nogil:
-        """Return the number of sums of a node."""
-        return (2 + self.separate_counts) * self.tree_bins.n_bins + 3 * self.contexts.n_extended
+    cdef int reserve(self, Py_ssize_t max_histograms, Py_ssize_t max_size) except -1:
+        """Make room for pointers to this number of histograms of a size."""
+        self.max_histograms = max_histograms
+        self.max_size = max_size
+        self.memory = <double **> calloc(max_histograms, sizeof(double *))
+        self.free_histograms = <int32_t *> malloc(max_histograms * sizeof(int32_t))
+        if self.memory == NULL or self.free_histograms == NULL:
+            raise MemoryError(f"no memory for {max_histograms} histograms")
+        return 0
 
-    cdef void begin(self) noexcept nogil:
-        """Begin a tree, whose bins have been chosen: forget all histograms."""
+    cdef void release_all(self) noexcept nogil:
+        """Let other nodes have all histograms, when a tree begins."""
         cdef Py_ssize_t i
-        self.size = self._size()
         self.failed = False
         self.n_free = self.n_histograms
         for i in range(self.n_histograms):
             self.free_histograms[i] = <int32_t> i
 
-    cdef void release(self, Node *node) noexcept nogil:
-        """Let another node have the histogram of a node."""
-        if node.histogram >= 0:
-            self.free_histograms[self.n_free] = node.histogram
-            self.n_free += 1
-            node.histogram = -1
+    cdef bint is_full(self) noexcept nogil:
+        """Return whether another node must release its histogram before a node can take one."""
+        return self.n_free == 0 and self.n_histograms == self.max_histograms
 
     cdef void take(self, Node *node) noexcept nogil:
         """Give a node a histogram, not yet filled."""
@@ -357,6 +344,37 @@ cdef class Histograms:
             node.histogram = <int32_t> self.n_histograms
             self.memory[self.n_histograms] = memory
             self.n_histograms += 1
+
+    cdef void release(self, Node *node) noexcept nogil:
+        """Let another node have the histogram of a node."""
+        if node.histogram >= 0:
+            self.free_histograms[self.n_free] = node.histogram
+            self.n_free += 1
+            node.histogram = -1
+
+
+cdef class Histograms(HistogramPool):
+    """The histograms of all open nodes, in memory that is reused."""
+
+    def __cinit__(self, Features features, ContextSets contexts, ChosenBins tree_bins,
+                  Py_ssize_t n_lags, bint separate_counts, Py_ssize_t max_histograms):
+        self.features = features
+        self.contexts = contexts
+        self.tree_bins = tree_bins
+        self.n_lags = n_lags
+        self.n_label_bins = n_lags * (contexts.n_labels + 1)
+        self.separate_counts = separate_counts
+        self.context_sums = np.zeros(3 * contexts.n_extended)
+        self.reserve(max_histograms, self._size())
+
+    cdef Py_ssize_t _size(self) noexcept nogil:
+        """Return the number of sums of a node."""
+        return (2 + self.separate_counts) * self.tree_bins.n_bins + 3 * self.contexts.n_extended
+
+    cdef void begin(self) noexcept nogil:
+        """Begin a tree, whose bins have been chosen: forget all histograms."""
+        self.size = self._size()
+        self.release_all()
 
     cdef Histogram sums_of(self, const Node *node) noexcept nogil:
         """Return the sums of a node."""

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from treecrf.chains._memory cimport Memory
 from treecrf.trees.growing._features cimport ChosenBins, Features
+from treecrf.trees.growing._histograms cimport HistogramPool
 from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._sets cimport RowSet
 
@@ -72,27 +73,16 @@ cdef class BlockMembers:
 
 
 @cython.final
-cdef class BlockHistograms:
+cdef class BlockHistograms(HistogramPool):
     cdef Features features
     cdef LabelBlocks blocks
     cdef ChosenBins tree_bins               # the bins of the current tree
     cdef bint with_counts                   # whether examples are counted
-    cdef bint failed                        # whether memory has run out
-    cdef double **memory                    # of each histogram
-    cdef Py_ssize_t max_histograms
-    cdef Py_ssize_t n_histograms            # number of histograms that have memory
-    cdef Py_ssize_t max_size                # size of a histogram with all bins
-    cdef int32_t *free_histograms           # histograms that no node has
-    cdef Py_ssize_t n_free
     # Bytes of bits.
     cdef double[::1] joint                  # histograms of some bytes
     cdef int64_t[::1] bit_starts            # first bin of each of a few members, and the end
     cdef int32_t[::1] bit_bins              # the bins of their set bits
 
-    cdef void begin(self) noexcept nogil
-    cdef bint is_full(self) noexcept nogil
-    cdef void take(self, Node *node) noexcept nogil
-    cdef void release(self, Node *node) noexcept nogil
     cdef double *bins_of(self, const Node *node, Py_ssize_t b) noexcept nogil
     cdef double *counts_of(self, const Node *node) noexcept nogil
     cdef void build(self, const Node *node, BlockMembers members) noexcept nogil

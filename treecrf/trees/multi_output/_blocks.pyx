@@ -12,7 +12,7 @@ sibling, whether it is kept or computed again.
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from treecrf.chains._memory cimport release as release_memory, take as take_memory
@@ -234,67 +234,24 @@ cdef class BlockMembers:
         return total
 
 
-cdef class BlockHistograms:
+cdef class BlockHistograms(HistogramPool):
     """The histograms of open nodes, in memory that is reused, as many as there is room for."""
 
     def __cinit__(self, Features features, LabelBlocks blocks, ChosenBins tree_bins,
                   bint with_counts, Py_ssize_t max_leaves, Py_ssize_t max_bytes):
+        cdef Py_ssize_t max_size, n_histograms
         self.features = features
         self.blocks = blocks
         self.tree_bins = tree_bins
         self.with_counts = with_counts
-        self.max_size = (blocks.n_lanes + with_counts) * tree_bins.n_bins + 1
+        max_size = (blocks.n_lanes + with_counts) * tree_bins.n_bins
         # A split needs the histograms of both children.
-        self.max_histograms = min(max_leaves + 1, max_bytes // (8 * self.max_size))
-        self.max_histograms = max(2, self.max_histograms)
-        self.memory = <double **> calloc(self.max_histograms, sizeof(double *))
-        self.free_histograms = <int32_t *> malloc(self.max_histograms * sizeof(int32_t))
-        if self.memory == NULL or self.free_histograms == NULL:
-            raise MemoryError(f"no memory for {self.max_histograms} histograms")
+        n_histograms = min(max_leaves + 1, max_bytes // (8 * (max_size + 1)))
+        self.reserve(max(2, n_histograms), max_size)
         n_bytes = features.bit_columns.shape[0] > 0
         self.joint = np.zeros(n_bytes * BYTES_AT_ONCE * 256 * 2 * MAX_WIDTH + 1)
         self.bit_starts = np.zeros(n_bytes * MANY + 1, dtype=np.int64)
         self.bit_bins = np.zeros(n_bytes * MANY * 8 * tree_bins.n_byte_groups + 4, dtype=np.int32)
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.n_histograms):
-            free(self.memory[i])
-        free(self.memory)
-        free(self.free_histograms)
-
-    cdef void begin(self) noexcept nogil:
-        """Begin a tree, whose bins have been chosen: forget all histograms."""
-        cdef Py_ssize_t i
-        self.failed = False
-        self.n_free = self.n_histograms
-        for i in range(self.n_histograms):
-            self.free_histograms[i] = <int32_t> i
-
-    cdef bint is_full(self) noexcept nogil:
-        """Return whether another node must release its histogram before a node can take one."""
-        return self.n_free == 0 and self.n_histograms == self.max_histograms
-
-    cdef void take(self, Node *node) noexcept nogil:
-        """Give a node a histogram, not yet filled."""
-        cdef double *memory
-        if self.n_free:
-            self.n_free -= 1
-            node.histogram = self.free_histograms[self.n_free]
-            return
-        memory = <double *> malloc(self.max_size * sizeof(double))
-        self.failed = self.failed or memory == NULL
-        if memory != NULL:
-            node.histogram = <int32_t> self.n_histograms
-            self.memory[self.n_histograms] = memory
-            self.n_histograms += 1
-
-    cdef void release(self, Node *node) noexcept nogil:
-        """Let another node have the histogram of a node."""
-        if node.histogram >= 0:
-            self.free_histograms[self.n_free] = node.histogram
-            self.n_free += 1
-            node.histogram = -1
 
     cdef double *bins_of(self, const Node *node, Py_ssize_t b) noexcept nogil:
         """Return the bins of a block in the histogram of a node."""

@@ -167,7 +167,7 @@ cdef class MultiOutputGrower:
             self.members.begin(residuals, curvature, position_weights)
             self.row_sets.begin(self.exists, position_weights, True)
             self.row_sets.n_examples = self.n_examples
-            self.histograms.begin()
+            self.histograms.release_all()
             self._grow(seed)
         if self._is_failed():
             raise MemoryError("no memory for a tree")
