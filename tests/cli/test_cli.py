@@ -153,7 +153,7 @@ def test_all_parameters_can_be_set():
 def test_validation_data(table, run, tmp_path):
     path = tmp_path / "model.treecrf"
     words = ["train", table, *TABLE, "--validation", table, "--model", path, *SMALL]
-    assert run(*words)[0] == 0
+    assert run(*words, "--set", "scoring=loss")[0] == 0
     fitted = treecrf.load(path)
     np.testing.assert_allclose(fitted.validation_score_, fitted.train_score_)
     assert "validation" in run("info", path)[1]

@@ -111,8 +111,9 @@ def test_scorers_and_their_names(name, letters):
 def test_several_sets(name, letters):
     X, y = letters
     sets = [(X[:5], y[:5]), (X[5:9], y[5:9])]
-    expected = [clone(ENGINES[name]).fit(X, y, *pair) for pair in sets]
-    model = clone(ENGINES[name]).fit(X, y, eval_set=sets)
+    estimator = clone(ENGINES[name]).set_params(scoring="loss")
+    expected = [clone(estimator).fit(X, y, *pair) for pair in sets]
+    model = clone(estimator).fit(X, y, eval_set=sets)
     assert list(model.evals_result_) == ["valid_0", "valid_1"]
     for scores, one in zip(model.evals_result_.values(), expected, strict=True):
         assert list(scores) == ["objective"]
@@ -139,8 +140,32 @@ def test_the_log_likelihood_of_other_objectives(letters):
     assert crf.evals_result_["valid_0"]["log_likelihood"][-1] == pytest.approx(value)
     assert value != pytest.approx(value_of(crf, X[:5], y[:5]))
     same = TreeCRF(scoring="log_likelihood", **TREES).fit(X, y, X[:5], y[:5])
-    loss = TreeCRF(**TREES).fit(X, y, X[:5], y[:5])
+    loss = TreeCRF(scoring="loss", **TREES).fit(X, y, X[:5], y[:5])
     np.testing.assert_array_equal(same.validation_score_, loss.validation_score_)
+
+
+AUTO = {
+    "marginal": ({}, "neg_log_loss"),
+    "minimum risk": ({"decoding": "minimum_risk", "cost_matrix": {("x", "y"): 3.0}}, "neg_log_loss"),
+    "viterbi": ({"decoding": "viterbi"}, "loss"),
+    "single labels": ({"objective": "hamming_log"}, "loss"),
+    "beam": ({"beam_width": 3}, "loss"),
+    "order 0": ({"order": 0}, "loss"),
+}
+
+
+@pytest.mark.parametrize("name", AUTO)
+def test_the_default_score_agrees_with_predictions(name, letters):
+    X, y = letters
+    settings, scoring = AUTO[name]
+    crf = TreeCRF(**TREES, **settings).fit(X, y, X[:9], y[:9])
+    assert crf.scoring == "auto"
+    same = clone(crf).set_params(scoring=scoring).fit(X, y, X[:9], y[:9])
+    np.testing.assert_array_equal(crf.validation_score_, same.validation_score_)
+    if name != "viterbi":
+        assert crf.validation_score_[-1] == pytest.approx(mean_log(crf, X[:9], y[:9]))
+    else:
+        assert crf.validation_score_[-1] == pytest.approx(value_of(crf, X[:9], y[:9]))
 
 
 def test_early_stopping_on_a_metric(noisy):
@@ -165,7 +190,8 @@ def test_weights_of_scored_sets(letters):
     expected = crf.score(X[:9], y[:9], sample_weight=weights)
     assert crf.evals_result_["valid_0"]["accuracy"][-1] == pytest.approx(expected)
     assert crf.evals_result_["valid_1"]["accuracy"][-1] == pytest.approx(crf.score(X[:9], y[:9]))
-    same = TreeCRF(**TREES).fit(X, y, X[:9], y[:9], sample_weight_val=weights)
+    same = TreeCRF(scoring="loss", **TREES)
+    same.fit(X, y, X[:9], y[:9], sample_weight_val=weights)
     objective = crf.evals_result_["valid_0"]["objective"]
     np.testing.assert_array_equal(objective, same.validation_score_)
 
@@ -207,7 +233,7 @@ def test_files_have_no_functions(letters, tmp_path):
     with pytest.warns(UserWarning, match=r"^scoring is a function, which the file does not contai"):
         crf.save(tmp_path / "model")
     loaded = treecrf.load(tmp_path / "model")
-    assert loaded.scoring == "loss"
+    assert loaded.scoring == "auto"
     assert loaded.evals_result_ == {}
     assert treecrf.average([crf, crf]).evals_result_ == {}
 

@@ -313,7 +313,7 @@ def test_transitions_hold(name, constrained):
     if hasattr(model, "train_score_"):
         assert model.train_score_[-1] == pytest.approx(value_of(model, X, y))
         if name in BOOSTED and "beam" not in name:
-            held = clone(model).fit(X, y, X[:9], y[:9])
+            held = clone(model).set_params(scoring="loss").fit(X, y, X[:9], y[:9])
             assert held.validation_score_[-1] == pytest.approx(value_of(held, X[:9], y[:9]))
         # A single label may become less probable where others are forbidden.
         free = clone(FAMILY[name]).fit(X, y)

@@ -420,6 +420,8 @@ def test_a_warm_start_keeps_its_direction(letters):
 def test_early_stopping_keeps_the_best_iteration(name, noisy):
     X, y = noisy
     model = clone(FAMILY[name]).set_params(early_stopping=True, n_iter_no_change=3, max_iter=60)
+    if "scoring" in model.get_params():
+        model.set_params(scoring="loss")
     model.fit(X[:20], y[:20], X[20:], y[20:])
     assert 0 <= model.n_iter_ < 57
     assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ + 1

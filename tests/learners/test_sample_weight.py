@@ -138,7 +138,8 @@ def test_equal_weights_of_positions_are_those_of_the_sequence(name, letters):
 def test_reported_scores_are_weighted_means(name, letters):
     X, y = letters
     weights = np.random.default_rng(1).choice([0.5, 1, 3], len(X))
-    model = clone(BOOSTED[name]).fit(X, y, X, y, sample_weight=weights, sample_weight_val=weights)
+    model = clone(BOOSTED[name]).set_params(scoring="loss")
+    model.fit(X, y, X, y, sample_weight=weights, sample_weight_val=weights)
     log_p = model.predict_log_likelihood(X, y)
     codes = [np.searchsorted(model.classes_, list(labels)) for labels in y]
     q = [p[np.arange(len(p)), c] for p, c in zip(model.predict_proba(X), codes, strict=True)]
@@ -344,7 +345,8 @@ def test_weights_of_validation_data_may_be_columns():
         {"X_val": FRAME, "y_val": "tag", "sample_weight_val": "w"},
         {"eval_set": [(FRAME, "tag", "w")]},
     ):
-        crf = TreeCRF(**TREES).fit(FRAME, "tag", sample_weight="w", groups="doc", **held_out)
+        crf = TreeCRF(scoring="loss", **TREES)
+        crf.fit(FRAME, "tag", sample_weight="w", groups="doc", **held_out)
         assert crf.validation_score_[-1] == crf.train_score_[-1]
 
 

@@ -214,9 +214,10 @@ def test_validation_scores_unseen_categories_like_prediction(form, missing, samp
         train[0] = [None, *train[0][1:]]
     if form == "dicts":
         train, new, gone = ([[{"x": s} for s in x] for x in part] for part in (train, new, gone))
-    crf = small(missing=missing, sampling=sampling).fit(train, y, new, y)
+    settings = {"missing": missing, "sampling": sampling, "scoring": "loss"}
+    crf = small(**settings).fit(train, y, new, y)
     assert crf.validation_score_[-1] == pytest.approx(mean_log_likelihood(crf, new, y), rel=1e-12)
-    again = small(missing=missing, sampling=sampling).fit(train, y, gone, y)
+    again = small(**settings).fit(train, y, gone, y)
     np.testing.assert_array_equal(crf.validation_score_, again.validation_score_)
     assert crf.validation_score_[-1] != pytest.approx(mean_log_likelihood(crf, train, y))
 
@@ -225,7 +226,7 @@ def test_early_stopping_may_keep_no_iteration(tmp_path):
     rng = np.random.default_rng(0)
     X, y = [rng.normal(size=(20, 3)) for _ in range(8)], [rng.integers(0, 2, 20) for _ in range(8)]
     X_val, y_val = X, [1 - labels for labels in y]
-    crf = small(early_stopping=True, n_iter_no_change=2).fit(X, y, X_val, y_val)
+    crf = small(early_stopping=True, n_iter_no_change=2, scoring="loss").fit(X, y, X_val, y_val)
     assert crf.n_iter_ == 0
     assert crf.train_score_ == crf.validation_score_ == pytest.approx(-np.log(2))
     crf.save(tmp_path / "model")

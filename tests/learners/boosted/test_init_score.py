@@ -42,9 +42,8 @@ def codes_of(y):
 def test_training_starts_from_the_scores(name, letters):
     X, y = letters
     scores = scores_for(X)
-    model = clone(ENGINES[name]).fit(
-        X, y, X[:5], y[:5], init_score=scores, init_score_val=scores[:5]
-    )
+    model = clone(ENGINES[name]).set_params(scoring="loss")
+    model.fit(X, y, X[:5], y[:5], init_score=scores, init_score_val=scores[:5])
     if name not in ("linear start", "exponential"):
         log_p = [
             table[np.arange(len(codes)), codes]

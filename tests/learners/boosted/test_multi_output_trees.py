@@ -64,7 +64,8 @@ def trees_of(model):
 def test_training_scores_are_those_of_the_model(name):
     """What is added to the scores in training is what the trees say afterwards."""
     X, y = labeled()
-    model = clone(MODELS[name]).set_params(early_stopping=True, n_iter_no_change=6)
+    model = clone(MODELS[name])
+    model.set_params(early_stopping=True, n_iter_no_change=6, scoring="loss")
     model.fit(X, y, X_val=X, y_val=y)
     forest = model._forest
     assert forest.is_multi_output

@@ -137,10 +137,11 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _spec(self) -> BoostingSpec:
         """Return the settings of training."""
-        scoring = resolved_scoring(self.scoring)
+        scoring = self._resolved_scoring()
         kind = self._kind()
         decoder = None
-        if scoring not in OBJECTIVE_SCORINGS:
+        is_marginal = scoring == NEG_LOG_LOSS and kind.has_lattices
+        if scoring not in OBJECTIVE_SCORINGS and not is_marginal:
             decoder = EstimatorDecoder(self._fitted_copy({}))
         stopping = None
         if self.early_stopping:
@@ -166,6 +167,10 @@ class BoostedSequenceClassifier(SequenceLearner):
             if field.name not in settings:  # a parameter
                 settings[field.name] = getattr(self, field.name)
         return BoostingSpec(**settings)
+
+    def _resolved_scoring(self) -> Any:
+        """Return what the parameter ``scoring`` stands for, see `resolved_scoring`."""
+        return resolved_scoring(self.scoring)
 
     @abstractmethod
     def _kind(self) -> ChainKind:
@@ -380,7 +385,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
         if self.scoring is None:  # files have no functions
-            self.scoring = "loss"
+            self.scoring = type(self).scoring
         self._validate_params()
         self.classes_ = arrays["classes"]
         self._encoder = self._encoder_class.from_state(values["encoder"], arrays)

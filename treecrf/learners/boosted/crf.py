@@ -13,7 +13,7 @@ from treecrf.chains.objectives import CUSTOM, OBJECTIVES
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.learner import SequenceLearner
-from treecrf.learners.base.validation_metrics import resolved_scoring
+from treecrf.learners.base.validation_metrics import NEG_LOG_LOSS, SCORINGS, resolved_scoring
 from treecrf.learners.base.warm_start import refuse_lost_objective
 from treecrf.learners.boosted.base import MULTI_OUTPUT, BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
@@ -234,7 +234,16 @@ class TreeCRF(BoostedSequenceClassifier):
     tol : float, default=1e-4
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
-    scoring
+    scoring : str or callable, default="auto"
+        Score of the validation sequences in ``validation_score_``, by which early stopping chooses
+        the number of iterations, and cross-validation also the model. ``"auto"`` agrees with
+        `predict`: it is the mean logarithm of the marginal probability of the true label
+        (``"neg_log_loss"``), but with ``decoding="viterbi"`` the objective of training
+        (``"loss"``), as with other objectives than ``"log"``, with a beam, and with ``order=0``.
+        Others are the mean log-likelihood per position (``"log_likelihood"``), ``"accuracy"``,
+        another name in `treecrf.metrics.SCORERS`, a scorer of that module, or a function of the
+        lists of true and predicted label sequences. Higher is better. Labels are predicted as by
+        `predict`.
 
     Running
 
@@ -260,9 +269,9 @@ class TreeCRF(BoostedSequenceClassifier):
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
         the mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
-        The same for the validation sequences, or their ``scoring``; empty without them, and if the
-        number of iterations was chosen on a sample. With a beam, which overestimates the likelihood
-        of sequences, the mean of log q over the validation positions.
+        The ``scoring`` of the validation sequences; empty without them, and if the number of
+        iterations was chosen on a sample. With a beam, which overestimates the likelihood of
+        sequences, the objective is the mean of log q over the validation positions.
     constant_transitions_ : bool
         Whether the scores of labels after labels are the same at all positions.
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
@@ -314,6 +323,7 @@ class TreeCRF(BoostedSequenceClassifier):
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
         "constant_transitions": [StrOptions({"auto"}), "boolean"],
+        "scoring": [StrOptions({"auto", *SCORINGS}), callable],
     }
 
     _needed: ClassVar[dict[str, Needs]] = BoostedSequenceClassifier._needed | {
@@ -355,7 +365,7 @@ class TreeCRF(BoostedSequenceClassifier):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     tol: float = 1e-4
-    scoring: Scoring = "loss"
+    scoring: Scoring = "auto"
     warm_start: bool = False
     class_weight: ClassWeight = None
     n_jobs: int | None = None
@@ -373,6 +383,14 @@ class TreeCRF(BoostedSequenceClassifier):
         return fixed
 
     # Settings
+
+    def _resolved_scoring(self) -> Any:
+        if self.scoring != "auto":
+            return super()._resolved_scoring()
+        # With order 0, and in a beam, the objective is a mean over labels anyway.
+        is_log = self.objective == "log" and self.order > 0 and self.beam_width is None
+        is_of_labels = is_log and self.decoding != "viterbi"
+        return NEG_LOG_LOSS if is_of_labels else "loss"
 
     def _kind(self) -> ChainKind:
         is_constant = self.constant_transitions

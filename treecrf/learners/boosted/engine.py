@@ -7,7 +7,7 @@ The other one, behind `engines`, fits them to samples of the examples.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -22,7 +22,11 @@ from treecrf.learners.base.training_data import (
     label_weights,
     multiplied_weights,
 )
-from treecrf.learners.base.validation_metrics import OBJECTIVE_SCORINGS, validation_metric
+from treecrf.learners.base.validation_metrics import (
+    OBJECTIVE_SCORINGS,
+    PositionMean,
+    validation_metric,
+)
 from treecrf.learners.boosted.booster import Booster, Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
@@ -175,6 +179,9 @@ class Engine(ABC):
         scores = self.scores(setup, data, threads, is_validation=True)
         if spec.scoring in OBJECTIVE_SCORINGS:
             return scores
+        if spec.decoder is None:
+            mean = PositionMean(spec.scoring, data.labels)
+            return MarginalValidation(scores, mean, spec.kind.order)
         metric = validation_metric(spec.scoring, data.labels, setup.classes, spec.kind.is_backward)
         return DecodedValidation(scores, metric, partial(decoded, setup, scores, data))
 
@@ -254,7 +261,7 @@ def encode_part(
         if spec.kind.order == 0 and data.candidates is not None:
             # Without neighbors, positions at which all labels are possible have no residuals.
             weights = weights * ~data.candidates.all(axis=1)
-    elif spec.scoring not in OBJECTIVE_SCORINGS:
+    elif spec.decoder is not None:
         source = data
     return EncodedPart(
         setup.encoder.encode(data.sequences, threads),
@@ -267,6 +274,33 @@ def encode_part(
 
 
 # Validation data
+
+
+@dataclass
+class MarginalValidation(Validation):
+    """Validation sequences that are scored by the marginal probabilities of their labels."""
+
+    scores: TrainingScores
+    mean: PositionMean
+    order: int
+
+    @property
+    def latest(self) -> float:
+        """Latest value of the objective."""
+        return self.scores.present_value()
+
+    def value(self, forest: Forest) -> float:
+        """Compute the metric under the forest."""
+        self.scores.add_trees(forest)
+        return self._present_value()
+
+    def values(self, grown: Iterable[Forest]) -> list[float]:
+        """Compute the metric after each new iteration of a forest that grows."""
+        return [self._present_value() for _ in self.scores.stages(grown)]
+
+    def _present_value(self) -> float:
+        marginals = self.scores.lattice(self.order).marginals()
+        return float(self.mean.sums(marginals))
 
 
 @dataclass
@@ -288,6 +322,8 @@ def decoded(
     setup: BoostingSetup, scores: TrainingScores, data: EncodedPart, forest: Forest
 ) -> np.ndarray:
     """Return the predictions for validation sequences that ``scoring`` needs."""
+    if setup.spec.decoder is None:
+        return scores.lattice(setup.spec.kind.order).marginals()
     start = None  # lattices include it, and other models have none
     trained = Trained(
         setup.classes, setup.tree_settings.seed, setup.encoder, forest, start, History()

@@ -38,6 +38,8 @@ class ChainKind(ABC):
     many_at_a_position: ClassVar[int] = 80
     # Whether the scores of labels after labels are the same at all positions.
     constant_transitions: ClassVar[bool] = False
+    # Whether validation scores have a lattice, from which marginal probabilities follow.
+    has_lattices: ClassVar[bool] = False
     # Adds the trees that are fitted to all examples.
     booster_class: ClassVar[type[Booster]] = Booster
 
@@ -115,6 +117,8 @@ class ExactKind(ChainKind):
 
     bound_share: float | None  # minimum fraction of the bound in the curvature
     alternative: str  # advice for the case of too many contexts
+
+    has_lattices = True
 
     def objective(
         self, data: EncodedPart, threads: Threads, is_validation: bool = False

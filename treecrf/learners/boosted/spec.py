@@ -78,7 +78,7 @@ class BoostingSpec:
     starts: list  # to choose from: factors of a linear model to be fitted, a LinearCRF, or None
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `resolved_scoring`
-    decoder: ValidationDecoder | None  # None if ``scoring`` needs no predictions
+    decoder: ValidationDecoder | None  # None if ``scoring`` follows from the scores
     max_iter: int
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data
     # Whether an iteration has one tree for all labels: what is chosen, or first to choose from.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +24,34 @@ class TrainingScores(Validation, Protocol):
     """Scores that trees are added to, with the objective at them."""
 
     objective: Any
+
+    @property
+    def source(self) -> Any:
+        """What the objective is computed from."""
+        raise NotImplementedError
+
+    def add_trees(self, forest: Forest) -> None:
+        """Add those iterations of the forest that are not in the scores yet."""
+        raise NotImplementedError
+
+    def stages(self, grown: Iterable[Forest]) -> Iterator[None]:
+        """Add each new iteration of a forest that grows, and pause after it."""
+        for forest in grown:
+            self.add_trees(forest)
+            yield
+
+    def present_value(self) -> float:
+        """Compute the objective at the present scores."""
+        return self.objective.value(self.source)
+
+    def value(self, forest: Forest) -> float:
+        """Compute the objective under the forest; only trees that are new are evaluated."""
+        self.add_trees(forest)
+        return self.present_value()
+
+    def values(self, grown: Iterable[Forest]) -> list[float]:
+        """Compute the objective after each new iteration of a forest that grows."""
+        return [self.present_value() for _ in self.stages(grown)]
 
     def lattice(self, order: int) -> Any:
         """Return a lattice of the present scores; None if some contexts have no scores."""
@@ -48,6 +76,11 @@ class TableScores(TrainingScores):
         self.scores = start
         self.n_iter: int | None = None  # None until the first trees are added
 
+    @property
+    def source(self) -> np.ndarray | None:
+        """The table."""
+        return self.scores
+
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
         is_first = self.n_iter is None
@@ -59,26 +92,19 @@ class TableScores(TrainingScores):
             self.objective.constrain(self.scores)
         self.n_iter = forest.n_iter
 
-    def value(self, forest: Forest) -> float:
-        """Compute the objective under the forest; only trees that are new are evaluated."""
-        self.add_trees(forest)
-        return self.objective.value(self.scores)
-
-    def values(self, grown: Iterable[Forest]) -> list[float]:
-        """Compute the objective after each new iteration; all trees are evaluated at once."""
+    def stages(self, grown: Iterable[Forest]) -> Iterator[None]:
+        """Add each new iteration, and pause after it; all trees are evaluated at once."""
         forests = list(grown)
         if not forests:
-            return []
+            return
         latest = forests[-1]
         added = latest.scores_of_trees(
             self.encoder, self.encoded, self.threads, self.n_iter, self.objective.given
         )
-        values = []
         for scores in added:
             self.scores += scores
-            values.append(self.objective.value(self.scores))
+            yield
         self.n_iter = latest.n_iter
-        return values
 
     def lattice(self, order: int) -> Lattice | None:
         """Return a lattice of the present scores; None if some contexts have no scores."""

@@ -144,12 +144,15 @@ class BeamScores(TrainingScores):
     objective: BeamObjective
     cache: ScoreCache | None = None
 
-    def value(self, forest: Forest) -> float:
-        """Compute the mean log-probability of a label; only new trees are evaluated."""
+    def add_trees(self, forest: Forest) -> None:
+        """Make the cache of the forest, which evaluates new trees when it needs them."""
         if self.cache is None:
             self.cache = self.objective.cache_of(
                 forest, self.encoder, self.encoder.layout, self.encoded
             )
+
+    def present_value(self) -> float:
+        """Compute the mean log-probability of a label."""
         return self.objective.label_value(self.cache)
 
     def lattice(self, order: int) -> None:

@@ -33,6 +33,11 @@ class ConstantScores(TrainingScores):
         self.factored = starting_factors(data)
         self.n_iter = 0
 
+    @property
+    def source(self) -> FactoredScores:
+        """The factored scores."""
+        return self.factored
+
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
         if forest.n_iter > self.n_iter:
@@ -40,11 +45,6 @@ class ConstantScores(TrainingScores):
             state = forest.state_scores(self.encoder, self.encoded, self.threads, new)
             self.factored.add(forest.sum_of_transitions(new), state)
             self.n_iter = forest.n_iter
-
-    def value(self, forest: Forest) -> float:
-        """Compute the objective under the forest; only trees that are new are evaluated."""
-        self.add_trees(forest)
-        return self.objective.value(self.factored)
 
     def lattice(self, order: int) -> FactoredLattice:
         """Return a lattice of the present scores."""

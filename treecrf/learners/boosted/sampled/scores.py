@@ -70,11 +70,6 @@ class SampledScores(TrainingScores):
 class TableSampledScores(SampledScores):
     """Scores at which examples are drawn from tables of residuals, which the objective computes."""
 
-    @property
-    @abstractmethod
-    def source(self) -> Any:
-        """What the objective computes residuals from."""
-
     def make_sampler(self, kind: ChainKind, data: EncodedPart, threads: Threads) -> TableSampler:
         """Return what draws examples from tables of residuals."""
         return TableSampler(data.encoded.offsets, kind.order, threads, data.keys)
@@ -113,11 +108,6 @@ class SampledTableScores(TableScores, TableSampledScores):
         if is_first and self._allocate is not None:
             self.scores = moved(self.scores, self._allocate)
 
-    @property
-    def source(self) -> np.ndarray:
-        """The table."""
-        return self.scores
-
 
 class FactoredTrainingScores(SampledScores):
     """Factored scores, without a table of all contexts; for the log-likelihood."""
@@ -137,6 +127,11 @@ class FactoredTrainingScores(SampledScores):
         self.threads = threads
         self.n_iter = 0
 
+    @property
+    def source(self) -> FactoredScores:
+        """The factored scores."""
+        return self.factored
+
     def keep_in(self, allocate: Allocate) -> None:
         """Move large arrays to arrays from a function such as `Scratch.allocate`."""
         self.factored.keep_in(allocate)
@@ -146,11 +141,6 @@ class FactoredTrainingScores(SampledScores):
         """Add those iterations of the forest that are not in the scores yet."""
         self.updater.add(forest, self.factored, self.threads, self.n_iter)
         self.n_iter = forest.n_iter
-
-    def value(self, forest: Forest) -> float:
-        """Compute the objective under the forest; only trees that are new are evaluated."""
-        self.add_trees(forest)
-        return self.objective.value(self.factored)
 
     def make_sampler(
         self, kind: ExactKind, data: EncodedPart, threads: Threads
@@ -187,11 +177,6 @@ class ConstantTrainingScores(TableSampledScores, FactoredTrainingScores):
     """Factored scores with constant transitions: examples are labels at positions."""
 
     objective: ConstantLikelihood
-
-    @property
-    def source(self) -> FactoredScores:
-        """The factored scores."""
-        return self.factored
 
 
 def sampled_scores(
