@@ -101,10 +101,16 @@ class PositionMean:
 
         ``predictions`` are codes of labels for the accuracy, else probabilities of all labels.
         """
+        return self.sums_of(self.values(predictions))
+
+    def values(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the values of all positions, whose mean it is."""
         if self.scoring == "accuracy":
-            values = predictions == self.data.codes
-        else:
-            values = self._log_probabilities(predictions)
+            return predictions == self.data.codes
+        return self._log_probabilities(predictions)
+
+    def sums_of(self, values: np.ndarray) -> MeanSums:
+        """Return sums whose quotient is the mean of values of all positions."""
         return MeanSums(ExactSum.of(values * self.weights), self._total_weight)
 
     def _log_probabilities(self, probabilities: np.ndarray) -> np.ndarray:

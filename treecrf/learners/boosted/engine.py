@@ -283,6 +283,8 @@ class MarginalValidation(Validation):
     scores: TrainingScores
     mean: PositionMean
     order: int
+    # Logarithms of the probabilities of the labels, at the latest scores.
+    likelihoods: np.ndarray | None = None
 
     @property
     def latest(self) -> float:
@@ -300,7 +302,8 @@ class MarginalValidation(Validation):
 
     def _present_value(self) -> float:
         marginals = self.scores.lattice(self.order).marginals()
-        return float(self.mean.sums(marginals))
+        self.likelihoods = self.mean.values(marginals)
+        return float(self.mean.sums_of(self.likelihoods))
 
 
 @dataclass
