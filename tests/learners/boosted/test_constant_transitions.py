@@ -177,6 +177,20 @@ def test_settings_that_do_not_work(settings, message):
         model(**settings).fit(*labeled(13))
 
 
+def test_steps_of_higher_orders_do_not_overshoot():
+    """By the diagonal of the curvature alone, training would diverge where labels rarely change."""
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(20):
+        codes = np.repeat(rng.integers(3, size=60), rng.geometric(0.1, size=60))[:60]
+        X.append((codes[:, np.newaxis] == np.arange(3)) + rng.normal(size=(60, 3)))
+        y.append(codes)
+    settings = {"order": 3, "max_iter": 15, "learning_rate": 0.3, "second_order": True}
+    safe, diagonal = (model(**settings, curvature=name).fit(X, y) for name in ("auto", "diagonal"))
+    assert np.all(np.diff(diagonal.train_score_) > 0)
+    assert_same_forest(safe, diagonal)
+
+
 def test_transitions_out_of_range_are_refused():
     X, y = labeled(13)
     crf = model().fit(X, y)

@@ -97,8 +97,9 @@ class TreeCRF(BoostedSequenceClassifier):
         apart depend on each other. ``"bound"`` is an upper bound for which steps of length 1 are
         safe. ``"auto"`` is the diagonal, but at least ``learning_rate`` times the bound, so that
         steps are safe as well. With an order above 1, successive contexts share labels: the bound
-        is larger, steps are shorter, and ``"diagonal"`` often gets as far in a third of the time.
-        Only for ``second_order``.
+        is larger, steps are shorter, and ``"diagonal"`` often gets about as far in a third of the
+        time. With constant transitions and such an order, its steps would be too long, and it means
+        ``"auto"``. Only for ``second_order``.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. In tree fitting, each position has the weight of its true label; the
         reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name
@@ -492,7 +493,6 @@ class TreeCRF(BoostedSequenceClassifier):
 def kind_of(crf: TreeCRF, constant_transitions: bool) -> ChainKind:
     """Return what training does with the sequences, with or without constant transitions."""
     is_newton = crf.objective == "log" and bool(crf.second_order)
-    bound_shares = {"auto": min(crf.learning_rate, 1.0), "diagonal": 0.0, "bound": 1.0}
     return crf_kind(
         objective=crf.objective,
         reports_likelihood=resolved_scoring(crf.scoring) == "log_likelihood",
@@ -504,8 +504,22 @@ def kind_of(crf: TreeCRF, constant_transitions: bool) -> ChainKind:
         order=crf.order,
         transitions=crf.transitions,
         has_curvature=is_newton,
-        bound_share=bound_shares[crf.curvature] if is_newton else None,
+        bound_share=bound_share_of(crf, constant_transitions) if is_newton else None,
     )
+
+
+def bound_share_of(crf: TreeCRF, constant_transitions: bool) -> float:
+    """Return the minimum fraction of the bound in the curvature; 0 for the diagonal alone.
+
+    A constant transition counts at every position, and with an order above 1, successive ones share
+    labels. By the diagonal alone, steps then overshoot until training diverges.
+    """
+    if crf.curvature == "bound":
+        return 1.0
+    diverges = constant_transitions and crf.order > 1
+    if crf.curvature == "diagonal" and not diverges:
+        return 0.0
+    return min(crf.learning_rate, 1.0)
 
 
 def check_combinations(crf: TreeCRF) -> None:
